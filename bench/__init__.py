@@ -1,1 +1,1 @@
-"""What agentv costs, measured side by side: `./run python -m bench`. README.md holds the last table."""
+"""Benchmarks of agentv, alone and compared with other tools: `./run python -m bench`. README.md has the last tables."""

@@ -1,4 +1,4 @@
-"""Every benchmark by its name. Each yields its rows when it is asked to measure; a new one is one more line here."""
+"""Every benchmark by its name. Each measures and yields rows; add a line here for a new one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -38,4 +38,4 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 
 COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth")
-"""Those that say more with peers beside them."""
+"""The benchmarks that `--peers` runs by default."""

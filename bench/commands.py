@@ -1,4 +1,4 @@
-"""Cases whose target is a command, four at once, next to a loop that starts the same commands and does no more."""
+"""Cases whose target is a command, four at once, compared with a bare loop that starts the same commands."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ AT_ONCE = 4
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the time on the wall per case."""
+    """Yield the wall time per case."""
     job = Job(kind="commands", cases=effort.calls(CASES), at_once=AT_ONCE)
-    asked = Comparison(
+    comparison = Comparison(
         work=f"time per case of {CASES}, {AT_ONCE} at once",
         take=wall_per_case(job),
         target=AtMostTimes(1.4),
         against=BARE_POPEN.name,
     )
-    yield from compare(asked, job, (BARE_POPEN, *effort.peers_for(job)), rounds=effort.rounds)
+    yield from compare(comparison, job, (BARE_POPEN, *effort.peers_for(job)), rounds=effort.rounds)

@@ -1,4 +1,4 @@
-"""Which cores processes run on: what plays the other side has one of its own."""
+"""Pin a helper process to a core of its own."""
 
 import os
 import sys
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def core_of_its_own(pid: int) -> Iterator[None]:
-    """Keep a process on one core, and this one with all that it starts off it, until the end of the block.
+    """Pin a process to one core, and this process and its children to the others, until the end of the block.
 
-    Left to itself, Linux likes to put both ends of a connection on one core, where each waits for the other while
-    the next core has nothing to do: then a harness is measured by what its server takes. Nothing happens on a machine
-    with a single core, nor where the system cannot be asked for this (macOS, Windows).
+    By default Linux tends to schedule both ends of a connection on one core, where each waits for the other while
+    another core is idle: the time of the server would be measured too. Does nothing on a machine with a single core,
+    nor where the system does not support pinning (macOS, Windows).
     """
     if sys.platform != "linux":
         yield

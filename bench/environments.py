@@ -1,6 +1,6 @@
-"""The environments of peers: each its own, made by uv from pinned versions, kept in the user's cache.
+"""The environments of peers: one each, created by uv from pinned versions in the user's cache.
 
-For a peer that is a program for Node, Node comes from PyPI, and npm, which comes with it, fetches the rest.
+For a peer that runs on Node, Node is installed from PyPI, and its npm installs the rest.
 """
 
 import hashlib
@@ -30,17 +30,17 @@ PEERS = {
         Harness("promptfoo", "promptfoo", kinds=_ALL_KINDS, rounds=1),
     )
 }
-"""Every peer by the name of its package, which is also that of its file of pinned versions."""
+"""Every peer by the name of its package, which is also the name of its file of pinned versions."""
 
 
 class PeerMissingError(Exception):
-    """A peer cannot be measured here; says why, and what to do."""
+    """A peer cannot be measured here; the message has the reason and what to do."""
 
 
 def with_environment(peer: Harness, cache: Path) -> Harness:
-    """Return a peer with the interpreter of its environment, which is made in `cache` when it is not there yet.
+    """Return a peer with the interpreter of its environment, which is created in `cache` when needed.
 
-    Raises PeerMissingError without uv, or where packages cannot be fetched.
+    Raises PeerMissingError without uv, or when packages cannot be downloaded.
     """
     pins = (requirements_of(peer), *_files_of(npm_project_of(peer)))
     digest = hashlib.sha256(b"".join(pin.read_bytes() for pin in pins) + sys.version.encode()).hexdigest()[:12]
@@ -51,17 +51,17 @@ def with_environment(peer: Harness, cache: Path) -> Harness:
 
 
 def requirements_of(peer: Harness) -> Path:
-    """Return the file that pins a peer and all that it needs, or Node for one that npm fetches."""
+    """Return the file that pins a peer and its dependencies, or Node for a peer that npm installs."""
     return REQUIREMENTS / f"{peer.name}.txt"
 
 
 def npm_project_of(peer: Harness) -> Path:
-    """Return the folder that pins a peer for npm; for most peers there is none."""
+    """Return the folder that pins a peer for npm; it exists for few peers."""
     return REQUIREMENTS / f"{peer.name}.npm"
 
 
 def version_of(peer: Harness) -> str:
-    """Return the version of a peer that is pinned."""
+    """Return the pinned version of a peer."""
     project = npm_project_of(peer)
     if project.exists():
         return str(json.loads((project / "package.json").read_bytes())["dependencies"][peer.name])
@@ -70,7 +70,7 @@ def version_of(peer: Harness) -> str:
 
 
 def cache_folder() -> Path:
-    """Return where environments are kept, outside the repository."""
+    """Return the folder of all environments, outside the repository."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentv-bench"
 
 
@@ -79,10 +79,10 @@ def _files_of(project: Path) -> list[Path]:
 
 
 def _make(peer: Harness, place: Path) -> None:
-    """Make an environment under another name first: one that is half made is never taken for whole."""
-    uv = shutil.which("uv") or os.environ.get("UV")  # the one that runs us need not be on the path
+    """Create an environment in a temporary folder, then rename it, so that a partial one is never used."""
+    uv = shutil.which("uv") or os.environ.get("UV")  # the uv that runs us need not be on the path
     if uv is None:
-        raise PeerMissingError("uv makes the environments of peers and is not installed: https://docs.astral.sh/uv/")
+        raise PeerMissingError("its environment needs uv, which is not installed: https://docs.astral.sh/uv/")
     place.parent.mkdir(parents=True, exist_ok=True)
     making = Path(mkdtemp(dir=place.parent, prefix="making-"))
     try:
@@ -102,8 +102,8 @@ def _call(*command: str) -> None:
     environment = {"UV_SYSTEM_CERTS": "1", **os.environ}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if done.returncode != 0:
-        says = f"{Path(command[0]).stem} says: {(done.stderr or done.stdout).strip()[-500:]}"
-        raise PeerMissingError(f"its packages could not be installed; is the network there? {says}")
+        output = f"{Path(command[0]).stem}: {(done.stderr or done.stdout).strip()[-500:]}"
+        raise PeerMissingError(f"its packages cannot be installed; check the network. {output}")
 
 
 def _python(environment: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Evaluators and contexts for benchmarks, made the way the criteria door makes them."""
+"""Evaluators and contexts for benchmarks, made as `run_evaluation` makes them."""
 
 import random
 from datetime import UTC, datetime
@@ -22,12 +22,12 @@ def make_evaluator(type_: str, settings: JsonObject) -> Evaluator:
     """Return an evaluator as a run makes it. Raises AgentvError for an unknown type or a bad setting."""
     here = Path.cwd()
     specs, _ = load_project_parts([here])
-    rng = random.Random(0)  # noqa: S311 - measures, keeps no secret
+    rng = random.Random(0)  # noqa: S311 - not for cryptography
     runtime = Runtime(specs=specs, clock=make_clock(), rng=rng, home=str(find_home(here)))
     tools = SuiteTools(runtime, KnownTargets({}, {}, specs))
     return runtime.evaluator(EvaluatorConfig(type_, type_, settings), tools)
 
 
 def context_of(given: EvaluationInput) -> EvaluationContext:
-    """Return what evaluators see of an answer."""
+    """Return the context in which evaluators score an answer."""
     return context_of_input(given, given.criteria, judge=None, now=NOW)

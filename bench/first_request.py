@@ -1,4 +1,4 @@
-"""How long `agentv run` takes from its start as a process until the model gets the first request."""
+"""The time from the start of the process `agentv run` until the model gets the first request."""
 
 import subprocess
 import sys
@@ -16,18 +16,18 @@ from bench.rows import AtMost, Row, row_of
 
 COUNTS = (1000, 100_000)
 ROUNDS = 3
-"""Three times as many as elsewhere: on a shared machine one start takes a tenth of a second more than the next."""
+"""Three times as many as elsewhere, because process starts vary much on a shared machine."""
 AT_ONCE = 50
 _PATIENCE_S = 60.0
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the seconds on the wall beyond those of `agentv --help`, and how much more a long dataset takes."""
+    """Yield the wall seconds beyond those of `agentv --help`, and the additional time of a long dataset."""
     rounds = range(ROUNDS * effort.rounds if effort.rounds > 1 else 1)
     with TemporaryDirectory() as folder:
         few, many = (_write(Path(folder), effort.calls(count)) for count in COUNTS)
         compiled = Path(folder, "compiled")
-        _first_request_s(few, compiled)  # the first start compiles, which installing would have done
+        _first_request_s(few, compiled)  # the first start compiles the modules, as an installation would
         waited = [
             (_help_s(compiled), _first_request_s(few, compiled), _first_request_s(many, compiled)) for _ in rounds
         ]
@@ -38,7 +38,7 @@ def measure(effort: Effort) -> Iterator[Row]:
 
 
 def _write(folder: Path, cases: int) -> Path:
-    """Write a suite whose targets file is still to come: where the model is, each start says anew."""
+    """Write a suite whose model URL is a variable, which each start sets."""
     return write_job(Job(kind="ask", cases=cases, at_once=AT_ONCE, url="${{ MODEL_URL }}"), folder / str(cases))
 
 
@@ -50,7 +50,7 @@ def _help_s(compiled: Path) -> float:
 
 
 def _first_request_s(dataset: Path, compiled: Path) -> float:
-    """Start a run, wait for its first request, end it; the model takes its time, so that few requests follow."""
+    """Start a run, wait for its first request and kill it; the model is slow, so that few requests follow."""
     with serving(delay_s=_PATIENCE_S, own_core=False) as server:
         begin = time.monotonic()
         with subprocess.Popen(  # noqa: S603 - ours

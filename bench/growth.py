@@ -1,4 +1,4 @@
-"""What a long dataset costs: how much a case's CPU grows with the number of cases, and the peak of the memory."""
+"""The cost of a long dataset: the growth of CPU time per case with the number of cases, and the peak memory."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ FEW, SOME, MANY, MILLION = 1000, 10_000, 100_000, 1_000_000
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the growth of the CPU per case, and that of the peak; the million only where all is to be measured."""
+    """Yield the growth of CPU time per case and of peak memory; a million cases only with `effort.everything`."""
     some, many = _run(effort, SOME), _run(effort, MANY)
     few = [_cpu_per_case(_run(effort, FEW), effort.calls(FEW)) for _ in range(effort.rounds)]
     per_case = _cpu_per_case(many, effort.calls(MANY))

@@ -1,4 +1,4 @@
-"""Starts harnesses: each job in a process of its own, taking turns, so that a busy machine troubles all alike."""
+"""Run harnesses, each job in a process of its own, in turns, so that a busy machine affects all alike."""
 
 import json
 import os
@@ -17,21 +17,21 @@ _QUIET = {
     "OPENAI_API_KEY": "none",
     "NO_COLOR": "1",
 }
-"""No one phones home, no one waits for a key."""
+"""Turns off telemetry and prompts for keys."""
 
 
 class HarnessError(Exception):
-    """A harness did not do its job; says which, and its last words."""
+    """A harness failed; the message has its job and the end of its output."""
 
-    def __init__(self, harness: "Harness", job: Job, words: str) -> None:
-        super().__init__(f"{harness.name} did not do {job}:\n{words.strip()[-2000:]}")
+    def __init__(self, harness: "Harness", job: Job, output: str) -> None:
+        super().__init__(f"{harness.name} failed on {job}:\n{output.strip()[-2000:]}")
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """A program of bench/harnesses (its module's name), where it runs, and what kinds of jobs it does.
+    """A program of bench/harnesses (`program` is its module), its interpreter, and the kinds of jobs that it runs.
 
-    It takes part in so many rounds at most: those that take minutes are there for orientation.
+    `rounds` is the most rounds that it takes part in: harnesses that take minutes run once, for orientation.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Harness:
     rounds: int = 5
 
     def run(self, job: Job) -> Used:
-        """Do a job in a process of its own and an empty folder. Raises HarnessError where a case does not pass."""
+        """Run a job in a process of its own and an empty folder. Raises HarnessError unless every case passes."""
         command = (self.python, "-m", f"bench.harnesses.{self.program}", json.dumps(asdict(job)))
         with TemporaryDirectory() as folder:
             environment = {**os.environ, **_QUIET, "PYTHONPATH": str(ROOT), "HOME": folder}
@@ -54,7 +54,7 @@ class Harness:
 
 
 PYDANTIC_EVALS = "pydantic-evals"
-"""The peer that most targets are about."""
+"""The peer that most targets refer to."""
 
 AGENTV = Harness("agentv run", "agentv_run")
 EVALUATE = Harness("evaluate()", "agentv_evaluate")
@@ -63,10 +63,10 @@ BARE_POPEN = Harness("bare Popen loop", "bare_popen")
 
 
 def in_turns(harnesses: Sequence[Harness], job: Job, *, rounds: int) -> dict[str, list[Used]]:
-    """Return what the job took each harness, by name, once a round; within a round they take turns.
+    """Return the measurements of a job by harness, one per round; within a round the harnesses take turns.
 
-    A peer that fails is left out from then on, and says so: what was measured of the others is kept. Raises
-    HarnessError where one of our own environment fails.
+    A peer that fails is skipped from then on, with a message. Raises HarnessError when a harness of our own
+    environment fails.
     """
     done: dict[str, list[Used]] = {harness.name: [] for harness in harnesses}
     for number in range(rounds):
@@ -82,5 +82,5 @@ def _add(done: dict[str, list[Used]], harness: Harness, job: Job) -> None:
     except HarnessError as error:
         if harness.python == sys.executable:
             raise
-        print(f"left out: {error}", file=sys.stderr)
+        print(f"skipped: {error}", file=sys.stderr)
         del done[harness.name]

@@ -1,4 +1,4 @@
-"""The index of stored runs: a run of 100,000 rows opened for the first time, then looked through page by page."""
+"""The index of stored runs: index a run of 100,000 rows, then query it page by page."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,21 +34,21 @@ QUERIES: tuple[tuple[str, RowQuery], ...] = (
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the CPU to make the index and show its first page, and that of each sort of page, rows included."""
+    """Yield the CPU time to build the index and read its first page, and of each kind of page, with its rows."""
     count = effort.calls(ROWS)
     with TemporaryDirectory() as folder:
         home = Path(folder) / ".agentv"
         stored = write_run(home, count)
-        (first,) = seconds_per_call(partial(_make_and_look, home, stored), calls=1, effort=effort)
+        (first,) = seconds_per_call(partial(_build_and_read, home, stored), calls=1, effort=effort)
         yield row_of(f"open and index {ROWS:,} rows, first page", first, target=AtMost(3.0))
         with closing(RunIndex(home, note=_refuse)) as index:
             for name, query in QUERIES:
-                (each,) = seconds_per_call(partial(_look, index, stored, query), calls=5, effort=effort)
+                (each,) = seconds_per_call(partial(_read_page, index, stored, query), calls=5, effort=effort)
                 yield row_of(f"{name} of {ROWS:,} rows", each, target=AtMost(0.1))
 
 
 def write_run(home: Path, count: int) -> StoredRun:
-    """Write a run of `count` rows of 1.2 kB as its folder has it."""
+    """Write the folder of a run with `count` rows of 1.2 kB."""
     run = RunRecord(
         run_id="20260131T120000.000-000000", created_at=datetime(2026, 1, 31, tzinfo=UTC), agentv_version="0", plan={}
     )
@@ -82,14 +82,14 @@ def _row(run: RunRecord, number: int) -> CaseResult:
     )
 
 
-def _make_and_look(home: Path, stored: StoredRun) -> None:
+def _build_and_read(home: Path, stored: StoredRun) -> None:
     for file in home.glob("index.db*"):
         file.unlink()
     with closing(RunIndex(home, note=_refuse)) as index:
-        _look(index, stored, RowQuery())
+        _read_page(index, stored, RowQuery())
 
 
-def _look(index: RunIndex, stored: StoredRun, query: RowQuery) -> None:
+def _read_page(index: RunIndex, stored: StoredRun, query: RowQuery) -> None:
     page = index.page(stored, query)
     list(stored.results_at((row.line, row.offset, row.size) for row in page.rows))
 

@@ -1,4 +1,4 @@
-"""`lexical_similarity` against a bare loop over the library that it stands on."""
+"""`lexical_similarity` compared with a bare loop over the library that it uses."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
@@ -13,7 +13,7 @@ from bench.words import make_text, make_words
 
 CALLS = 4000
 PAIRS = 100
-"""More than the evaluator keeps prepared: each of its references is new to it."""
+"""More than the evaluator caches, so that each reference is new to it."""
 
 BARE: dict[str, Callable[[str, str], float]] = {
     "levenshtein": Levenshtein.normalized_similarity,
@@ -22,7 +22,7 @@ BARE: dict[str, Callable[[str, str], float]] = {
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield a row for each measure; Sørensen-Dice has no counterpart in rapidfuzz."""
+    """Yield a row for each algorithm; Sørensen-Dice has no counterpart in rapidfuzz."""
     words = make_words(200, seed=3)
     texts = [make_text(words, 1000, seed=number) for number in range(2 * PAIRS)]
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
@@ -40,6 +40,6 @@ def measure(effort: Effort) -> Iterator[Row]:
 
 
 def _in_turn(function: Callable[..., object], arguments: Sequence[tuple[object, ...]]) -> Work:
-    """Return what calls a function with each of the arguments in turn, for ever."""
+    """Return a function whose calls pass each of the arguments in turn, repeatedly."""
     turns = cycle(arguments)
     return lambda: function(*next(turns))

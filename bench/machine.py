@@ -1,4 +1,4 @@
-"""What a table was measured on and with."""
+"""The machine and the versions of a measurement."""
 
 import os
 import platform
@@ -9,11 +9,11 @@ from pathlib import Path
 from agentv import __version__
 
 MEASURED_WITH = ("rapidfuzz", "ahocorasick-rs", "msgspec")
-"""The packages whose versions change the numbers."""
+"""The packages whose versions affect the numbers."""
 
 
 def description(peers: str = "") -> str:
-    """Return one sentence on versions, machine, and how busy it was; `peers` are versions of others."""
+    """Return one sentence with versions, machine and load; `peers` are the versions of other tools."""
     packages = ", ".join(f"{name} {version(name)}" for name in MEASURED_WITH)
     load, _, _ = os.getloadavg()
     return (

@@ -1,4 +1,4 @@
-"""How long things take: CPU time of one call, in rounds that take turns, so that a busy machine troubles all alike."""
+"""Measure the CPU time of one call, in rounds in which all works take turns, so that load affects all alike."""
 
 import gc
 import resource
@@ -11,17 +11,17 @@ from bench.harness import Harness
 from bench.harnesses.job import Job
 
 Work: TypeAlias = Callable[[], object]
-"""What is measured: called without arguments, once or many times."""
+"""The function to measure: called without arguments, once or many times."""
 
 CpuClock: TypeAlias = Callable[[], float]
-"""Seconds of CPU time spent so far."""
+"""Returns the CPU seconds used so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured: how many rounds, which share of the full number of calls in each, and next to whom.
+    """The amount of measuring: rounds, the share of the full number of calls in each, and peers to compare with.
 
-    With `everything` also what takes minutes.
+    With `everything`, jobs that take minutes are included.
     """
 
     rounds: int = 5
@@ -30,21 +30,21 @@ class Effort:
     everything: bool = False
 
     def calls(self, full: int) -> int:
-        """Return how many calls a round has, at least one, where `full` are enough for a steady number."""
+        """Return the number of calls in a round, at least one; `full` calls give a stable number."""
         return max(1, round(full * self.share))
 
     def peers_for(self, job: Job) -> tuple[Harness, ...]:
-        """Return the peers that do this kind of job."""
+        """Return the peers that run this kind of job."""
         return tuple(peer for peer in self.peers if job.kind in peer.kinds)
 
 
 FULL = Effort()
 QUICK = Effort(rounds=1, share=0.0)
-"""Everything once: whether it works, not how fast."""
+"""Runs everything once, to check that it works."""
 
 
 def children_time() -> float:
-    """Return the CPU seconds, user and system, of all processes that this one started and that have ended."""
+    """Return the CPU seconds, user and system, of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -52,10 +52,10 @@ def children_time() -> float:
 def seconds_per_call(
     *works: Work, calls: int, effort: Effort, clock: CpuClock = time.process_time
 ) -> tuple[tuple[float, ...], ...]:
-    """Return for each work its CPU seconds per call, one number a round.
+    """Return for each work its CPU seconds per call, one number per round.
 
-    The works take turns within each round, so that the numbers of one round belong together. One call of each goes
-    ahead unmeasured: what is imported or made once is no part of any.
+    The works take turns within each round, so that the numbers of one round are comparable. One call of each before
+    that is not measured, because it may import or create things once.
     """
     for work in works:
         work()
@@ -65,7 +65,7 @@ def seconds_per_call(
 
 
 def _seconds(work: Work, times: int, clock: CpuClock) -> float:
-    gc.collect()  # what the one before left behind is not this one's to clean up
+    gc.collect()  # garbage of the previous work is not counted here
     begin = clock()
     for _ in range(times):
         work()

@@ -1,4 +1,4 @@
-"""Cases that ask a model over HTTP, fifty at once, the model taking no time: once judged by a rule, once by a model."""
+"""Cases that call a model over HTTP without latency, fifty at once: scored by a rule, then by a judge."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,14 @@ KINDS: tuple[tuple[Kind, str, AtMostTimes], ...] = (
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the CPU per case, next to that of a bare loop that makes the same calls."""
+    """Yield the CPU time per case, compared with that of a bare loop that makes the same calls."""
     with serving() as server:
         for kind, judged, target in KINDS:
             job = Job(kind=kind, cases=effort.calls(CASES), at_once=AT_ONCE, url=server.url)
-            asked = Comparison(
+            comparison = Comparison(
                 work=f"CPU per case of {CASES:,}, {AT_ONCE} at once, {judged}",
                 take=cpu_per_case(job),
                 target=target,
                 against=PYDANTIC_EVALS,
             )
-            yield from compare(asked, job, (BARE_LOOP, *effort.peers_for(job)), rounds=effort.rounds)
+            yield from compare(comparison, job, (BARE_LOOP, *effort.peers_for(job)), rounds=effort.rounds)

@@ -1,7 +1,7 @@
-"""A model server in a process of its own that costs next to nothing: fixed replies, after a fixed time.
+"""A very fast model server in a process of its own: fixed replies after a fixed time.
 
-It speaks as much of OpenAI's chat API as harnesses need, and knows a judge's request by how it asks. A
-request takes 15 to 30 µs of CPU, less than a bare client needs; agentv's own fake server knows more and takes longer.
+It implements the part of OpenAI's chat API that harnesses need, and recognizes judges' requests by their prompts. A
+request takes less CPU time than a bare client needs; agentv's own fake server does more and takes longer.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bench.harnesses.job import RUBRIC
 
 HOST = "127.0.0.1"
 ANSWER = "Say what you like"
-_ASKS_FIRST = b"GET /first "
+_GET_FIRST = b"GET /first "
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _NONCE = re.compile(rb'\\"nonce\\": the text \\"([^"\\]+)\\"')
 _TOOL = re.compile(rb'"function": ?\{"name": ?"([^"]+)"')
@@ -38,7 +38,7 @@ _USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 def reply_to(body: bytes) -> bytes:
-    """Return the body of the reply: a verdict for a judge's request, else the same answer for all."""
+    """Return the body of the reply: a verdict for a judge's request, else a fixed answer."""
     if nonce := _NONCE.search(body):
         return _with_text(json.dumps({"nonce": nonce[1].decode(), **_VERDICT}))
     if tool := _TOOL.search(body):
@@ -61,11 +61,11 @@ def _completion(message: dict[str, object], finish: str) -> bytes:
 
 _PLAIN = _with_text(ANSWER)
 _GRADED = _with_text('{"score": 10, "pass": true, "reason": "GRADE: C"}')
-"""What other judges look for: JSON, or a grade in the text."""
+"""The verdict for other tools' judges: JSON with a grade in the text."""
 
 
 class _FirstRequest:
-    """Tells when the first request came, in seconds of the machine's monotonic clock, to those who wait for it."""
+    """The arrival time of the first request, in seconds of the monotonic clock, for those who wait for it."""
 
     def __init__(self) -> None:
         self._came: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -74,12 +74,12 @@ class _FirstRequest:
         if not self._came.done():
             self._came.set_result(time.monotonic())
 
-    def tell(self, send: Callable[[bytes], None]) -> None:
+    def send_to(self, send: Callable[[bytes], None]) -> None:
         self._came.add_done_callback(lambda came: send(json.dumps(came.result()).encode()))
 
 
 class _Connection(asyncio.Protocol):
-    """One client. Requests come one after the other; what follows a request waits in the buffer."""
+    """One client connection. Requests are handled one after the other; later data waits in the buffer."""
 
     def __init__(self, first: _FirstRequest, delay_s: float) -> None:
         self._first, self._delay_s = first, delay_s
@@ -95,13 +95,13 @@ class _Connection(asyncio.Protocol):
         head, gap, rest = self._buffer.partition(b"\r\n\r\n")
         if not gap:
             return
-        told = _LENGTH.search(head)
-        length = int(told[1]) if told else 0
+        found = _LENGTH.search(head)
+        length = int(found[1]) if found else 0
         if len(rest) < length:
             return
         self._buffer = rest[length:]
-        if head.startswith(_ASKS_FIRST):
-            self._first.tell(self._send)
+        if head.startswith(_GET_FIRST):
+            self._first.send_to(self._send)
             return
         self._first.note()
         reply = reply_to(rest[:length])
@@ -118,12 +118,12 @@ class _Connection(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelServer:
-    """A server that runs; `url` is its base with /v1."""
+    """A running server; `url` is its base URL with /v1."""
 
     url: str
 
     def first_request_at(self, *, patience_s: float) -> float:
-        """Wait for the first request; return when it came, in seconds of the machine's monotonic clock."""
+        """Wait for the first request; return its arrival time in seconds of the monotonic clock."""
         with urlopen(self.url.removesuffix("/v1") + "/first", timeout=patience_s) as reply:  # noqa: S310 - on this machine
             return float(json.load(reply))
 
@@ -132,7 +132,7 @@ class ModelServer:
 def serving(*, delay_s: float = 0.0, own_core: bool = True) -> Iterator[ModelServer]:
     """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`.
 
-    Without `own_core` whoever is measured has all cores: for what the server has little to do with.
+    Without `own_core` the measured program may use all cores: for benchmarks with little load on the server.
     """
     command = (sys.executable, "-m", "bench.model_server", str(delay_s))
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
@@ -143,7 +143,7 @@ def serving(*, delay_s: float = 0.0, own_core: bool = True) -> Iterator[ModelSer
             with core_of_its_own(process.pid) if own_core else nullcontext():
                 yield ModelServer(f"http://{HOST}:{port}/v1")
         finally:
-            process.stdin.close()  # it ends with its input
+            process.stdin.close()  # the server ends with its input
 
 
 async def _serve(delay_s: float) -> None:

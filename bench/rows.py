@@ -1,4 +1,4 @@
-"""What a benchmark found: one row for each thing measured, and the table of them."""
+"""The results of benchmarks: one row for each measurement, and the table of all rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,53 +8,53 @@ from typing import TypeAlias
 HEADINGS = ("benchmark", "work", "ours", "compared with", "theirs", "ratio", "target", "met")
 
 Shown: TypeAlias = Callable[[float], str]
-"""Writes a number with its unit."""
+"""Formats a number with its unit."""
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """A target for ours: seconds, a share or megabytes, as the row is."""
+    """An upper bound for our number, in the unit of the row."""
 
     bound: float
 
     def is_met(self, row: "Row") -> bool:
-        """Whether ours is no more."""
+        """Return True if our number is at most the bound."""
         return row.ours <= self.bound
 
-    def told(self, shown: Shown) -> str:
-        """Return the target as the table has it."""
+    def text(self, shown: Shown) -> str:
+        """Return the target as text for the table."""
         return f"≤ {shown(self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A target for ours where more is better."""
+    """A lower bound for our number, where more is better."""
 
     bound: float
 
     def is_met(self, row: "Row") -> bool:
-        """Whether ours is no less."""
+        """Return True if our number is at least the bound."""
         return row.ours >= self.bound
 
-    def told(self, shown: Shown) -> str:
-        """Return the target as the table has it."""
+    def text(self, shown: Shown) -> str:
+        """Return the target as text for the table."""
         return f"≥ {shown(self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
 class AtMostTimes:
-    """A target for how many times what it is compared with ours takes."""
+    """An upper bound for the ratio of our number to the other's."""
 
     ratio: float
 
     def is_met(self, row: "Row") -> bool | None:
-        """Whether ours takes no more; None where there is nothing to compare with."""
+        """Return True if the ratio is at most the bound; None when there is nothing to compare with."""
         return None if row.ratio is None else row.ratio <= self.ratio
 
-    def told(self, _: Shown) -> str:
-        """Return the target as the table has it."""
+    def text(self, _: Shown) -> str:
+        """Return the target as text for the table."""
         return f"≤ {self.ratio:g} times"
 
 
@@ -62,7 +62,7 @@ Target: TypeAlias = AtMost | AtLeast | AtMostTimes
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people read them, three digits that count.
+    """Return seconds as text with three significant digits.
 
     >>> duration(0.0000804)
     '80.4 µs'
@@ -72,7 +72,7 @@ def duration(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as people read it.
+    """Return a share as text in percent.
 
     >>> percent(0.9746)
     '97.5 %'
@@ -81,7 +81,7 @@ def percent(share: float) -> str:
 
 
 def megabytes(count: float) -> str:
-    """Return megabytes as people read them.
+    """Return megabytes as text.
 
     >>> megabytes(104.4)
     '104 MB'
@@ -91,9 +91,9 @@ def megabytes(count: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One thing measured: ours, and what it is compared with. Without a target it is for orientation.
+    """One measurement: our number, and the one that it is compared with. Without a target it is for orientation.
 
-    Both are seconds, unless `shown` writes something else.
+    Both are in seconds, unless `shown` formats another unit.
     """
 
     work: str
@@ -105,12 +105,12 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the other ours is."""
+        """Our number divided by the other one."""
         return self.ours / self.theirs if self.theirs else None
 
     @property
     def verdict(self) -> str:
-        """Whether the target is met; "" without one."""
+        """`yes` or `NO` for a target that is met or missed, "" without a target."""
         if self.target is None:
             return ""
         return {True: "yes", False: "NO", None: "not compared"}[self.target.is_met(self)]
@@ -131,7 +131,7 @@ def row_of(
 
 
 def table(found: Iterable[tuple[str, Row]]) -> str:
-    """Return a Markdown table of the rows of named benchmarks, its columns in line for those who read it as it is."""
+    """Return a Markdown table of the rows of named benchmarks, with aligned columns."""
     lines = [HEADINGS, *(_cells(name, row) for name, row in found)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, tuple("-" * width for width in widths))
@@ -148,6 +148,6 @@ def _cells(name: str, row: Row) -> tuple[str, ...]:
         row.beside,
         "" if row.theirs is None else row.shown(row.theirs),
         "" if row.ratio is None else f"{row.ratio:.2f}",
-        "" if row.target is None else row.target.told(row.shown),
+        "" if row.target is None else row.target.text(row.shown),
         row.verdict,
     )

@@ -1,4 +1,4 @@
-"""The criteria door: what `run_evaluation` adds to the work of the evaluators themselves."""
+"""The overhead of `run_evaluation` beyond the work of the evaluators themselves."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ RULES = (
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the CPU of ours per call beyond the evaluators' own work, and beside it that work."""
+    """Yield the CPU time per call beyond the evaluators' own work, compared with that work."""
     given = EvaluationInput(
         ANSWER, CRITERIA, prompt="May I return it?", ground_truth="Yes, within 30 days.", context={"seen": [1, 2]}
     )
@@ -48,7 +48,7 @@ def measure(effort: Effort) -> Iterator[Row]:
     try:
         result = loop.run_until_complete(run_evaluation(given, config))
         if result.run_errors or result.overall_score != 1.0:
-            raise RuntimeError(f"the evaluators did not judge as they should: {result.run_errors}")
+            raise RuntimeError(f"unexpected result of the evaluators: {result.run_errors}")
         whole, own = seconds_per_call(lambda: loop.run_until_complete(call_many()), judge_many, calls=1, effort=effort)
     finally:
         loop.close()

@@ -1,4 +1,4 @@
-"""Cases that ask a model that takes 200 ms: how close many at once come to the time that the model alone would take."""
+"""Cases that call a model with a latency of 200 ms, many at once: the ideal time as a share of the wall time."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,22 +13,22 @@ CASES = 5000
 DELAY_S = 0.2
 TARGETS = {100: AtLeast(0.97), 500: AtLeast(0.85)}
 ROUNDS = 1
-"""Without peers: a round takes half a minute, and what is measured is mostly waiting, which varies little."""
+"""Without peers: a round takes half a minute, and the time is mostly waiting, which varies little."""
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the share of the ideal in the time on the wall, next to that of a bare loop."""
+    """Yield the ideal time as a share of the wall time, compared with that of a bare loop."""
     rounds = effort.rounds if effort.everything else min(ROUNDS, effort.rounds)
     with serving(delay_s=DELAY_S) as server:
         for at_once, target in TARGETS.items():
             job = Job(kind="ask", cases=effort.calls(CASES), at_once=at_once, url=server.url)
-            asked = Comparison(
+            comparison = Comparison(
                 work=f"share of the ideal time, {CASES:,} at 200 ms, {at_once} at once",
                 take=_share_of_ideal(job),
                 target=target,
                 shown=percent,
             )
-            yield from compare(asked, job, (BARE_LOOP, *effort.peers_for(job)), rounds=rounds)
+            yield from compare(comparison, job, (BARE_LOOP, *effort.peers_for(job)), rounds=rounds)
 
 
 def _share_of_ideal(job: Job) -> Callable[[Used], float]:

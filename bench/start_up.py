@@ -1,4 +1,4 @@
-"""How long the command line takes until it works: CPU of the process, next to that of a bare interpreter."""
+"""The start-up time of the command line: CPU time of the process, compared with that of a bare interpreter."""
 
 import shutil
 import subprocess

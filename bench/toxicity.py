@@ -1,4 +1,4 @@
-"""`toxicity`: ten thousand terms on a long answer, with none of them in it, with some, and with accents."""
+"""`toxicity` with ten thousand terms on a long answer: with none of them, with some, and with accents."""
 
 from collections.abc import Iterator
 from functools import partial

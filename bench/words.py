@@ -1,4 +1,4 @@
-"""Texts for benchmarks: made-up words, the same at every run."""
+"""Texts for benchmarks: made-up words, the same in every run."""
 
 import random
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def make_words(count: int, *, seed: int) -> tuple[str, ...]:
 
 
 def make_text(words: Sequence[str], characters: int, *, seed: int) -> str:
-    """Return a text of these words, sentences of twelve, exactly so many characters long."""
+    """Return a text of exactly `characters` characters, in sentences of twelve of these words."""
     rng = random.Random(seed)  # noqa: S311 - repeatable on purpose
     sentences: list[str] = []
     while sum(map(len, sentences)) + len(sentences) < characters:

@@ -1,4 +1,4 @@
-"""The page on dependencies names each of them, and no other."""
+"""The page on dependencies names every dependency, and no other."""
 
 import re
 import tomllib

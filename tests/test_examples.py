@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def environment() -> Mapping[str, str]:
-    """The interpreter of this test is `python3` for the agents too, and nothing of ours leaks in."""
+    """Return an environment in which `python3` is the interpreter of this test, without our own variables."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     return {**kept, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
 

@@ -20,7 +20,7 @@ def uv(*arguments: str) -> None:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Return the variables of an environment that has the wheel alone; its `pip` is that of uv, which is quick."""
+    """Return the variables of an environment with only the wheel; its `pip` is uv's, which is faster."""
     folder = tmp_path / "env"
     uv("venv", "--quiet", str(folder))
     uv("build", "--quiet", "--wheel", "--out-dir", str(tmp_path / "dist"), str(ROOT))

@@ -1,4 +1,4 @@
-"""docs/reference/gates.md lists what gates can ask for: all of it, for each command, with what has an interval."""
+"""docs/reference/gates.md lists all metrics of gates, for each command, and which of them have an interval."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ DOORS = {"run": METRICS, "score": STREAM_METRICS, "compare": COMPARE_METRICS}
 
 
 def documented(door: str) -> dict[str, bool]:
-    """Return how each metric of a command is written, and whether the page says that it has an interval."""
+    """Return each metric of a command, and whether the page lists it with an interval."""
     found: dict[str, bool] = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -32,7 +32,7 @@ def has_interval(form: str, metrics: Metrics) -> bool:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_the_page_lists_every_metric_of_a_command_and_which_have_an_interval(door: str) -> None:
+def test_the_page_lists_every_metric_and_which_have_an_interval(door: str) -> None:
     metrics = DOORS[door]
     forms = [form for name, metric in metrics.items() for form in metric.forms(name)]
     assert documented(door) == {form: has_interval(form, metrics) for form in forms}

@@ -1,4 +1,4 @@
-"""Every line of the stored runs in tests/fixtures/runs, read and written again, is the same line."""
+"""Every line of the stored runs in tests/fixtures/runs is unchanged after decoding and encoding."""
 
 import json
 import re
@@ -26,7 +26,7 @@ RUN_ID = re.compile(rb'^(\{"schema":"[a-z0-9-]+","run_id":)"[^"]+"')
 
 @pytest.mark.parametrize("name", NAMES)
 def test_merged_run_has_the_lines_of_its_parts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A merge reads all lines of its parts and writes them again; of two equal parts it takes each line once."""
+    """A merge decodes and encodes all lines of its parts; of two equal parts it takes each line once."""
     monkeypatch.chdir(tmp_path)
     parts = [tmp_path / ".agentv" / "runs" / part for part in ("part", "copy")]
     for part in parts:
@@ -69,7 +69,7 @@ def test_judgements_are_written_as_they_were_read() -> None:
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """Return the lines of a file, without the id of the run, which is another one after a merge."""
+    """Return the lines of a file without the id of the run, which a merge changes."""
     return [RUN_ID.sub(rb"\1", line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 

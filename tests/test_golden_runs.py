@@ -23,13 +23,13 @@ IS_UPDATE = os.environ.get("AGENTV_UPDATE_GOLDEN") == "1"
 
 @dataclass(frozen=True)
 class Output:
-    """What a command prints about some runs: `data` for programs, or `text` for people."""
+    """The output of a command for some runs: `data` for programs, or `text` for users."""
 
     kind: Literal["data", "text"]
     file: str
     """The name of the expected output."""
     arguments: tuple[str, ...]
-    """The arguments of `agentv`. RUN stands for the first run, OTHER for the second."""
+    """The arguments of `agentv`. RUN is replaced by the first run, OTHER by the second."""
     runs: tuple[str, ...]
     exit_code: int = 0
     is_file: bool = False
@@ -69,7 +69,7 @@ REPORT_EXIT_CODES = {
     "workspaces": 1,
 }
 BRIEF = ("changed", "resumed", "shard-1", "shard-2")
-"""Runs that are there for a comparison or a merge, and add little of their own."""
+"""Runs for a comparison or a merge, which add little of their own."""
 PAGES = ("first-version", "judges", "trials")
 """Runs whose HTML page is compared: pages are large."""
 LABELLED = ("labels",)

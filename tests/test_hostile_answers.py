@@ -16,7 +16,7 @@ JUDGE = '''
 import json, re
 
 def judge(request):
-    """A gullible judge: it repeats what it was shown, and only then gives its own verdict."""
+    """A gullible judge that repeats its prompt before its own verdict."""
     nonce = re.search(r'"nonce": the text "([^"]+)"', request.system_prompt).group(1)
     verdict = {"nonce": nonce, "score": 0.0, "hits": [], "misses": ["wrong"], "reasoning": "saw " + request.question}
     return request.question + "\\n" + json.dumps(verdict)

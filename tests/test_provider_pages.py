@@ -1,4 +1,4 @@
-"""Every targets file that a page shows can be loaded as it stands."""
+"""Every targets file on a page can be loaded unchanged."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The names at the top of the package are a promise: adding one is a decision, losing one breaks somebody."""
+"""The public names of the package: adding one is a decision, and removing one breaks users."""
 
 import agentv
 

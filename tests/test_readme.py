@@ -67,7 +67,7 @@ def commands_of(text: str) -> Iterator[tuple[str, int, str]]:
 
 
 def normalised(output: str, folder: Path) -> str:
-    """Take out what differs from run to run: ids, durations, the folder, and the progress on the way."""
+    """Remove the parts that differ between runs: ids, durations, the folder, and the progress."""
     output = output.replace(f"{folder}/", "")
     output = re.sub(r"\b20\d{6}T\d{6}\.\d{3}-\w+", "RUN", output)
     output = re.sub(r"\d+(\.\d+)? (ms|s)\b|\b\d\d:\d\d\b|[\d,]+ lines a second", "TIME", output)
@@ -144,7 +144,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def write_transcript() -> None:
-    """Put what the quickstart prints today into the README."""
+    """Write the current output of the quickstart to the README."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(ROOT / "examples", folder / "examples")

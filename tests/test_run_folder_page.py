@@ -44,7 +44,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "error": Failure,
 }
 INNER = {"plan": {"path", "sha256", "cases", "name", "provider", "key", "settings"}}
-"""Keys of what stands inside a field, which the page names beside it."""
+"""Keys inside a field, which the page names beside it."""
 
 
 def tree(path: str) -> ast.Module:
@@ -52,7 +52,7 @@ def tree(path: str) -> ast.Module:
 
 
 def keys_of(node: ast.AST) -> set[str]:
-    """Return the keys of the dicts that are written out below a node, and those that are set one by one."""
+    """Return the keys of all dict literals below a node, and the keys that are assigned."""
     found: set[str] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Dict):
@@ -90,16 +90,16 @@ def test_every_field_of_a_stored_shape_stands_in_its_table(section: str) -> None
 
 
 def events_of_the_code() -> dict[str, set[str]]:
-    """Return the types of events, with their fields as far as they are written where the event is."""
+    """Return the types of events, with the fields in a dict literal of the call."""
     found: dict[str, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             is_note = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "note"
             if not is_note or not isinstance(node, ast.Call) or len(node.args) != 2:
                 continue
-            type_, told = node.args
+            type_, fields = node.args
             if isinstance(type_, ast.Constant) and re.fullmatch("[a-z_]+", str(type_.value)):
-                found.setdefault(str(type_.value), set()).update(_outer_keys(told))
+                found.setdefault(str(type_.value), set()).update(_outer_keys(fields))
             if isinstance(type_, ast.Name) and type_.id == "GENERATION_STARTED":
                 found["generation_started"] = written_by("engine/stored/resume.py", "to_event")
     return found
@@ -126,14 +126,14 @@ def test_every_event_of_the_display_stands_in_the_table() -> None:
         if isinstance(node, ast.FunctionDef) and node.name == "event_to_json"
     ]
     dicts = [node for node in ast.walk(function) if isinstance(node, ast.Dict)]
-    told = {
+    events = {
         str(value.value)
         for node in dicts
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and key.value == "event" and isinstance(value, ast.Constant)
     }
     section, a_slot = "Events of a run in progress", ResultKey("s.yaml", "case", "target").to_json()
-    assert set().union(*cells(section, 0)) == told
+    assert set().union(*cells(section, 0)) == events
     assert set().union(*cells(section, 1)) == keys_of(function) - {"event"} | set(a_slot) | {"kind", "message"}
 
 

@@ -1,4 +1,4 @@
-"""`./run` finds uv or fetches it, and says what is missing. Stand-ins for uv and python3: no network."""
+"""`./run` finds uv or downloads it, or reports what is missing. With fakes for uv and python3: no network."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ esac
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with ./run in it, and bin/ with what every system has."""
+    """A folder with ./run, and bin/ with the programs of every system."""
     folder = tmp_path / "my project"
     (folder / "bin").mkdir(parents=True)
     shutil.copy(RUN, folder / "run")

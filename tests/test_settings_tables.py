@@ -1,4 +1,4 @@
-"""The tables of settings in docs/ are those of the code. `./run python tests/test_settings_tables.py` writes them."""
+"""The tables of settings in docs/ match the code. `./run python tests/test_settings_tables.py` writes them."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ SAME_SETTINGS = {"vscode-insiders": "vscode"}
 
 
 def table_of(spec: Spec) -> str:
-    told = describe(spec)
-    names = " or ".join(f"`{name}`" for name in (told["name"], *told["aliases"]))
-    told_rows = ([row["type"], row["default"], row["help"]] for row in told["settings"])
-    cells = (" | ".join(cell.replace("|", r"\|") for cell in row) for row in told_rows)
-    rows = [f"| `{row['name']}` | {rest} |" for row, rest in zip(told["settings"], cells, strict=True)]
+    about = describe(spec)
+    names = " or ".join(f"`{name}`" for name in (about["name"], *about["aliases"]))
+    texts = ([row["type"], row["default"], row["help"]] for row in about["settings"])
+    cells = (" | ".join(cell.replace("|", r"\|") for cell in row) for row in texts)
+    rows = [f"| `{row['name']}` | {rest} |" for row, rest in zip(about["settings"], cells, strict=True)]
     head = ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"] if rows else []
-    return "\n".join([f"**{names}**: {told['summary']}", *head, *rows])
+    return "\n".join([f"**{names}**: {about['summary']}", *head, *rows])
 
 
 def page_of(spec: Spec) -> str:
@@ -38,7 +38,7 @@ def overview_of(registry: Registry) -> str:
 
 
 def page_with(text: str, tables: Mapping[str, str]) -> str:
-    """Put each table between its marks, `<!-- settings: NAME -->` and `<!-- end -->`, wherever these stand."""
+    """Replace each table between its marks, `<!-- settings: NAME -->` and `<!-- end -->`."""
     for name, table in tables.items():
         start, end = f"<!-- settings: {name} -->", "<!-- end -->"
         text = re.sub(f"{start}.*?{end}", lambda _: f"{start}\n\n{table}\n\n{end}", text, flags=re.DOTALL)  # noqa: B023 - called at once

@@ -1,4 +1,4 @@
-"""Starting is fast because little is imported: these lists are the budget."""
+"""Start-up is fast because little is imported: these lists limit the imports."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ print(json.dumps(imported), file=sys.stderr)
 
 
 def imported_by(work: str, *arguments: str, cwd: Path | None = None) -> set[str]:
-    """Do `work` in a new interpreter; return the top-level modules it imported."""
+    """Run `work` in a new interpreter; return the top-level modules that it imports."""
     code = f"import sys; sys.argv = ['agentv', *{list(arguments)!r}]\n" + REPORT.format(work=work)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, check=True, timeout=60)
     return set(json.loads(done.stderr.splitlines()[-1]))
@@ -64,7 +64,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_run_of_a_command_imports_neither_http_nor_screen_nor_all_of_pydantic(project: Path) -> None:
+def test_a_run_of_a_command_imports_no_http_screen_or_full_pydantic(project: Path) -> None:
     modules = imported_by(RUN_MAIN, "run", cwd=project)
     assert "yaml" in modules, "the run did not get far enough to read its files"
     assert list(project.glob(".agentv/runs/*/results.jsonl")) != []
@@ -80,7 +80,7 @@ def test_a_run_of_a_command_imports_neither_http_nor_screen_nor_all_of_pydantic(
     }
 
 
-def test_a_run_that_starts_no_command_imports_nothing_that_looks_after_processes(project: Path) -> None:
+def test_a_run_without_commands_imports_no_process_modules(project: Path) -> None:
     (project / "targets.yaml").write_text("targets: [{name: echo, provider: mock, response: hello}]")
     modules = imported_by(RUN_MAIN, "run", cwd=project)
     assert "yaml" in modules, "the run did not get far enough to read its files"

@@ -1,4 +1,4 @@
-"""Every block of docs/how-to/team-store.md holds, on a server of its own."""
+"""Every block of docs/how-to/team-store.md works, on a server of its own."""
 
 import re
 import shutil

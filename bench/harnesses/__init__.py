@@ -1,1 +1,1 @@
-"""Programs that do one job with one harness each, in an environment of their own, and print what it took."""
+"""Programs that run one job with one harness each, in an environment of their own, and print its measurements."""

@@ -1,4 +1,4 @@
-"""agentv as a library: `evaluate()` on cases at hand, as its peers have them, everything stored, all rows returned."""
+"""agentv as a library: `evaluate()` on cases in memory, like the peers; everything is stored and returned."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A job as a user of agentv writes it down: a dataset of JSONL, its side file, a targets file."""
+"""The files of a job as a user of agentv writes them: a JSONL dataset, its side file, a targets file."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def write_job(job: Job, folder: Path) -> Path:
     judged = job.kind == "judge"
     evaluator = {"type": "llm_judge"} if judged else {"type": "contains", "value": EXPECTED}
     execution = {"workers": job.at_once, "evaluators": [{"name": "says", **evaluator}]}
-    # JSON is YAML, and this needs no library.
+    # JSON is valid YAML, and needs no library.
     (folder / "targets.yaml").write_text(json.dumps({"targets": [target]}), encoding="utf-8")
     (folder / "cases.yaml").write_text(json.dumps({"execution": execution}), encoding="utf-8")
     (folder / "echo.py").write_text(_ECHO, encoding="utf-8")

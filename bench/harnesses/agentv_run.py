@@ -1,4 +1,4 @@
-"""agentv as most people run it: `agentv run` on a dataset of JSONL, everything stored, the report written."""
+"""agentv on the command line: `agentv run` on a JSONL dataset, everything stored, the report written."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from bench.harnesses.job import Job, main
 
 
 def prepare(job: Job) -> Callable[[], int]:
-    """Write the files. The command's exit code says whether every case passed, and none had an error."""
+    """Write the files, and return the run. The command's exit code is 0 only if every case passed."""
     dataset = write_job(job, Path(mkdtemp(dir=Path.cwd())))
 
     def run() -> int:

@@ -1,4 +1,4 @@
-"""No harness at all for commands: threads that take questions from one iterator, each in a `Popen` loop."""
+"""No harness for commands: threads that take prompts from one iterator, each in a `Popen` loop."""
 
 import subprocess
 from collections.abc import Callable
@@ -18,8 +18,8 @@ def prepare(job: Job) -> Callable[[], int]:
     return run
 
 
-def _passes(asked: str) -> bool:
-    with subprocess.Popen([*COMMAND, asked], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
+def _passes(prompt: str) -> bool:
+    with subprocess.Popen([*COMMAND, prompt], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         answer, _ = process.communicate()
     return EXPECTED in answer
 

@@ -1,4 +1,4 @@
-"""braintrust: `Eval` with one score of our own; nothing is sent, so nothing is stored."""
+"""braintrust: `EvalAsync` with a scorer function; nothing is sent, so nothing is stored."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,8 +11,8 @@ from bench.harnesses.openai_client import ask, make_client
 
 
 def prepare(job: Job) -> Callable[[], int]:
-    """Return the evaluation; its cases are made before."""
-    data = [{"input": asked} for asked in job.questions]
+    """Return the evaluation; its cases are made here, unmeasured."""
+    data = [{"input": prompt} for prompt in job.questions]
 
     async def evaluate() -> EvalResultWithSummary[str, str, str]:
         return await EvalAsync(
@@ -23,7 +23,7 @@ def prepare(job: Job) -> Callable[[], int]:
 
 
 def contains(input: str, output: str, expected: str | None = None) -> float:  # noqa: A002, ARG001 - its signature
-    """Return 1 where the answer holds the word."""
+    """Return 1 if the answer contains the word, else 0."""
     return float(EXPECTED in output)
 
 

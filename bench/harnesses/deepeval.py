@@ -1,6 +1,6 @@
-"""deepeval: answers are fetched first, as many at once as the job says, then `evaluate` judges them; its cache is off.
+"""deepeval: the answers are collected first, concurrently, then `evaluate` scores them, with its cache off.
 
-With its cache on, as it is by default, its time grows with the square of the number of cases.
+With its cache on, which is the default, its time grows with the square of the number of cases.
 """
 
 import asyncio
@@ -17,24 +17,24 @@ from bench.harnesses.openai_client import KEY, ask, make_client
 
 
 class Contains(BaseMetric):  # type: ignore[misc] # deepeval is not in agentv's own environment
-    """A metric as its guide says to write one."""
+    """A metric written as its guide shows."""
 
     threshold = 1.0
     async_mode = True
 
     def measure(self, test_case: LLMTestCase) -> float:
-        """Return 1 where the answer holds the word."""
+        """Return 1 if the answer contains the word, else 0."""
         self.score = float(EXPECTED in (test_case.actual_output or ""))
         self.success = self.score >= self.threshold
         self.reason = ""
         return self.score
 
     async def a_measure(self, test_case: LLMTestCase) -> float:
-        """Do the same."""
+        """Return the same asynchronously."""
         return self.measure(test_case)
 
     def is_successful(self) -> bool:
-        """Return whether it did."""
+        """Return True if the answer contains the word."""
         return bool(self.success)
 
     @property
@@ -44,12 +44,12 @@ class Contains(BaseMetric):  # type: ignore[misc] # deepeval is not in agentv's 
 
 
 def prepare(job: Job) -> Callable[[], int]:
-    """Return the asking and the judging."""
+    """Return a function that calls the model for all cases and scores the answers."""
     questions = job.questions
 
     def run() -> int:
-        answers = questions if job.kind == "echo" else asyncio.run(_ask_all(job))
-        cases = [LLMTestCase(input=asked, actual_output=text) for asked, text in zip(questions, answers, strict=True)]
+        answers = questions if job.kind == "echo" else asyncio.run(_call_all(job))
+        cases = [LLMTestCase(input=prompt, actual_output=text) for prompt, text in zip(questions, answers, strict=True)]
         done = evaluate(
             cases,
             [_metric(job)],
@@ -73,14 +73,14 @@ def _metric(job: Job) -> BaseMetric:
     )
 
 
-async def _ask_all(job: Job) -> list[str]:
+async def _call_all(job: Job) -> list[str]:
     client, limit = make_client(job), asyncio.Semaphore(job.at_once)
 
-    async def ask_one(asked: str) -> str:
+    async def call_one(prompt: str) -> str:
         async with limit:
-            return await ask(client, asked)
+            return await ask(client, prompt)
 
-    return await asyncio.gather(*map(ask_one, job.questions))
+    return await asyncio.gather(*map(call_one, job.questions))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""inspect_ai: a Task with `includes`, or `model_graded_qa`, its log written as it is by default."""
+"""inspect_ai: a Task with `includes`, or `model_graded_qa`, with its default log."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from bench.harnesses.openai_client import KEY
 
 @solver  # type: ignore[untyped-decorator] # inspect_ai is not in agentv's own environment
 def echo() -> Solver:
-    """Return what answers with the question."""
+    """Return a solver that answers with the input."""
 
     async def solve(state: TaskState, _: Generate) -> TaskState:
         state.output = ModelOutput.from_content("echo", state.input_text)
@@ -25,7 +25,7 @@ def echo() -> Solver:
 
 
 def prepare(job: Job) -> Callable[[], int]:
-    """Return the evaluation of a task; its samples are made before."""
+    """Return the evaluation of a task; its samples are made here, unmeasured."""
     samples = [Sample(id=number + 1, input=question(number), target=_target(job)) for number in range(job.cases)]
     model = get_model("mockllm/model") if job.kind == "echo" else _model(job)
     task = Task(

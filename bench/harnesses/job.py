@@ -1,4 +1,4 @@
-"""What every harness is given to do, and what it prints of it. Runs in environments that have no agentv."""
+"""The job of a harness, and the measurements that it prints. Runs in environments without agentv."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["echo", "ask", "judge", "commands"]
-"""Who answers, and who judges: a function and a rule, a model and a rule, a model and a model, a command and a rule."""
+"""Target and evaluator: a function and a rule, a model and a rule, a model and a judge, a command and a rule."""
 
 WARMING = 10
 _BYTES_PER_KB = 1024 if sys.platform == "darwin" else 1
@@ -19,7 +19,7 @@ _BYTES_PER_KB = 1024 if sys.platform == "darwin" else 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Cases to run; `url` is where the model is served, up to and with /v1. Every case passes if all is well."""
+    """Cases to run; `url` is the base URL of the model with /v1. Every case is expected to pass."""
 
     kind: Kind
     cases: int
@@ -28,13 +28,13 @@ class Job:
 
     @property
     def questions(self) -> list[str]:
-        """What the cases ask; the answers, echoed or from the model, hold the word that the rule looks for."""
+        """The prompts of the cases; all answers contain the word that the rule searches."""
         return [question(number) for number in range(self.cases)]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a job took: CPU seconds of all threads, seconds on the wall, and the process's peak memory in MB."""
+    """The measurements of a job: CPU seconds of all threads, wall seconds, and the process's peak memory in MB."""
 
     cpu_s: float
     wall_s: float
@@ -42,23 +42,23 @@ class Used:
 
 
 EXPECTED = "Say"
-"""The word that every answer holds."""
-RUBRIC = "The answer says what it was asked to say"
+"""The word that every answer contains."""
+RUBRIC = "The answer repeats the word and the number of the prompt"
 COMMAND = ("/bin/echo",)
 
 Prepare: TypeAlias = Callable[[Job], Callable[[], int]]
-"""Makes what runs a job and returns how many of its cases passed; making it is not measured."""
+"""Returns a function that runs a job and returns the number of passed cases; preparing is not measured."""
 
 
 def question(number: int) -> str:
-    """Return what a case asks."""
+    """Return the prompt of a case."""
     return f"Say {number}"
 
 
 def main(prepare: Prepare) -> None:
-    """Do a small job for what is imported or made once, then the one asked for, measured; print what it took.
+    """Run a small job as a warm-up, then the job in `sys.argv[1]`, and print its measurements.
 
-    Raises SystemExit where not every case passed: a harness that fails fast would win.
+    Raises SystemExit unless every case passed: a harness that fails fast would win.
     """
     job = Job(**json.loads(sys.argv[1]))
     _run(prepare(replace(job, cases=min(WARMING, job.cases))), min(WARMING, job.cases))
@@ -77,9 +77,9 @@ def _run(run: Callable[[], int], cases: int) -> None:
 
 
 def peak_mb() -> float:
-    """Return the peak of the resident memory of this process, in MB of a million bytes.
+    """Return the peak resident memory of this process, in MB of a million bytes.
 
-    Linux counts what a process was before it became this program into its resource usage, so that is asked second.
+    On Linux, `getrusage` includes the memory before `exec`, so /proc/self/status is preferred.
     """
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()

@@ -1,4 +1,4 @@
-// promptfoo as its guide calls it from Node: does what job.py says, twice, and prints what the second time took.
+// promptfoo as its guide calls it from Node: runs the warm-up and the job of job.json, and prints its measurements.
 import { readFileSync } from "node:fs";
 import promptfoo from "promptfoo";
 
@@ -44,4 +44,4 @@ const took = {
   peak_mb: (process.resourceUsage().maxRSS * 1024) / 1e6,
 };
 console.log("\n" + JSON.stringify(took));
-process.exit(0); // its timers would go on
+process.exit(0); // its timers would keep the process alive

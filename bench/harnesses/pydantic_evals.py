@@ -14,7 +14,7 @@ from bench.harnesses.openai_client import KEY, ask, make_client
 
 
 def prepare(job: Job) -> Callable[[], int]:
-    """Return the evaluation of a dataset; its cases are made before."""
+    """Return the evaluation of a dataset; its cases are made here, unmeasured."""
     cases = [Case(name=f"case-{number}", inputs=question(number)) for number in range(job.cases)]
     dataset = Dataset(name="bench", cases=cases, evaluators=[_evaluator(job)])
 

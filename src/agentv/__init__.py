@@ -1,7 +1,7 @@
 """agentv: evaluate AI agents.
 
-Every public name is imported when it is first used, so that `import agentv` (and with it the command line) costs
-nothing. `__init__.pyi` tells type checkers the same names.
+Every public name is imported when it is first used, so that `import agentv` (and with it the command line) stays
+fast. `__init__.pyi` declares the same names for type checkers.
 """
 
 import importlib

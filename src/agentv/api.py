@@ -1,4 +1,4 @@
-"""What people call from Python: evaluate() over a suite, run_evaluation() on an answer at hand, and loaders."""
+"""The Python API: evaluate() for a suite, run_evaluation() for one existing answer, and loaders."""
 
 import asyncio
 import os
@@ -48,11 +48,11 @@ class _Rows(Struct):
             self.results.append(event.result)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is nothing to close."""
 
 
-class _Kept(Struct, frozen=True):
-    """Where a caller wants a run to be kept: a `.agentv` folder, the team's database."""
+class _Destination(Struct, frozen=True):
+    """Where the caller wants a run to be stored: a `.agentv` folder, the team's database, or both."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None
@@ -72,15 +72,15 @@ def evaluate(
 ) -> RunReport:
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
-    `source` is an eval file or folder, an EvalSuite, or EvalCases. Who answers: `target` (a name, a TargetConfig or a
-    Provider) or `task`, a function that gets a ProviderRequest and returns the answer. `evaluators` (configs, objects,
-    functions of the context) replace the suite's; a case that names its own keeps them. `judge` answers for model
-    judges. `folder` is the `.agentv` folder that the run is kept in: a file's run goes to the nearest one unasked,
-    cases given as objects stay in memory. `store` is the team's database that it is kept in as well
-    (`postgresql://…`), which wants a folder, too, and is read from no variable unasked. `options` are the fields
-    of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    `source` is an eval file or folder, an EvalSuite, or EvalCases. The answers come from `target` (a name, a
+    TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer.
+    `evaluators` (configs, objects, functions of the context) replace the suite's; a case with evaluators of its own
+    uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store the run in: by
+    default the nearest one for an eval file, and none (memory only) for cases given as objects. `store` is a team
+    database (`postgresql://…`) to store the run in as well; it also needs a folder, and is never read from an
+    environment variable. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
-    Works in a script and where a loop is running already (a notebook). Raises ConfigError before any paid call.
+    Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 
         report = evaluate([EvalCase("sum", "What is 2 + 2?")], task=lambda request: "4",
                           evaluators=[EvaluatorConfig("four", "contains", {"value": "4"})])
@@ -88,7 +88,13 @@ def evaluate(
     """
     given = Given(target, task, judge, evaluators)
     return _run_blocking(
-        _evaluate(source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options))
+        _evaluate(
+            source,
+            given=given,
+            destination=_Destination(folder, store),
+            observers=observers,
+            options=make_options(options),
+        )
     )
 
 
@@ -104,29 +110,29 @@ async def evaluate_async(
     observers: Sequence[Observer] = (),
     **options: Any,
 ) -> RunReport:
-    """Do what `evaluate` does inside a running loop; takes the same arguments."""
+    """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
     return await _evaluate(
-        source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options)
+        source, given=given, destination=_Destination(folder, store), observers=observers, options=make_options(options)
     )
 
 
 async def _evaluate(
     source: Source,
     given: Given,
-    kept: _Kept,
+    destination: _Destination,
     observers: Sequence[Observer],
     options: RunOptions,
 ) -> RunReport:
     cwd = Path.cwd()
-    shared_in = None if kept.store is None else named_store(kept.store, cwd=cwd, env=os.environ)
+    shared_in = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
     inputs, options = load_given(source, given, options, secrets_of_store(shared_in, os.environ))
-    home = Path(kept.folder) if kept.folder is not None else find_home(cwd)
+    home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    plan = replace(plan, store=kept_name(kept.store, shared_in))
+    plan = replace(plan, store=kept_name(destination.store, shared_in))
     clock = make_clock()
-    is_kept = kept.folder is not None or shared_in is not None or isinstance(source, str | os.PathLike)
-    store = make_store(plan, clock=clock, on_disk=is_kept, shared_in=shared_in)
+    is_stored = destination.folder is not None or shared_in is not None or isinstance(source, str | os.PathLike)
+    store = make_store(plan, clock=clock, on_disk=is_stored, shared_in=shared_in)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
     with ExitStack() as watching:
@@ -140,11 +146,11 @@ async def run_evaluation(
     input: EvaluationInput,  # noqa: A002 - the name that the specification gives it
     config: EvaluationRunConfig,
 ) -> AggregatedEvaluationResult:
-    """Judge an answer that exists already by named criteria, and keep the judgement if the configuration says where.
+    """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
 
-    Keep one configuration for many answers: it is read and checked once. To keep connections to judges open between
+    Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
-    anything runs; failures of evaluators, judges and stores are the result's `run_errors`.
+    anything runs; failures of evaluators, judges and stores are in the result's `run_errors`.
 
         criteria = (EvaluationCriteria("polite"), EvaluationCriteria("short", scale="likert5"))
         config = EvaluationRunConfig(evaluators=[
@@ -161,16 +167,16 @@ def run_evaluation_sync(
     input: EvaluationInput,  # noqa: A002 - as above
     config: EvaluationRunConfig,
 ) -> AggregatedEvaluationResult:
-    """Do what `run_evaluation` does from plain code, a notebook included."""
+    """Do the same as `run_evaluation` from synchronous code, also inside a running event loop (a notebook)."""
     return _run_blocking(run_evaluation(input, config))
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
-    """Return the runner of a configuration, made when it is first used; it lives as long as the configuration."""
-    kept = vars(config)
-    if _RUNNER not in kept:
-        kept[_RUNNER] = EvaluationRunner(config)
-    runner: EvaluationRunner = kept[_RUNNER]
+    """Return the runner of a configuration; it is made on first use and lives as long as the configuration."""
+    attributes = vars(config)
+    if _RUNNER not in attributes:
+        attributes[_RUNNER] = EvaluationRunner(config)
+    runner: EvaluationRunner = attributes[_RUNNER]
     return runner
 
 
@@ -180,7 +186,7 @@ _RUNNER = "_runner"
 def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
 
-    `specs` are the evaluators and providers that it may name; without them the built-in ones, those of installed
+    `specs` are the evaluators and providers that it may name. The default: the built-in ones, those of installed
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
@@ -194,7 +200,7 @@ def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) ->
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in a thread of its own when this one has a loop already (a notebook)."""
+    """Run a coroutine to its end, in a new thread if this one already has a running loop (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Names → plug-ins: aliases, lazy factories, "did you mean". One registry per room that has plug-ins."""
+"""Names → plug-ins: aliases, lazy factories, "did you mean". One registry for each sort of plug-in."""
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,11 +9,11 @@ from msgspec import Struct, field
 from agentv.types.errors import PluginError, UnknownNameError
 
 Reference: TypeAlias = str | Callable[..., Any]
-"""An object, or where to import it from: `package.module:name`. A string costs nothing until it is used."""
+"""An object, or its import path `package.module:name`. A path is imported on first use."""
 
 
 def load_reference(reference: Reference) -> Callable[..., Any]:
-    """Return the object that a reference names. Raises PluginError when it is not there."""
+    """Return the object that a reference names. Raises PluginError if it cannot be imported."""
     if not isinstance(reference, str):
         return reference
     module_name, _, attribute = reference.partition(":")
@@ -25,7 +25,7 @@ def load_reference(reference: Reference) -> Callable[..., Any]:
 
 
 class Spec(Struct, frozen=True):
-    """A plug-in as registered: its names, its settings, and how to make one.
+    """A registered plug-in: its names, its settings, and its factory.
 
     `settings` is a frozen dataclass whose fields carry their description in `metadata={"help": …}`; loading derives
     the strict model, the JSON Schema and the docs table from it. `cost` says whether using it may cost money.
@@ -39,29 +39,29 @@ class Spec(Struct, frozen=True):
     cost: str = "free"
     extra: str | None = None
     is_deterministic: bool = True
-    """Evaluators only: the same answer gets the same score, hits and misses, whenever and beside whatever it is judged.
-    False for what asks a model or runs somebody's program, which nobody here can vouch for."""
+    """Evaluators only: the same answer always gets the same score, hits and misses, in any order and company.
+    False for one that calls a model or runs user code, whose results cannot be guaranteed."""
     is_model_api: bool = False
-    """Providers only: a chat model, prompted with chat messages, its tries counted in `calls`, not as attempts."""
+    """Providers only: a chat model, prompted with chat messages; its attempts are counted in `calls`."""
     is_web_service: bool = False
-    """Providers only: asked over HTTP without being a model API; its tries are counted in `calls` as well."""
+    """Providers only: called over HTTP without being a model API; its attempts are counted in `calls` as well."""
     has_files: bool = False
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
     works_in_folder: bool = False
-    """Providers only: works in a folder, so that a row may get a workspace of its own."""
+    """Providers only: works in a folder, so that a row may get its own workspace."""
     is_canned: bool = False
-    """Providers only: answers from what is written down, so that there is nobody to ask whether he is there."""
+    """Providers only: answers from stored data, so that there is no service whose health could be checked."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
-    tells_cost: bool = False
-    """Providers only: a program that tells with each answer what it cost, whether or not a price is known here."""
+    reports_cost: bool = False
+    """Providers only: a program that reports the cost of each answer, whether or not a price is configured."""
     embeds: bool = False
     """Providers only: makes embeddings (types.embeddings.EmbeddingProvider)."""
     answers: bool = True
-    """Providers only: False for one that makes embeddings and nothing else, so that it can be no target of a run."""
+    """Providers only: False for one that only makes embeddings and therefore cannot be the target of a run."""
 
     def load_factory(self) -> Callable[..., Any]:
-        """Return what makes one.
+        """Return the factory.
 
         `factory(config, settings, tools)` makes an evaluator, `factory(target, tools)` a provider, `factory(tools)` a
         report, `factory(settings)` a store.
@@ -89,9 +89,9 @@ class Announced(Struct, frozen=True):
 class Registry(Struct):
     """The plug-ins of one sort. `what` completes messages: "unknown <what> 'x'".
 
-    What installed packages announce is asked of `installed` when somebody wants a name that is not here, or all names.
-    `announced` ones are loaded when somebody asks for them by name, or for a name that nobody else has (it may be an
-    alias of theirs). One that cannot be loaded is `broken`: only who asks for its name is told.
+    `installed` lists what installed packages announce; it is called on the first lookup of an unknown name, or of all
+    names. An `announced` plug-in is loaded when its name is looked up, or a name that is otherwise unknown (it may be
+    one of its aliases). One that cannot be loaded is `broken`, which is reported only when its name is looked up.
     """
 
     what: str
@@ -103,7 +103,7 @@ class Registry(Struct):
     installed: Callable[[], Iterable[tuple[str, Announced]]] | None = None
 
     def add(self, spec: Spec) -> None:
-        """Register a plug-in; a name that is taken by another one is refused."""
+        """Register a plug-in. Raises PluginError if one of its names is already taken."""
         for name in (spec.name, *spec.aliases):
             owner = self._known(name)
             if owner is not None and self.specs[owner] is not spec:
@@ -112,7 +112,7 @@ class Registry(Struct):
         self.aliases.update(dict.fromkeys(spec.aliases, spec.name))
 
     def announce(self, name: str, announced: Announced) -> None:
-        """Note a plug-in of an installed package. One that is registered here under its name goes before it."""
+        """Add a plug-in of an installed package. One registered here under the same name takes precedence."""
         earlier = self.announced.pop(name, None)
         if earlier is None and name not in self.broken:
             self.announced[name] = announced
@@ -122,7 +122,7 @@ class Registry(Struct):
         self.broken[name] = PluginError(message)
 
     def canonical(self, name: str) -> str | None:
-        """Return the canonical name for a name or alias, or None when nobody registered it.
+        """Return the canonical name for a name or alias, or None when it is not registered.
 
         Raises PluginError when it is the name of an installed plug-in that cannot be loaded.
         """
@@ -138,7 +138,7 @@ class Registry(Struct):
         return self._known(name)
 
     def load_all(self) -> None:
-        """Load what installed packages announce; what cannot be loaded is kept in `broken`."""
+        """Load what installed packages announce; a plug-in that cannot be loaded goes into `broken`."""
         self._ask_packages()
         for name in tuple(self.announced):
             self._load(name)
@@ -159,12 +159,12 @@ class Registry(Struct):
         return tuple(sorted({*self.specs, *self.aliases}))
 
     def canonical_names(self) -> tuple[str, ...]:
-        """All names, sorted, without the aliases: what a message lists."""
+        """All names, sorted, without the aliases, as messages list them."""
         self.load_all()
         return tuple(sorted(self.specs))
 
     def copy(self) -> "Registry":
-        """Return a registry with the same plug-ins, to which a run may add its own."""
+        """Return a registry with the same plug-ins, to which a run may add more."""
         parts = (self.specs, self.aliases, self.announced, self.broken, self.brought_by)
         copied = Registry(self.what, *(dict(part) for part in parts))  # type: ignore[arg-type]  # each a copy of its own
         copied.installed = self.installed
@@ -194,12 +194,12 @@ class Registry(Struct):
             self.brought_by[spec.name] = announced.brought_by
 
     def __iter__(self) -> Iterator[Spec]:
-        """Yield the plug-ins in the order they were registered."""
+        """Yield the plug-ins in the order in which they were registered."""
         self.load_all()
         return iter(self.specs.values())
 
     def __contains__(self, name: object) -> bool:
-        """Whether the name or alias is registered, be it by a package whose plug-in cannot be loaded."""
+        """Return True if the name or alias is registered, even by a package whose plug-in cannot be loaded."""
         try:
             return isinstance(name, str) and self.canonical(name) is not None
         except PluginError:
@@ -215,7 +215,7 @@ def make_registry(what: str, specs: Iterable[Spec]) -> Registry:
 
 
 class Specs(Struct, frozen=True):
-    """Every plug-in that a run may name: what loading validates against and the runtime makes things from."""
+    """Every plug-in that a run may name: loading validates against them, and the runtime makes objects from them."""
 
     providers: Registry
     evaluators: Registry
@@ -223,7 +223,7 @@ class Specs(Struct, frozen=True):
     stores: Registry = field(default_factory=lambda: Registry("store"))
 
     def copy(self) -> "Specs":
-        """Return copies, so that a suite's plug-ins stay with its run."""
+        """Return a copy, so that a suite's plug-ins affect only its own run."""
         return Specs(self.providers.copy(), self.evaluators.copy(), self.reports.copy(), self.stores.copy())
 
     def of(self, sort: str) -> Registry:
@@ -242,4 +242,4 @@ ENTRY_POINTS: Mapping[str, str] = {
     "report": "agentv.reports",
     "store": "agentv.stores",
 }
-"""The sorts of plug-ins, each with the group of entry points that brings those of installed packages."""
+"""The sorts of plug-ins, each with the entry-point group through which installed packages provide them."""

@@ -1,4 +1,4 @@
-"""The Python door: evaluate() and evaluate_async()."""
+"""The Python API: evaluate() and evaluate_async()."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,16 +35,16 @@ def answers_four(request: ProviderRequest) -> str:
 
 
 class Says:
-    """A judge that always replies the same."""
+    """A judge with a constant reply."""
 
     kind = "says"
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.asked: list[ProviderRequest] = []
+        self.requests: list[ProviderRequest] = []
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         return ProviderResponse(self.text)
 
 
@@ -58,14 +58,14 @@ class Exclaims:
         return context.candidate.endswith("!")
 
 
-def test_a_function_is_asked_and_a_rule_judges() -> None:
+def test_a_function_answers_and_a_rule_judges() -> None:
     report = evaluate([SUM], task=answers_four, evaluators=[FOUR])
     assert report.exit_code == 0
     (row,) = report.results
     assert (row.eval_id, row.target, row.status, row.score, row.verdict) == ("sum", "answers_four", "pass", 1.0, "pass")
 
 
-def test_an_async_function_is_asked_too() -> None:
+def test_an_async_function_answers() -> None:
     async def task(request: ProviderRequest) -> str:
         await asyncio.sleep(0)
         return f"4 for {request.eval_case_id}"
@@ -117,7 +117,7 @@ def test_a_judge_object_judges_and_its_request_is_kept() -> None:
     (row,) = report.results
     assert (row.score, row.status, row.verdict, row.hits) == (0.7, "fail", "borderline", ("right",))
     assert row.single_form
-    assert "What is 2 + 2?" in judge.asked[0].question
+    assert "What is 2 + 2?" in judge.requests[0].question
 
 
 def test_a_task_without_a_judge_that_needs_one_judges_itself() -> None:
@@ -146,7 +146,7 @@ def test_a_target_that_raises_is_an_error_row_and_the_others_go_on() -> None:
     assert report.exit_code == 3
 
 
-def test_an_evaluator_that_raises_is_its_own_error_and_never_a_wrong_answer() -> None:
+def test_an_exception_of_an_evaluator_is_never_a_wrong_answer() -> None:
     class Broken:
         kind = "broken"
 
@@ -187,7 +187,7 @@ def test_a_failing_provider_says_which_kind() -> None:
     assert [row.error.kind for row in report.results if row.error] == ["auth", "auth"]
     second = report.results[1].error
     assert second is not None
-    assert second.message.startswith("not tried")
+    assert second.message.startswith("not called")
 
 
 def test_a_target_config_is_taken() -> None:
@@ -211,7 +211,7 @@ def test_results_come_without_a_loop_and_inside_one() -> None:
     assert asyncio.run(inside()) == [1.0, 1.0]
 
 
-def test_cases_given_as_objects_leave_nothing_on_disk_unless_asked(tmp_path: Path) -> None:
+def test_cases_given_as_objects_leave_nothing_on_disk_by_default(tmp_path: Path) -> None:
     report = evaluate([SUM], task=answers_four, evaluators=[FOUR])
     assert report.folder is None
     kept = evaluate([SUM], task=answers_four, evaluators=[FOUR], folder=tmp_path)
@@ -229,10 +229,10 @@ def test_cases_given_as_objects_leave_nothing_on_disk_unless_asked(tmp_path: Pat
         ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "contains", {})]}, "value"),
         ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "regex", {"pattern": "("})]}, "pattern"),
         ({"task": answers_four, "gates": ["pass_rat > 1"]}, "Did you mean 'pass_rate'"),
-        ({"task": answers_four, "evaluators": [object()]}, "no evaluator"),
+        ({"task": answers_four, "evaluators": [object()]}, "not an evaluator"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_is_asked(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_rejected_before_any_call(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         evaluate([SUM], **arguments)
     assert message in str(caught.value)
@@ -251,7 +251,7 @@ def test_a_misspelt_option_is_refused() -> None:
 
 
 def test_two_cases_with_one_id_are_refused() -> None:
-    with pytest.raises(ConfigError, match="given twice: sum"):
+    with pytest.raises(ConfigError, match="case ids must be unique; duplicates: sum"):
         evaluate([SUM, SUM], task=answers_four, evaluators=[FOUR])
 
 
@@ -263,11 +263,11 @@ def test_required_and_negated_evaluators_shape_the_verdict() -> None:
 
 
 def test_only_free_leaves_out_what_costs_money() -> None:
-    judge = Says("never asked")
+    judge = Says("never called")
     paid = EvaluatorConfig("paid", "llm_judge")
     (row,) = evaluate([SUM], task=answers_four, evaluators=[FOUR, paid], judge=judge, only="free").results
     assert [result.status for result in row.evaluator_results] == ["scored", "skipped"]
-    assert (row.score, judge.asked) == (1.0, [])
+    assert (row.score, judge.requests) == (1.0, [])
 
 
 def test_a_score_that_is_no_number_is_the_evaluators_error() -> None:

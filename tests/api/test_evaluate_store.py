@@ -1,4 +1,4 @@
-"""`evaluate(..., store=URL)`: a run from Python is shared as one of the command line is."""
+"""`evaluate(..., store=URL)`: a run from Python is shared like one from the command line."""
 
 from pathlib import Path
 
@@ -46,16 +46,16 @@ def test_no_variable_makes_a_call_of_the_library_share(project: Path, monkeypatc
         (
             "mysql://ann:s3cret-pw@db/evals",
             ConfigError,
-            "a store is given as postgresql://user@host/database, not mysql",
+            "expected a store URL of the form postgresql://user@host/database, not mysql",
         ),
         ("postgresql://ann:s3cret-pw@127.0.0.1:1/evals", StorageError, "cannot be reached"),
     ],
 )
-def test_a_store_that_cannot_take_the_run_is_refused_before_anything_is_asked(
+def test_an_unusable_store_is_rejected_before_any_call(
     project: Path, store: str, error: type[Exception], message: str
 ) -> None:
-    asked: list[object] = []
+    calls: list[object] = []
     with pytest.raises(error, match=message) as refused:
-        evaluate([SUM], task=asked.append, evaluators=[FOUR], store=store)
-    assert (asked, "s3cret" in str(refused.value)) == ([], False)
+        evaluate([SUM], task=calls.append, evaluators=[FOUR], store=store)
+    assert (calls, "s3cret" in str(refused.value)) == ([], False)
     assert not (project / ".agentv" / "runs").exists()

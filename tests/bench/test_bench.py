@@ -1,4 +1,4 @@
-"""The benchmarks work, and their table says what was measured. How fast anything is, no test asserts."""
+"""The benchmarks run, and their table names each measurement. No test asserts how fast anything is."""
 
 import pytest
 
@@ -73,16 +73,16 @@ def test_shares_and_megabytes_are_shown_as_such_target_included() -> None:
         Row(work="a", ours=0.974, theirs=0.81, beside="peer", target=AtLeast(0.97), shown=percent),
         Row(work="b", ours=120.4, target=AtMost(110), shown=megabytes),
     ]
-    told = table([("x", row) for row in rows])
-    assert [[cell.strip() for cell in line.split("|")[2:-1]] for line in told.splitlines()[2:]] == [
+    text = table([("x", row) for row in rows])
+    assert [[cell.strip() for cell in line.split("|")[2:-1]] for line in text.splitlines()[2:]] == [
         ["a", "97.4 %", "peer", "81 %", "1.20", "≥ 97 %", "yes"],
         ["b", "120 MB", "", "", "", "≤ 110 MB", "NO"],
     ]
 
 
 def test_a_table_says_which_target_is_missed() -> None:
-    told = table([("quick", Row(work="a", ours=1e-6, target=AtMost(2e-6))), ("slow", Row(work="b", ours=1.0))])
-    assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()[2:]] == [
+    text = table([("quick", Row(work="a", ours=1e-6, target=AtMost(2e-6))), ("slow", Row(work="b", ours=1.0))])
+    assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]] == [
         ["quick", "a", "1 µs", "", "", "", "≤ 2 µs", "yes"],
         ["slow", "b", "1 s", "", "", "", "", ""],
     ]
@@ -96,12 +96,12 @@ def test_the_page_gets_the_new_table_in_the_place_of_the_old() -> None:
 
 
 def test_a_table_says_what_it_was_measured_on() -> None:
-    told = measured(["tool_trajectory"], QUICK)
-    assert "rapidfuzz" in told
-    assert "CPython" in told or "PyPy" in told
+    text = measured(["tool_trajectory"], QUICK)
+    assert "rapidfuzz" in text
+    assert "CPython" in text or "PyPy" in text
 
 
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run_evalution"])
-    assert "no benchmark named 'run_evalution'; there are: run_evaluation" in capsys.readouterr().err
+    assert "no benchmark named 'run_evalution'; known: run_evaluation" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What plays the other side of a benchmark shares no core with what is measured."""
+"""The server of a benchmark shares no core with the measured program."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The environments of peers are pinned, and a peer that cannot be measured says why. None is made here."""
+"""The environments of peers are pinned, and a peer that cannot be measured is reported. None is created here."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_every_peer_has_its_program_and_is_explained(peer: Harness) -> None:
 def test_without_uv_a_peer_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("UV", raising=False)
-    with pytest.raises(PeerMissingError, match="uv makes the environments of peers and is not installed: https://"):
+    with pytest.raises(PeerMissingError, match="its environment needs uv, which is not installed: https://"):
         with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
 
 
@@ -62,7 +62,7 @@ def test_a_failed_installation_leaves_no_environment_behind(
     uv.chmod(0o755)
     monkeypatch.setenv("PATH", str(uv.parent if is_on_path else tmp_path))
     monkeypatch.setenv("UV", str(uv))
-    with pytest.raises(PeerMissingError, match="is the network there"):
+    with pytest.raises(PeerMissingError, match="check the network"):
         with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -84,7 +84,7 @@ def test_a_peer_that_npm_cannot_fetch_leaves_no_environment_behind(
     uv.write_text(UV_THAT_MAKES_A_BROKEN_NPM)
     uv.chmod(0o755)
     monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(PeerMissingError, match="npm says: no such version"):
+    with pytest.raises(PeerMissingError, match="npm: no such version"):
         with_environment(PEERS["promptfoo"], tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -96,12 +96,12 @@ def test_peers_that_are_missing_are_left_out_and_named(
     monkeypatch.delenv("UV", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert present([PEERS[PYDANTIC_EVALS]]) == ()
-    assert "pydantic-evals is left out: uv makes" in capsys.readouterr().err
+    assert "pydantic-evals is skipped: its environment needs uv" in capsys.readouterr().err
 
 
 def test_a_harness_that_does_not_pass_every_case_is_no_result() -> None:
     broken = Harness("broken", "bare_popen", sys.executable)
-    with pytest.raises(HarnessError, match="broken did not do Job"):
+    with pytest.raises(HarnessError, match="broken failed on Job"):
         broken.run(Job(kind="commands", cases=1, at_once=0))
 
 
@@ -109,9 +109,9 @@ def test_a_peer_that_fails_is_left_out_and_costs_the_others_nothing(capsys: pyte
     peer = Harness("peer", "nowhere", python="false")
     done = in_turns((peer, AGENTV), Job(kind="echo", cases=1), rounds=2)
     assert {name: len(used) for name, used in done.items()} == {"agentv run": 2}
-    assert capsys.readouterr().err.count("left out: peer did not do") == 1
-    asked = Comparison(work="w", take=lambda used: used.cpu_s, target=AtMostTimes(1.0), against="peer")
-    (row,) = compared(asked, done, "agentv run", ["peer"])
+    assert capsys.readouterr().err.count("skipped: peer failed on") == 1
+    comparison = Comparison(work="w", take=lambda used: used.cpu_s, target=AtMostTimes(1.0), against="peer")
+    (row,) = compared(comparison, done, "agentv run", ["peer"])
     assert row.verdict == "not compared"
 
 
@@ -121,7 +121,7 @@ def test_harnesses_take_turns_and_slow_ones_take_part_in_fewer_rounds() -> None:
     assert {name: len(used) for name, used in done.items()} == {"agentv run": 2, "slow": 1}
 
 
-def test_a_peer_is_asked_for_its_kinds_of_jobs_alone() -> None:
+def test_a_peer_runs_only_its_kinds_of_jobs() -> None:
     effort = Effort(peers=tuple(PEERS.values()))
     named = {peer.name for peer in effort.peers_for(Job(kind="judge", cases=1))}
     assert "braintrust" not in named

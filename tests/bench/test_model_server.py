@@ -1,4 +1,4 @@
-"""The server of the benchmarks answers as models do, and judges' requests with what each judge looks for."""
+"""The server of the benchmarks answers like a model, and judges' requests in the form that each judge expects."""
 
 import json
 
@@ -12,7 +12,7 @@ def message_of(body: object) -> dict:
     return message
 
 
-def test_whoever_asks_gets_the_answer() -> None:
+def test_every_request_gets_the_answer() -> None:
     assert message_of({"messages": [{"role": "user", "content": "Say 1"}]})["content"] == ANSWER
 
 

@@ -1,4 +1,4 @@
-"""How far a judge that is asked again has come."""
+"""The progress line of `agentv judge check`."""
 
 import io
 
@@ -29,13 +29,13 @@ class Stream(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("is_terminal", "told"),
+    ("is_terminal", "start"),
     [
-        (True, "\r1 of 60 asked · 0.1/s · 00:10 · about 09:50 left\x1b[K\r2 of 60 asked · 0.1/s · 00:20"),
-        (False, "3 of 60 asked · 0.1/s · 00:30 · about 09:30 left\n"),
+        (True, "\r1 of 60 verdicts · 0.1/s · 00:10 · about 09:50 left\x1b[K\r2 of 60 verdicts · 0.1/s · 00:20"),
+        (False, "3 of 60 verdicts · 0.1/s · 00:30 · about 09:30 left\n"),
     ],
 )
-def test_a_terminal_is_redrawn_and_a_log_gets_a_line_each_half_minute(is_terminal: bool, told: str) -> None:
+def test_a_terminal_is_redrawn_and_a_log_gets_a_line_each_half_minute(is_terminal: bool, start: str) -> None:
     clock, stream = Clock(), Stream(is_terminal=is_terminal)
     line = ProgressLine(stream, 60, now=clock)
     for _ in range(3):
@@ -43,7 +43,7 @@ def test_a_terminal_is_redrawn_and_a_log_gets_a_line_each_half_minute(is_termina
         line.notify(RowBegun(PASSED.slot))
         line.notify(RowFinished(PASSED))
     line.notify(RowFinished(PASSED))  # at the same moment: nothing new is shown
-    assert stream.getvalue().startswith(told)
-    assert ("4 of 60" in stream.getvalue(), stream.getvalue().count("asked")) == (False, 3 if is_terminal else 1)
+    assert stream.getvalue().startswith(start)
+    assert ("4 of 60" in stream.getvalue(), stream.getvalue().count("verdicts")) == (False, 3 if is_terminal else 1)
     line.close()
     assert stream.getvalue().endswith("\r\x1b[K") is is_terminal

@@ -15,7 +15,7 @@ def last_run(project: Project) -> Path:
     return max((project.folder / ".agentv" / "runs").iterdir())
 
 
-def test_the_same_run_gives_the_same_file_a_line_a_case_without_what_was_said(project: Project) -> None:
+def test_the_same_run_gives_the_same_file_with_a_line_per_case(project: Project) -> None:
     project.cases = {"b": "question b", "a": "question a"}
     project.call("run", "suite.yaml", "--trials", "2")
     assert project.call("baseline", "save")[0] == 0
@@ -34,8 +34,8 @@ def test_the_same_run_gives_the_same_file_a_line_a_case_without_what_was_said(pr
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda lines: lines[:-1], ": its first line tells of 2 cases, and 1 follow; `agentv baseline save`"),
-        (lambda lines: [*lines, lines[-1]], ":4: case 'b' of suite.yaml, target 't', is there twice"),
+        (lambda lines: lines[:-1], ": the first line announces 2 cases, but 1 follow; write it again"),
+        (lambda lines: [*lines, lines[-1]], ":4: case 'b' of suite.yaml, target 't', is listed twice"),
         (lambda lines: [each.replace('"score":1.0', '"score":7') for each in lines], ":2: the measure 'score' is 7"),
         (lambda lines: [*lines[:-1], lines[-1][:40]], ":3: "),
         (lambda lines: [*lines[:1], "<<<<<<< HEAD", *lines[1:]], ":2: JSON is malformed"),
@@ -49,12 +49,12 @@ def test_a_damaged_baseline_is_refused_and_hides_no_regression(
     project.call("baseline", "save")
     file = project.folder / "baseline.jsonl"
     file.write_text("".join(f"{line}\n" for line in damage(file.read_text().splitlines())))
-    for asked in (("compare", "baseline.jsonl", "latest"), ("run", "suite.yaml", "--baseline", "baseline.jsonl")):
-        code, told = project.call(*asked)
-        assert (code, f"error: baseline.jsonl{said}" in told) == (4, True), told
+    for arguments in (("compare", "baseline.jsonl", "latest"), ("run", "suite.yaml", "--baseline", "baseline.jsonl")):
+        code, printed = project.call(*arguments)
+        assert (code, f"error: baseline.jsonl{said}" in printed) == (4, True), printed
 
 
-def test_a_baseline_that_did_not_finish_is_told_to_whoever_is_held_against_it(project: Project) -> None:
+def test_an_unfinished_baseline_is_reported_by_the_comparison(project: Project) -> None:
     project.call("run", "suite.yaml", "--name", "half", "--fail-fast")
     said = project.call("run", "suite.yaml", "--baseline", "half")[1]
     assert "did not finish" not in said
@@ -62,13 +62,16 @@ def test_a_baseline_that_did_not_finish_is_told_to_whoever_is_held_against_it(pr
     project.call("run", "suite.yaml", "--name", "stopped", "--fail-fast")
     (project.folder / "broken").unlink()
     said = project.call("run", "suite.yaml", "--baseline", "stopped")[1]
-    assert re.search(r"note    the baseline \S+ did not finish: what it has no row of is held against nothing", said)
+    assert re.search(r"note    the baseline \S+ did not finish: rows that it lacks are not compared", said)
 
 
 def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:
     (project.folder / "rows.jsonl").write_text('{"eval_id": "a", "score": 7}\n')
-    code, told = project.call("compare", "rows.jsonl", "rows.jsonl")
-    assert (code, told.startswith("error: rows.jsonl:1: expected a row with `eval_id` and a `score` of 0..1")) == (
+    code, printed = project.call("compare", "rows.jsonl", "rows.jsonl")
+    assert (
+        code,
+        printed.startswith("error: rows.jsonl:1: expected a result with `eval_id` and a `score` of 0..1"),
+    ) == (
         4,
         True,
     )
@@ -84,17 +87,17 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         code, said = project.call("run", "suite.yaml", "--baseline", reference, "--gate", "regressions <= 2")
         assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 2, as <= 2. Exit code 0."), reference
         assert "mean -0.33 (-1.00 to +0.38) over 3 cases in both\n          2 regressed, 0 improved" in said
-        (moved,) = (line.removeprefix("moved   agentv ") for line in said.splitlines() if line.startswith("moved"))
+        (moved,) = (line.removeprefix("Changes: agentv ") for line in said.splitlines() if line.startswith("Changes"))
         assert "regressed: 2" in project.call(*moved.split())[1]
         project.call("runs", "rm", "latest", "--yes")
 
 
-def test_a_case_that_is_gone_is_no_regression_and_is_told(project: Project) -> None:
+def test_a_missing_case_is_no_regression_and_is_reported(project: Project) -> None:
     project.call("run", "suite.yaml")
     project.cases = {"a": "question a", "new": "question n"}
     code, said = project.call("run", "suite.yaml", "--baseline", "latest", "--gate", "regressions <= 0", "-o", "r.md")
-    assert (code, "over 1 case in both, 2 in the baseline alone\n" in said) == (0, True)
-    assert "| mean score of 1 case in both, 2 in the baseline alone |" in (project.folder / "r.md").read_text()
+    assert (code, "over 1 case in both, 2 only in the baseline\n" in said) == (0, True)
+    assert "| mean score of 1 case in both, 2 only in the baseline |" in (project.folder / "r.md").read_text()
     project.call("report", "latest", "-o", "r.json")
     assert json.loads((project.folder / "r.json").read_text())["baseline"]["lost"] == 2
 
@@ -117,14 +120,14 @@ def test_latest_stays_the_run_that_it_was_when_the_run_is_taken_up_again(project
     assert f"baseline  {earlier}" in project.call("resume", "latest")[1]
     project.call("runs", "rm", earlier, "--yes")
     code, said = project.call("resume", "latest")
-    assert (code, f"no longer held against its baseline {earlier}" in said) == (0, True)
+    assert (code, f"no longer compared with its baseline {earlier}" in said) == (0, True)
 
 
 def test_a_gate_on_regressions_needs_a_baseline_that_is_there(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "--gate", "regressions <= 0")
     assert (code, said) == (
         4,
-        "error: gate 'regressions <= 0': regressions from what? Name the earlier run with --baseline RUN\n",
+        "error: gate 'regressions <= 0' needs a baseline; name the earlier run with --baseline RUN\n",
     )
     code, said = project.call("run", "suite.yaml", "--baseline", "nightly")
     assert (code, said) == (4, "error: there is no run 'nightly'; no run is stored yet\n")
@@ -143,7 +146,7 @@ def test_exported_rows_and_rows_of_older_programs_are_compared_too(project: Proj
 def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> None:
     path = project.folder / "bad.jsonl"
     for text, problem in (
-        ('{"eval_id": "a", "score": 1}\n{"score": 1}\n', "bad.jsonl:2: expected a row with `eval_id` and a `score`"),
+        ('{"eval_id": "a", "score": 1}\n{"score": 1}\n', "bad.jsonl:2: expected a result with `eval_id` and a `score`"),
         ("nonsense\n", "bad.jsonl:1: "),
         ('{"schema": "agentv-baseline-2"}\n', "upgrade agentv"),
     ):
@@ -152,7 +155,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> 
         assert (code, problem in said) == (4, True), said
 
 
-def test_parts_and_rows_done_again_are_held_against_the_baseline_as_one_run(project: Project) -> None:
+def test_shards_and_retries_are_compared_with_the_baseline_as_one_run(project: Project) -> None:
     project.call("run", "suite.yaml")
     project.call("baseline", "save")
     held = ("--baseline", "baseline.jsonl", "--gate", "regressions <= 0", "--display", "none")

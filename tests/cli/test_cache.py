@@ -83,7 +83,7 @@ def test_foreign_files_are_listed_and_go_with_the_rest(capsys: pytest.CaptureFix
 
 def test_nothing_kept_says_how_to_keep(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "clear")
-    assert run(capsys, "ls") == "nothing is kept; `agentv run --cache on` keeps answers\n"
+    assert run(capsys, "ls") == "the cache is empty; `agentv run --cache on` fills it\n"
     assert run(capsys, "clear") == "deleted 0 files (0 B)\n"
 
 

@@ -35,22 +35,22 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 
 def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", CASE)
-    assert check(capsys) == (0, "1 file checked: no problem found\n")
+    assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
-def test_gates_on_what_no_row_can_have_are_told_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gates_on_unknown_names_are_reported_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
     write("targets.yaml", "targets: [{name: shop, provider: mock, response: x}]")
     judges = "    evaluators: [{name: tone, type: contains, value: x}]\n    tags: [refund]\n"
     gates = "gates: [tag(refnd).mean > 0, evaluator(tone).mean > 0, 'target(shp).mean > 0', dataset(b).mean > 0]\n"
     write("evals/a.yaml", f"{gates}{CASE}{judges}")
     code, out = check(capsys)
     assert code == 4
-    for told in (
+    for line in (
         "evals/a.yaml:1:9  $.gates[0]  gate 'tag(refnd).mean > 0', column 5: unknown tag 'refnd'; known: refund.",
         "evals/a.yaml:1:56  $.gates[2]  gate 'target(shp).mean > 0', column 8: unknown target 'shp'; known: shop.",
         "evals/a.yaml:1:80  $.gates[3]  gate 'dataset(b).mean > 0', column 9: unknown dataset 'b'; known: a.",
     ):
-        assert told in out
+        assert line in out
     assert "3 errors" in out
 
 
@@ -60,8 +60,8 @@ def test_a_configuration_of_the_criteria_door_is_checked_when_it_is_named(
 ) -> None:
     write("evals/a.yaml", CASE)
     write("evals/score.yaml", f"{key}: [{{type: contains, value: x}}]\ngates: [criterion(contains).mean > 0]\n")
-    assert check(capsys, "evals") == (0, "1 file checked: no problem found\n")
-    assert check(capsys, "evals/score.yaml") == (0, "1 file checked: no problem found\n")
+    assert check(capsys, "evals") == (0, "1 file checked: no problems found\n")
+    assert check(capsys, "evals/score.yaml") == (0, "1 file checked: no problems found\n")
     write("evals/score.yaml", f"gates: [tag(x).mean > 0]\n{key}: [{{type: contians}}]\nworkers: 3\n")
     code, out = check(capsys, "evals/score.yaml")
     assert code == 4
@@ -87,7 +87,7 @@ def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) ->
     write(".agentv.yaml", "plugins: [mine.py]\n")
     code, out = check(capsys, "score.yaml")
     assert code == 0
-    assert "'mine', unless a plug-in of .agentv.yaml brings it; `agentv plugins` lists those there are\n" in out
+    assert "'mine', unless a plug-in of .agentv.yaml provides it; `agentv plugins` lists the known types\n" in out
 
 
 def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +125,7 @@ def test_warnings_alone_pass(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_to_check_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     Path("evals").mkdir()
-    assert check(capsys) == (5, "0 files checked: no problem found\n")
+    assert check(capsys) == (5, "0 files checked: no problems found\n")
 
 
 def test_json_lines_are_read_to_their_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_json_lines_are_read_to_their_end(capsys: pytest.CaptureFixture[str]) ->
     assert "a.jsonl:2001:1  $  the key 'expected_outcome' is missing" in out
 
 
-def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared_and_nothing_is_imported(
+def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write("plugin.py", "raise SystemExit('imported')\n")
@@ -145,8 +145,8 @@ def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared_and_nothing_is
     write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}]\n")
     code, out = check(capsys)
     assert code == 0
-    assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml brings it" in out
-    assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml brings it" in out
+    assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml provides it" in out
+    assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml provides it" in out
     Path(".agentv.yaml").unlink()
     code, out = check(capsys)
     assert code == 4
@@ -167,16 +167,16 @@ def test_the_target_in_use_is_checked_with_the_environment(
     assert code == 4
     assert "targets.yaml:2:44  $.targets[0].delay_ms  must be a number, but is text" in out
     monkeypatch.setenv("DELAY_OF_TEST", "3")
-    assert check(capsys) == (0, "1 file checked: no problem found\n")
+    assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
-def test_a_target_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_target_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", "execution: {target: agnet}\n" + CASE)
     write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")
     code, out = check(capsys)
     assert code == 4
     assert (
-        "evals/a.yaml:1:21  $.execution.target  there is no target 'agnet' in targets.yaml; there: agent; "
+        "evals/a.yaml:1:21  $.execution.target  there is no target 'agnet' in targets.yaml; known: agent; "
         "did you mean 'agent'?" in out
     )
 
@@ -195,7 +195,7 @@ def test_targets_and_project_files_may_be_named_themselves(capsys: pytest.Captur
 def test_validate_is_the_same_command(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", CASE)
     assert agentv.main(["validate"], standalone_mode=False) == 0
-    assert capsys.readouterr().out == "1 file checked: no problem found\n"
+    assert capsys.readouterr().out == "1 file checked: no problems found\n"
 
 
 def test_every_format_is_offered() -> None:

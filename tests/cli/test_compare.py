@@ -67,7 +67,7 @@ def test_all_that_two_runs_differ_in(project: Project, keep: Keep) -> None:
         == """\
 before  r1
 after   r2
-paired  3 cases judged in both
+paired  3 cases scored in both
 
             before   after  difference        95 % interval  p  cases
 mean score    0.57    0.53       -0.03       -1.00 to +1.00  1      3
@@ -76,9 +76,9 @@ tone          0.57    0.53       -0.03       -1.00 to +1.00  1      3
 
 1 win, 1 loss, 1 tie at a threshold of 0.1
 1 pass more often, 1 less often
-3 cases cannot show any difference; it takes 6 at least
+3 cases: too few to detect any difference; at least 6 are needed
 
-what differs
+differences in setup
   model of target t: small -> large
   system_prompt of target t: none -> Be kind.
   agentv: 0.1.0 -> 0.2.0
@@ -119,9 +119,9 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     keep("r3", [*scores(1.0, 1.0), make_row("case-2", score=None, error=BROKEN)])
     keep("r4", [make_row("other")])
 
-    def ends(*asked: str) -> tuple[int, str]:
-        code, said = project.call("compare", *asked)
-        return code, said.splitlines()[-3] if "--gate" in asked else ""
+    def ends(*options: str) -> tuple[int, str]:
+        code, said = project.call("compare", *options)
+        return code, said.splitlines()[-3] if "--gate" in options else ""
 
     assert ends("r1", "r2") == (0, "")
     assert ends("r1", "r2", "--gate", "regressions <= 0") == (
@@ -141,7 +141,7 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
 
 
-def test_a_run_that_did_not_come_to_its_end_passes_no_gate_and_is_told(project: Project, keep: Keep) -> None:
+def test_an_unfinished_run_passes_no_gate_and_is_reported(project: Project, keep: Keep) -> None:
     keep("r1", scores(1.0, 1.0, 0.0))
     keep("r2", scores(1.0, 1.0), state="interrupted")
     code, said = project.call("compare", "r1", "r2")
@@ -158,7 +158,7 @@ def test_a_run_that_did_not_come_to_its_end_passes_no_gate_and_is_told(project: 
     assert project.call("compare", "baseline.jsonl", "r1", "--gate", "regressions <= 0")[0] == 3
 
 
-def test_a_gate_on_an_evaluator_that_no_run_has_is_refused_where_it_is_written(project: Project, keep: Keep) -> None:
+def test_a_gate_on_an_unknown_evaluator_is_refused_at_its_column(project: Project, keep: Keep) -> None:
     keep("r1", scores(1.0))
     code, said = project.call("compare", "r1", "r1", "--gate", "evaluator(tome).mean>0")
     assert (code, said.splitlines()[0]) == (
@@ -173,11 +173,17 @@ def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Proj
     keep("r1", scores(1.0, 0.5))
     keep("r2", scores(0.25, 0.5))
     code, said = project.call("compare", "r1", "r2", "--json")
-    told = json.loads(said)
-    assert (code, told["schema"], told["wins"], told["losses"], told["ties"]) == (0, "agentv-compare-1", 0, 1, 1)
-    assert told["measures"][0]["difference"] == -0.375
-    assert [case["eval_id"] for case in told["cases"]] == ["case-0", "case-1"]
-    assert told["regressed"][0]["reason_after"] == "tone: 0.25"
+    output = json.loads(said)
+    assert (code, output["schema"], output["wins"], output["losses"], output["ties"]) == (
+        0,
+        "agentv-compare-1",
+        0,
+        1,
+        1,
+    )
+    assert output["measures"][0]["difference"] == -0.375
+    assert [case["eval_id"] for case in output["cases"]] == ["case-0", "case-1"]
+    assert output["regressed"][0]["reason_after"] == "tone: 0.25"
 
 
 def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:
@@ -202,10 +208,10 @@ def test_two_targets_of_one_run(project: Project, keep: Keep) -> None:
     code, said = project.call("compare", "r1", "--targets", "a", "b")
     assert (code, said.splitlines()[0], said.splitlines()[-1]) == (0, "before  r1 a", "better")
     code, said = project.call("compare", "r1", "--targets", "a", "c")
-    assert (code, said) == (4, "error: r1 has no row of a target 'c'; its targets are a, b\n")
+    assert (code, said) == (4, "error: r1 has no result of a target 'c'; its targets are a, b\n")
 
 
-def test_more_runs_are_a_matrix_against_the_first_corrected_for_their_number(project: Project, keep: Keep) -> None:
+def test_several_runs_are_a_matrix_corrected_for_their_number(project: Project, keep: Keep) -> None:
     keep("r1", scores(*[0.2] * 6))
     keep("r2", scores(*[0.9] * 6))
     keep("r3", scores(*[0.2] * 6))
@@ -214,7 +220,7 @@ def test_more_runs_are_a_matrix_against_the_first_corrected_for_their_number(pro
         0,
         """\
 before  r1
-after   2 runs, each by itself
+after   2 runs, each compared separately
 
 run  mean  difference   95 % interval      p  wins  losses  regressed  cases
 r2   0.90       +0.70  +0.04 to +0.82  0.062     6       0          0      6
@@ -226,7 +232,7 @@ r3: no evidence of a difference (n needed: not known, the means are equal)
     )
 
 
-def test_runs_of_a_matrix_are_called_so_that_they_can_be_told_apart(project: Project, keep: Keep) -> None:
+def test_runs_of_a_matrix_have_distinct_labels(project: Project, keep: Keep) -> None:
     ids = [f"20261120T15024{number}.647-49{number}b66" for number in range(5)]
     for run_id, name in zip(ids, ("first", "quick", None, "twice", "twice"), strict=True):
         keep(run_id, scores(*[0.5] * 6), name=name, state="stopped" if name == "quick" else "finished")

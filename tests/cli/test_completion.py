@@ -29,12 +29,12 @@ def test_the_shell_in_use_is_the_default() -> None:
 def test_an_unknown_shell_is_refused_with_those_that_are_known() -> None:
     done = run("completion", SHELL="/bin/sh")
     assert done.returncode == 4
-    assert "Which shell? One of: bash, fish, zsh." in done.stderr
+    assert "cannot tell your shell; name one of bash, fish, zsh." in done.stderr
 
 
 def test_commands_are_completed() -> None:
     done = run(_AGENTV_COMPLETE="bash_complete", COMP_WORDS="agentv co", COMP_CWORD="1")
-    assert done.stdout.split() == ["plain,compare", "plain,convert", "plain,completion"]
+    assert done.stdout.split() == ["plain,convert", "plain,compare", "plain,completion"]
 
 
 def test_the_script_comes_as_json_too() -> None:

@@ -19,7 +19,7 @@ from agentv.types.errors import ConfigError, EvalFileError
 
 SUITE = """
 # comments do not survive
-description: "A desk: refunds"
+description: "A shop: refunds"
 tags: [smoke, "no"]
 execution: {trials: 2}
 evalcases:
@@ -51,7 +51,7 @@ def names() -> list[str]:
 
 def cases_of(path: str) -> list[tuple[object, ...]]:
     suite = load_suite(path, specs=load_specs())
-    assert (suite.description, suite.tags, suite.trials) == ("A desk: refunds", ("smoke", "no"), 2)
+    assert (suite.description, suite.tags, suite.trials) == ("A shop: refunds", ("smoke", "no"), 2)
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
     return [(c.id, c.expected_outcome, c.input_messages, c.metadata, c.evaluators) for c in cases]
 
@@ -65,7 +65,7 @@ def test_an_eval_file_becomes_json_lines_with_a_side_file_and_back() -> None:
     assert Path("lines.jsonl").read_text().count("\n") == 2
 
 
-def test_a_suite_without_other_keys_still_gets_a_side_file_that_makes_it_one() -> None:
+def test_a_suite_without_other_keys_still_gets_a_side_file() -> None:
     Path("suite.yaml").write_text("cases: [{id: a}]\n")
     convert("suite.yaml", "lines.jsonl")
     assert Path("lines.yaml").read_text() == "$schema: agentv-eval-v2\n"
@@ -109,7 +109,7 @@ def test_a_bad_line_leaves_nothing_behind() -> None:
 
 def test_a_bad_yaml_file_leaves_nothing_behind() -> None:
     Path("suite.yaml").write_text("evalcases: [{id: a, id: b}]\n")
-    with pytest.raises(EvalFileError, match="stands twice"):
+    with pytest.raises(EvalFileError, match="appears twice"):
         convert("suite.yaml", "out.jsonl")
     assert names() == ["suite.yaml"]
 
@@ -130,7 +130,7 @@ def test_a_suite_is_not_overwritten_by_its_own_side_file() -> None:
     assert Path("suite.yaml").read_text() == SUITE
 
 
-def test_what_cannot_be_converted_is_told() -> None:
+def test_invalid_conversions_are_refused() -> None:
     Path("a.yaml").write_text("targets: []\n")
     Path("b.yaml").write_text("evalcases: more/*.jsonl\n")
     Path("c.yaml").write_text("evalcases: [1]\n")
@@ -138,7 +138,7 @@ def test_what_cannot_be_converted_is_told() -> None:
     Path("e.jsonl").write_text("")
     for source, said in [
         ("a.yaml", "has neither `evalcases` nor a list of results"),
-        ("b.yaml", "its cases stand in other files"),
+        ("b.yaml", "its cases are in other files"),
         ("c.yaml", "every entry of its list must be an object"),
         ("d.csv", "its name must end in"),
         ("e.jsonl", "the file is empty"),
@@ -146,7 +146,7 @@ def test_what_cannot_be_converted_is_told() -> None:
         with pytest.raises(ConfigError, match=said):
             convert(source, "out.jsonl")
     Path("f.yaml").write_text("evalcases: [{id: a}]\n")
-    for output, said in [("out.txt", "cannot tell the format"), ("out.yml", "have the same format")]:
+    for output, said in [("out.txt", "cannot determine the format"), ("out.yml", "have the same format")]:
         with pytest.raises(click.UsageError, match=said):
             convert("f.yaml", output)
 
@@ -165,4 +165,4 @@ def test_moving_cases_to_another_folder_says_where_paths_start(capsys: pytest.Ca
     Path("suite.yaml").write_text(SUITE)
     Path("there").mkdir()
     convert("suite.yaml", "there/lines.jsonl")
-    assert "note: relative paths in the cases now start from there" in capsys.readouterr().out
+    assert "note: relative paths in the cases are now relative to there" in capsys.readouterr().out

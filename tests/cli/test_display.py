@@ -1,4 +1,4 @@
-"""What a run tells those who watch it."""
+"""The progress displays of a run."""
 
 import json
 from collections import Counter
@@ -17,26 +17,26 @@ def events(said: str) -> list[dict[str, Any]]:
 
 def test_every_row_that_is_begun_is_finished(project: Project) -> None:
     _, said = project.call("run", "suite.yaml", "--json")
-    told = Counter(event["event"] for event in events(said))
-    assert (told["row_begun"], told["row_finished"], told["row_left"]) == (3, 3, 0)
+    counts = Counter(event["event"] for event in events(said))
+    assert (counts["row_begun"], counts["row_finished"], counts["row_left"]) == (3, 3, 0)
 
 
-def test_a_row_that_the_budget_has_no_room_for_is_left_and_why_the_run_stops_is_told(project: Project) -> None:
+def test_a_case_beyond_the_budget_is_left_and_the_stop_is_explained(project: Project) -> None:
     (project.folder / "agent.py").write_text(PAID)
     (project.folder / "targets.yaml").write_text(TARGET)
     code, said = project.call("run", "suite.yaml", "--json", "--budget-usd", "0.015")
-    told = events(said)
-    counted = Counter(event["event"] for event in told)
+    shown = events(said)
+    counted = Counter(event["event"] for event in shown)
     assert code == 2
     assert counted["row_begun"] == counted["row_finished"] + counted["row_left"]
     assert counted["row_left"] >= 1
-    (stopping,) = [event for event in told if event["event"] == "stopping"]
+    (stopping,) = [event for event in shown if event["event"] == "stopping"]
     assert stopping["drains"] is True
     assert "of the budget" in stopping["reason"]
-    assert told[0]["budget_usd"] == 0.015
+    assert shown[0]["budget_usd"] == 0.015
 
 
-def test_who_goes_on_with_a_run_is_told_what_it_cost_before(project: Project) -> None:
+def test_a_resumed_run_reports_its_earlier_cost(project: Project) -> None:
     (project.folder / "agent.py").write_text(PAID)
     (project.folder / "targets.yaml").write_text(TARGET)
     project.call("run", "suite.yaml", "--budget-usd", "0.015")
@@ -51,7 +51,7 @@ def test_who_goes_on_with_a_run_is_told_what_it_cost_before(project: Project) ->
 def test_fail_fast_says_that_it_stops(project: Project) -> None:
     project.evaluators = "{name: never, type: contains, value: nowhere}"
     _, said = project.call("run", "suite.yaml", "--display", "plain", "--fail-fast")
-    assert "stopping, rows under way are finished: 1 row did not pass (--fail-fast)\n" in said
+    assert "stopping, finishing running cases: 1 row did not pass (--fail-fast)\n" in said
 
 
 def test_nothing_of_the_report_at_the_end_is_a_command_to_github(

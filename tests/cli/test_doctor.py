@@ -22,11 +22,11 @@ def doctor(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complet
 
 
 def findings(cwd: Path, **environment: str) -> dict[str, dict[str, str]]:
-    told = json.loads(doctor("--json", cwd=cwd, **environment).stdout)["findings"]
-    return {finding["about"]: finding for finding in told}
+    findings = json.loads(doctor("--json", cwd=cwd, **environment).stdout)["findings"]
+    return {finding["about"]: finding for finding in findings}
 
 
-def test_a_bare_folder_is_told_how_to_begin(tmp_path: Path) -> None:
+def test_an_empty_folder_gets_a_hint_how_to_begin(tmp_path: Path) -> None:
     done = doctor(cwd=tmp_path)
     assert done.returncode == 0
     assert "`agentv init` writes one." in done.stdout
@@ -56,10 +56,10 @@ def test_a_variable_may_come_from_the_environment_or_a_file(tmp_path: Path) -> N
 
 
 def test_a_broken_targets_file_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: nobody}]\n")
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: unknown}]\n")
     done = doctor(cwd=tmp_path)
     assert done.returncode == 3
-    assert "nobody" in done.stdout
+    assert "unknown" in done.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -1,4 +1,4 @@
-"""`agentv run --dry-run` and `--dump-prompts`: what would be asked, without asking."""
+"""`agentv run --dry-run` and `--dump-prompts`: the plan and the prompts, without any call."""
 
 import json
 from pathlib import Path
@@ -31,8 +31,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_streams_evaluators_are_those_of_its_suite(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "lines.jsonl", "--dry-run", "--gate", "mean >= 0.5") == (
         "lines.jsonl: a stream of cases against mock\n"
-        "rows planned: unknown (a stream); calls of targets: unknown (a stream)\n"
-        "to be expected: unknown, no stored run of this is there; --sample 5 makes one to draw from\n"
+        "rows planned: unknown (a stream); target calls: unknown (a stream)\n"
+        "Cost estimate: none (no earlier run of this suite); run with --sample 5 to get one\n"
         "evaluators: greets (contains); cases of a stream may name others\n"
         "gate: mean >= 0.5\n"
     )
@@ -60,25 +60,25 @@ def test_prompts_are_written_and_counted(capsys: pytest.CaptureFixture[str]) -> 
     assert [path.name for path in Path("out").iterdir()] == ["suite.yaml.a.mock.md".replace(".a.", ".NAME.")]
 
 
-def test_a_file_where_prompts_should_go_is_told() -> None:
+def test_a_file_in_place_of_the_prompts_folder_is_refused() -> None:
     Path("out").write_text("mine")
-    with pytest.raises(ConfigError, match=r"--dump-prompts needs a folder to write into; .*out: File exists"):
+    with pytest.raises(ConfigError, match=r"--dump-prompts needs a writable folder; .*out: File exists"):
         agentv.main(["run", "suite.yaml", "--dump-prompts", "out"], standalone_mode=False)
     assert Path("out").read_text() == "mine"
 
 
 AGENT = 'def answer(question):\n    return {"text": "hi", "usage": {"input": 2000, "output": 500}}\n'
-DESK = "targets: [{name: desk, provider: python, callable: agent.py:answer%s}]"
+TARGETS = "targets: [{name: shop, provider: python, callable: agent.py:answer%s}]"
 PRICE = ", price: {input_per_million: 2.5, output_per_million: 10}"
 
 
 @pytest.fixture
-def desk() -> None:
+def shop() -> None:
     Path("agent.py").write_text(AGENT)
-    Path("targets.yaml").write_text(DESK % PRICE)
+    Path("targets.yaml").write_text(TARGETS % PRICE)
     cases = ", ".join(CASE.replace("NAME", name) for name in "abcd")
     Path("suite.yaml").write_text(
-        "execution: {target: desk, evaluators: [{name: greets, type: contains, value: hi}]}\n" + f"evalcases: [{cases}]"
+        "execution: {target: shop, evaluators: [{name: greets, type: contains, value: hi}]}\n" + f"evalcases: [{cases}]"
     )
 
 
@@ -86,7 +86,7 @@ def forecast(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(run(capsys, "suite.yaml", "--dry-run", "--json", *arguments))["forecast"]
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.CaptureFixture[str]) -> None:
     assert forecast(capsys)["cost_usd"] is None
     run(capsys, "suite.yaml", "--sample", "2", "--display", "none")
@@ -95,28 +95,28 @@ def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.C
     assert (found["cost_usd"], found["tokens"], found["judge_calls"]) == (pytest.approx(0.12), 30_000, 0)
     assert [(part["rows"], part["measured_rows"]) for part in found["parts"]] == [(12, 2)]
     shown = run(capsys, "suite.yaml", "--dry-run", "--budget-usd", "0.02")
-    assert "to be expected: about $0.0400, 10.0 k tokens, " in shown
-    assert "drawn from 2 rows of 1 stored run, the latest 20" in shown
+    assert "Cost estimate: about $0.0400, 10.0 k tokens, " in shown
+    assert "based on 2 rows of 1 stored run, the latest 20" in shown
     assert "more than the budget of $0.02" in shown
 
 
-@pytest.mark.usefixtures("desk")
-def test_other_settings_since_then_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("shop")
+def test_changed_settings_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
-    Path("targets.yaml").write_text(DESK % f"{PRICE}, timeout_seconds: 9")
-    assert "settings of target 'desk' were others then" in run(capsys, "suite.yaml", "--dry-run")
+    Path("targets.yaml").write_text(TARGETS % f"{PRICE}, timeout_seconds: 9")
+    assert "the settings of target 'shop' have changed since" in run(capsys, "suite.yaml", "--dry-run")
 
 
-@pytest.mark.usefixtures("desk")
-def test_a_cost_that_nobody_knows_is_unknown_and_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("targets.yaml").write_text(DESK % "")
+@pytest.mark.usefixtures("shop")
+def test_an_unknown_cost_is_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("targets.yaml").write_text(TARGETS % "")
     run(capsys, "suite.yaml", "--display", "none")
     found = forecast(capsys)
     assert (found["cost_usd"], found["tokens"]) == (None, 10_000)
-    assert "to be expected: cost unknown, 10.0 k tokens" in run(capsys, "suite.yaml", "--dry-run")
+    assert "Cost estimate: cost unknown, 10.0 k tokens" in run(capsys, "suite.yaml", "--dry-run")
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_a_pilot_runs_a_few_cases_and_the_forecast_is_drawn_from_them(capsys: pytest.CaptureFixture[str]) -> None:
     found = forecast(capsys, "--pilot", "2")
     assert found["cost_usd"] == pytest.approx(0.04)
@@ -125,12 +125,12 @@ def test_a_pilot_runs_a_few_cases_and_the_forecast_is_drawn_from_them(capsys: py
 
 
 def test_a_pilot_goes_with_a_dry_run() -> None:
-    with pytest.raises(click.UsageError, match="--pilot goes with --dry-run"):
+    with pytest.raises(click.UsageError, match="--pilot requires --dry-run"):
         agentv.main(["run", "suite.yaml", "--pilot", "2"], standalone_mode=False)
 
 
-@pytest.mark.usefixtures("desk")
-def test_a_stored_run_that_cannot_be_read_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("shop")
+def test_an_unreadable_stored_run_gives_no_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
     (folder,) = Path(".agentv/runs").iterdir()
     (folder / "run.json").write_text("{")

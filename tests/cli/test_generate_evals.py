@@ -41,7 +41,7 @@ import json, re
 def answer(request):
     said = re.search(r'"q": "(.*)"', request.question)
     text = said[1] if said else "When do you open?"
-    case = {"id": "asked", "input": text, "expected_outcome": "Answers " + text}
+    case = {"id": "generated", "input": text, "expected_outcome": "Answers " + text}
     return "?" if text.endswith("1") else json.dumps({"cases": [case, {**case, "input": text + " again"}]})
 """)
 
@@ -66,7 +66,7 @@ def ids_of(path: str) -> list[str]:
 
 def test_a_document_becomes_an_eval_file(agentv: Call) -> None:
     code, out, err = agentv(mock(CASE), "--in", "faq.md", "--out", "cases.yaml")
-    assert (code, err, out) == (0, "", "faq.md:1  1 case\nwrote cases.yaml\n")
+    assert (code, err, out) == (0, "", "faq.md:1  1 case\nWrote cases.yaml\n")
     assert Path("cases.yaml").read_text() == WRITTEN
     with pytest.raises(SystemExit) as left:
         main(("check", "cases.yaml"))
@@ -81,20 +81,20 @@ def test_in_a_project_with_schemas_the_first_line_names_its_own(agentv: Call) ->
     assert first == "# yaml-language-server: $schema=../.agentv/schemas/eval.schema.json"
 
 
-def test_ids_are_unique_and_a_question_that_was_asked_is_left_out(agentv: Call) -> None:
+def test_ids_are_unique_and_duplicates_are_skipped(agentv: Call) -> None:
     again = {**CASE, "input": "  when do you OPEN? "}
     other = {**CASE, "input": "And on Sundays?"}
     code, out, _ = agentv(mock(CASE, again, other), "--in", "faq.md", "--out", "cases.yaml")
     assert (code, ids_of("cases.yaml")) == (0, ["opening", "opening-2"])
     assert out.splitlines() == [
         "faq.md:1  2 cases",
-        "1 case left out: another one asks the same",
-        "wrote cases.yaml",
+        "1 case skipped as duplicates",
+        "Wrote cases.yaml",
     ]
 
 
 @pytest.mark.parametrize("name", ["cases.yaml", "cases.jsonl"])
-def test_an_existing_file_is_added_to_only_when_asked_and_stays_as_it_is(agentv: Call, name: str) -> None:
+def test_an_existing_file_is_appended_to_only_with_append(agentv: Call, name: str) -> None:
     case = '{"id": "opening", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}'
     before = f"# mine\nevalcases:\n- {case}   # first\n\n# end\n" if name.endswith("yaml") else case
     Path(name).write_text(before)
@@ -108,35 +108,35 @@ def test_an_existing_file_is_added_to_only_when_asked_and_stays_as_it_is(agentv:
     assert after.endswith(before.partition("# first\n")[2] if name.endswith("yaml") else "\n")
     code, out, _ = agentv(mock(CASE), "--in", "faq.md", "--out", name, "--append")
     assert (code, Path(name).read_text()) == (0, after), "the same questions again bring nothing"
-    assert out.splitlines()[-1] == f"nothing to do: {name} is as it was"
+    assert out.splitlines()[-1] == f"nothing to do: {name} is unchanged"
 
 
 def test_one_failed_record_leaves_no_file(agentv: Call) -> None:
     code, _, err = agentv(None, "--in", "log.jsonl", "--out", "cases.yaml", "--concurrency", "1")
     assert (code, Path("cases.yaml").exists()) == (3, False)
     assert err.splitlines()[-1] == (
-        "1 of 3 failed (log.jsonl:2), 1 not asked: nothing was written; "
-        "--keep-going writes what can be made. Exit code 3."
+        "1 of 3 failed (log.jsonl:2), 1 not attempted: nothing was written; "
+        "use --keep-going to write the rest. Exit code 3."
     )
 
 
 def test_keep_going_writes_the_others_in_the_order_of_the_records(agentv: Call) -> None:
     code, out, _ = agentv(None, "--in", "log.jsonl", "--out", "cases.jsonl", "--keep-going", "--json")
-    told = json.loads(out)
-    assert (code, told["written"], [each["id"] for each in told["failed"]]) == (3, True, ["log.jsonl:2"])
+    output = json.loads(out)
+    assert (code, output["written"], [each["id"] for each in output["failed"]]) == (3, True, ["log.jsonl:2"])
     cases = [case for case in load_suite("cases.jsonl", specs=load_specs()).cases if isinstance(case, EvalCase)]
     assert [(case.id, case.metadata["source"]) for case in cases] == [
-        ("asked", "log.jsonl:1"),
-        ("asked-2", "log.jsonl:1"),
-        ("asked-3", "log.jsonl:3"),
-        ("asked-4", "log.jsonl:3"),
+        ("generated", "log.jsonl:1"),
+        ("generated-2", "log.jsonl:1"),
+        ("generated-3", "log.jsonl:3"),
+        ("generated-4", "log.jsonl:3"),
     ]
-    assert [case["id"] for each in told["cases"] for case in each["cases"]] == [case.id for case in cases]
+    assert [case["id"] for each in output["cases"] for case in each["cases"]] == [case.id for case in cases]
 
 
-def test_count_and_limit_bound_what_is_asked_for(agentv: Call) -> None:
+def test_count_and_limit_bound_the_requests(agentv: Call) -> None:
     code, out, _ = agentv(None, "--in", "log.jsonl", "--out", "c.yaml", "--limit", "1", "--count", "1")
-    assert (code, out.splitlines()) == (0, ["log.jsonl:1  1 case", "wrote c.yaml"])
+    assert (code, out.splitlines()) == (0, ["log.jsonl:1  1 case", "Wrote c.yaml"])
     _, out, _ = agentv(
         None, "--in", "log.jsonl", "--out", "d.yaml", "--limit", "2", "--count", "7", "--dry-run", "--json"
     )
@@ -176,9 +176,9 @@ def test_whatever_a_model_writes_reads_back_as_it_was(agentv: Call, name: str, t
     ("arguments", "code", "message"),
     [
         (("--in", "faq.md", "--out", "c.txt"), 4, "its name must end in .yaml, .yml, .jsonl"),
-        (("--in", "faq.md", "--out", "no/c.yaml"), 4, "there is no folder no"),
+        (("--in", "faq.md", "--out", "no/c.yaml"), 4, "folder no does not exist"),
         (("--in", "log.jsonl", "--out", "log.jsonl", "--append"), 4, "--in and --out are the same file"),
-        (("--in", "empty.md", "--out", "c.yaml"), 5, "empty.md has nothing in it"),
+        (("--in", "empty.md", "--out", "c.yaml"), 5, "empty.md has no records"),
         (("--in", "faq.md", "--out", "c.yaml", "--prompt-path", "empty.md"), 4, "the prompt must use {{ record }}"),
         (("--in", "faq.md", "--out", "broken.yaml", "--append"), 4, "broken.yaml:1:1"),
         (
@@ -189,7 +189,7 @@ def test_whatever_a_model_writes_reads_back_as_it_was(agentv: Call, name: str, t
         (("--in", "bytes.md", "--out", "c.yaml"), 4, "bytes.md:1:1"),
     ],
 )
-def test_what_cannot_work_is_told_before_anybody_is_asked(
+def test_invalid_input_is_refused_before_any_call(
     agentv: Call, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     Path("empty.md").write_text("\n")
@@ -197,11 +197,11 @@ def test_what_cannot_work_is_told_before_anybody_is_asked(
     Path("broken.yaml").write_text("evalcase: []\n")
     case = "{id: a, expected_outcome: x, input_messages: [{role: user, content: hi}]}"
     Path("flow.yaml").write_text(f"evalcases: [{case}]\n")
-    Path("model.py").write_text("def answer(request): open('asked', 'w')")
+    Path("model.py").write_text("def answer(request): open('called', 'w')")
     got, _, err = agentv(None, *arguments)
     assert got == code, err
     assert message in err
-    assert not Path("asked").exists()
+    assert not Path("called").exists()
 
 
 def test_the_fake_server_makes_cases_of_a_document(agentv: Call) -> None:

@@ -39,8 +39,8 @@ def test_files_that_exist_are_kept_and_named(tmp_path: Path) -> None:
     mine.write_text("mine")
     done = agentv("init", cwd=tmp_path)
     assert mine.read_text() == "mine"
-    assert "kept   evals/first.yaml" in done.stdout
-    assert "wrote  .agentv/targets.yaml" in done.stdout
+    assert "exists  evals/first.yaml" in done.stdout
+    assert "wrote   .agentv/targets.yaml" in done.stdout
 
 
 def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def everything_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_a_file_where_a_folder_belongs_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_refused_before_writing(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "evals").write_text("mine")
     done = agentv("init", "sub", cwd=tmp_path)
@@ -118,14 +118,14 @@ def test_a_plugin_package_is_named_throughout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("contains", "'contains' would stand in the way of agentv's evaluator type 'contains'"),
-        ("agentv", "'agentv' would stand in the way of the module 'agentv'"),
-        ("json", "'json' would stand in the way of the module 'json'"),
-        ("class", "'class' cannot be the name of a package and a module"),
-        ("7up", "'7up' cannot be"),
-        ("a--b", "'a--b' cannot be"),
-        ("../evil", "'../evil' cannot be"),
-        ("", "'' cannot be"),
+        ("contains", "'contains' conflicts with agentv's evaluator type 'contains'"),
+        ("agentv", "'agentv' conflicts with the module 'agentv'"),
+        ("json", "'json' conflicts with the module 'json'"),
+        ("class", "'class' is not a valid package name"),
+        ("7up", "'7up' is not a valid package name"),
+        ("a--b", "'a--b' is not a valid package name"),
+        ("../evil", "'../evil' is not a valid package name"),
+        ("", "'' is not a valid package name"),
     ],
 )
 def test_a_name_that_no_package_can_have_is_refused(name: str, message: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_name_that_no_package_can_have_is_refused(name: str, message: str, tmp
 def test_a_name_goes_with_the_package_alone(tmp_path: Path) -> None:
     done = agentv("init", "--name", "plain-words", cwd=tmp_path)
     assert done.returncode == 4
-    assert "--name goes with --template evaluator-plugin" in done.stderr
+    assert "--name requires --template evaluator-plugin" in done.stderr
 
 
 def test_schemas_are_for_this_machine_and_stay_out_of_git(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_ci_jobs_install_agentv_from_the_given_place(template: str, tmp_path: Pa
     url = source.as_uri()
     more = " '.[test]'" if template == "evaluator-plugin" else ""
     assert install_lines(tmp_path / "p") == [f"pip install {url}{more}"] * 2
-    assert f"CI jobs install agentv from {url}, which only this machine has" in done.stdout
+    assert f"CI jobs install agentv from {url}, which exists only on this machine" in done.stdout
     readme = tmp_path / "p" / "README.md"
     assert not readme.exists() or f"pip install {url} -e '.[test]'" in readme.read_text("utf-8")
 
@@ -196,8 +196,8 @@ def test_ci_jobs_install_agentv_from_the_given_url(given: str, installed: str, t
     [
         ("nowhere", "--from nowhere: no such file or folder"),
         (".", "--from .: no pyproject.toml in this folder"),
-        ("https://me:secret@example.org/a.git", "--from: a URL with a password or token would be committed"),
-        ("https://token@example.org/a.git", "--from: a URL with a password or token would be committed"),
+        ("https://me:secret@example.org/a.git", "--from: the URL contains a password or token"),
+        ("https://token@example.org/a.git", "--from: the URL contains a password or token"),
         ("https://example.org/a b", "--from https://example.org/a b: not a URL"),
         ("https://[example/a", "--from https://[example/a: not a URL"),
     ],

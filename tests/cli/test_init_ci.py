@@ -14,14 +14,14 @@ import yaml
 from agentv.cli.evals.init import TEMPLATES
 
 GH = '''#!{python}
-"""Plays GitHub's command: keeps comments in a file, and what it was asked."""
+"""A stand-in for GitHub's `gh`: stores comments in a file, and records its calls."""
 import json, pathlib, re, sys
 here = pathlib.Path(__file__).parent
 kept = here / "comments.json"
 comments = json.loads(kept.read_text()) if kept.exists() else []
 given = sys.argv[1:]
-with (here / "asked").open("a") as asked:
-    asked.write(json.dumps(given) + "\\n")
+with (here / "calls").open("a") as calls:
+    calls.write(json.dumps(given) + "\\n")
 if "--jq" in given:
     start = re.search(r'startswith\\("(.*)"\\)', given[given.index("--jq") + 1])[1]
     for number, (user, body) in enumerate(comments, start=1):
@@ -96,7 +96,7 @@ def test_the_github_job_shows_its_summary_and_keeps_one_comment(tmp_path: Path, 
     assert ("**`FAIL: " if wrong else "**`PASS: ") in report
 
 
-def test_a_comment_of_somebody_else_is_left_alone(tmp_path: Path, tools: Path) -> None:
+def test_a_comment_of_another_user_is_left_alone(tmp_path: Path, tools: Path) -> None:
     project = made(tmp_path, tools)
     (tools / "comments.json").write_text(json.dumps([["mallory", "<!-- agentv-report --> mine"]]))
     (project / "report.md").write_text("<!-- agentv-report -->\n\nours\n")

@@ -8,20 +8,20 @@ import pytest
 from tests.support.judged import JudgedProject, make_judged_project
 
 CARD = """\
-The judge agrees with people on 88.8 % of 80 answers.
+The judge agrees with human labels on 88.8 % of 80 answers.
 
-agreement                            value            95 %  answers  cases
-the same verdict                    88.8 %      80 to 94 %       80     80
-sensitivity: passes that it passes  89.6 %  77.8 to 95.5 %       48     48
-specificity: fails that it fails    87.5 %    71.9 to 95 %       32     32
-Cohen's kappa                         0.77    0.58 to 0.88       80     80
+agreement                             value            95 %  answers  cases
+same verdict                         88.8 %      80 to 94 %       80     80
+sensitivity: human passes it passes  89.6 %  77.8 to 95.5 %       48     48
+specificity: human fails it fails    87.5 %    71.9 to 95 %       32     32
+Cohen's kappa                          0.77    0.58 to 0.88       80     80
 
-              people pass  people fail
+              humans pass  humans fail
 judge passes           43            4
 judge fails             5           28
 
-People among themselves, the most that a judge can reach: 100 % of pairs say the same on 20 \
-answers that several judged; Krippendorff's alpha 1.00.
+Agreement between annotators, the ceiling for a judge: 100 % of pairs on 20 answers \
+with several labels; Krippendorff's alpha 1.00.
 
 tag   same verdict            95 %   sensitivity   specificity  kappa
 even  87.5 % of 40  73.9 to 94.5 %  87.5 % of 24  87.5 % of 16   0.74
@@ -64,11 +64,11 @@ def test_the_page_and_the_markdown_hold_what_the_judge_said_as_text(project: Jud
 
 
 def test_the_measured_mistakes_are_kept_for_this_judge_and_prompt(project: JudgedProject) -> None:
-    told = labelled(project).json("judge", "calibrate", "--json")
+    output = labelled(project).json("judge", "calibrate", "--json")
     (file,) = project.files()
-    (card,) = told["cards"]
+    (card,) = output["cards"]
     kept = json.loads(file.read_text())
-    assert (told["schema"], card["calibration"]) == ("agentv-judge-card-1", str(file))
+    assert (output["schema"], card["calibration"]) == ("agentv-judge-card-1", str(file))
     assert kept["schema"] == "agentv-calibration-1"
     assert kept["confusion"] == card["confusion"]
     assert kept["sensitivity"]["value"] == pytest.approx(card["sensitivity"]["value"])
@@ -103,8 +103,8 @@ def test_a_judge_that_was_edited_since_the_run_gets_no_calibration(project: Judg
     project.write()
     code, out, err = project.call("judge", "calibrate")
     assert (code, project.files()) == (0, [])
-    assert "The judge agrees with people" in out
-    assert "no calibration is kept: 80 labelled answers of 80 were judged by another 'tone'" in err
+    assert "The judge agrees with human labels" in out
+    assert "calibration not saved: 80 labelled answers of 80 were scored by a different 'tone'" in err
 
 
 def test_labels_of_a_file_are_taken_and_not_kept(project: JudgedProject) -> None:
@@ -120,7 +120,7 @@ def test_few_labels_give_no_interval_and_say_what_is_missing(project: JudgedProj
     project.run()
     project.said(cases=8)
     _, out, _ = project.call("judge", "calibrate", "--labels", project.label())
-    assert "same verdict                    87.5 %     -        8" in out
+    assert "same verdict                         87.5 %     -        8" in out
     assert "fewer than 20 cases: no intervals" in out
     assert "fewer than 10 cases that people pass, or that they fail: no rate is corrected" in out
     (file,) = project.files()
@@ -133,14 +133,14 @@ def test_a_criterion_with_another_name_is_named_on_the_command_line(project: Jud
     project.said(criterion="correct")
     code, _, err = project.call("judge", "calibrate", "--labels", project.label())
     assert code == 4
-    assert "people judged 'correct', and no evaluator that is asked for judges that" in err
+    assert "no selected evaluator scores a labelled criterion; labelled criteria: 'correct'" in err
     assert "--evaluator tone --criterion correct" in err
-    asked = ("--evaluator", "tone", "--criterion", "correct")
-    told = project.json("judge", "calibrate", "--labels", project.label(), "--json", *asked)
-    assert [(card["criterion"], card["answers"]) for card in told["cards"]] == [("correct", 80)]
+    options = ("--evaluator", "tone", "--criterion", "correct")
+    output = project.json("judge", "calibrate", "--labels", project.label(), "--json", *options)
+    assert [(card["criterion"], card["answers"]) for card in output["cards"]] == [("correct", 80)]
 
 
-def test_an_evaluator_that_the_run_does_not_have_is_told_with_what_was_meant(project: JudgedProject) -> None:
+def test_an_unknown_evaluator_is_reported_with_a_suggestion(project: JudgedProject) -> None:
     project.run()
     project.said()
     code, _, err = project.call("judge", "calibrate", "--labels", project.label(), "--evaluator", "tune")
@@ -158,7 +158,7 @@ def test_scores_on_a_scale_give_a_weighted_kappa(project: JudgedProject) -> None
     assert card["weighted_kappa"]["interval"]["low"] < card["weighted_kappa"]["value"] < 1
 
 
-def test_a_score_that_cannot_be_placed_is_told_with_what_to_do(project: JudgedProject) -> None:
+def test_a_label_without_a_match_is_reported_with_a_remedy(project: JudgedProject) -> None:
     project.run()
     project.said(score=4)
     code, _, err = project.call("judge", "calibrate", "--labels", project.label())
@@ -169,7 +169,7 @@ def test_a_score_that_cannot_be_placed_is_told_with_what_to_do(project: JudgedPr
 def test_a_file_in_no_known_format_is_refused_before_anything_is_read(project: JudgedProject) -> None:
     code, _, err = project.call("judge", "calibrate", "-o", "card.pdf")
     assert code == 4
-    assert "one of .html, .md" in err
+    assert "must end in .html or .md" in err
 
 
 def test_the_working_directory_stays(project: JudgedProject) -> None:

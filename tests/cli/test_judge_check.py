@@ -1,4 +1,4 @@
-"""`agentv judge check`: a run's judges asked again about its stored answers."""
+"""`agentv judge check`: a run's judges called again on its stored answers."""
 
 import json
 import re
@@ -30,18 +30,18 @@ def run_files(project: JudgedProject) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".jsonl"}
 
 
-def asked(project: JudgedProject) -> int:
-    return (project.folder / "asked").stat().st_size
+def judge_calls(project: JudgedProject) -> int:
+    return (project.folder / "judge_calls").stat().st_size
 
 
-def test_a_steady_judge_says_the_same_each_time_and_the_run_stays_as_it_was(project: JudgedProject) -> None:
-    before, calls = run_files(project), asked(project)
+def test_a_steady_judge_is_consistent_and_the_run_is_unchanged(project: JudgedProject) -> None:
+    before, calls = run_files(project), judge_calls(project)
     code, out, err = project.call("judge", "check", "--repeats", "3")
     assert code == 0
-    assert err == "asking tone again about 30 answers, 3 times each: about 90 calls, cost unknown\n"
-    assert "The judge gives the same verdict each time to 100 % of 30 answers, asked 3 times about each." in out
-    assert "Not always the same verdict: 0" in out
-    assert asked(project) == calls + 90
+    assert err == "repeating tone on 30 answers, 3 times each: about 90 calls, cost unknown\n"
+    assert "The judge always gives the same verdict to 100 % of 30 answers, with 3 calls each." in out
+    assert "Inconsistent verdicts: 0" in out
+    assert judge_calls(project) == calls + 90
     assert run_files(project) == before
 
 
@@ -54,7 +54,7 @@ def test_a_wavering_judge_is_found_out_with_what_it_said(project: JudgedProject)
     assert {len(each["scores"]) for each in check["judged"]} == {4}
     _, out, _ = project.call("judge", "check", "--repeats", "4", "-o", "check.html", "-o", "check.md")
     page = Path("check.html").read_text()
-    assert "Not always the same verdict" in out
+    assert "Inconsistent verdicts" in out
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert "\x1b" not in out
@@ -62,17 +62,17 @@ def test_a_wavering_judge_is_found_out_with_what_it_said(project: JudgedProject)
 
 
 def test_what_was_found_is_kept_beside_the_rows(project: JudgedProject) -> None:
-    told = project.json("judge", "check", "--json")
+    output = project.json("judge", "check", "--json")
     (file,) = (project.folder / ".agentv" / "runs").glob("*/judge-check.json")
-    assert json.loads(file.read_text()) == told
-    assert told["schema"] == "agentv-judge-check-1"
+    assert json.loads(file.read_text()) == output
+    assert output["schema"] == "agentv-judge-check-1"
     assert project.call("report", "latest")[0] == 0
 
 
 def test_a_sample_is_drawn_by_its_seed(project: JudgedProject) -> None:
     def cases(seed: str) -> set[str]:
-        told = project.json("judge", "check", "--repeats", "1", "--sample", "5", "--seed", seed, "--json")
-        return {each["eval_id"] for each in told["checks"][0]["judged"]}
+        output = project.json("judge", "check", "--repeats", "1", "--sample", "5", "--seed", seed, "--json")
+        return {each["eval_id"] for each in output["checks"][0]["judged"]}
 
     assert len(cases("1")) == 5
     assert cases("1") == cases("1")
@@ -106,29 +106,29 @@ def test_an_answer_whose_case_was_edited_is_left_out(project: JudgedProject) -> 
     (project.folder / project.suite).write_text(text.replace("question 7}", "something else}"))
     code, out, err = project.call("judge", "check", "--repeats", "1")
     assert code == 0
-    assert "29 answers, asked 1 time about each" in out
+    assert "29 answers, with 1 call each" in out
     assert "left out: 1 answer whose case or target was edited since" in err
 
 
 def test_a_budget_over_unknown_prices_is_refused(project: JudgedProject) -> None:
-    calls = asked(project)
+    calls = judge_calls(project)
     code, _, err = project.call("judge", "check", "--budget-usd", "1")
-    assert (code, asked(project)) == (4, calls)
+    assert (code, judge_calls(project)) == (4, calls)
     assert "price" in err
 
 
-def test_an_evaluator_that_asked_no_judge_is_named(project: JudgedProject) -> None:
+def test_an_evaluator_without_a_judge_is_refused(project: JudgedProject) -> None:
     code, _, err = project.call("judge", "check", "--evaluator", "tune")
     assert code == 4
-    assert "'tune' asked no judge; evaluators that did: tone" in err
+    assert "evaluator 'tune' called no judge; evaluators with a judge: tone" in err
     project.evaluators = "{name: has, type: contains, value: good}"
     project.run()
     code, _, err = project.call("judge", "check")
     assert code == 4
-    assert "no evaluator asked a judge" in err
+    assert "no evaluator called a judge" in err
 
 
-def test_a_judge_that_is_a_model_is_asked_again_over_the_network(project: JudgedProject) -> None:
+def test_a_model_judge_is_called_again_over_the_network(project: JudgedProject) -> None:
     with serving_fake() as server:
         (project.folder / "targets.yaml").write_text(
             "targets:\n"
@@ -140,7 +140,7 @@ def test_a_judge_that_is_a_model_is_asked_again_over_the_network(project: Judged
         code, out, err = project.call("judge", "check", "--repeats", "2", "--sample", "10", "--budget-usd", "1")
         assert code == 0, err
         assert "about 20 calls, about " in err
-        assert "The judge gives the same verdict each time to 100 % of 10 answers" in out
+        assert "The judge always gives the same verdict to 100 % of 10 answers" in out
         code, _, err = project.call("judge", "check", "--repeats", "2", "--budget-usd", "0.0004")
         assert code == 2
-        assert "not all was asked: " in err
+        assert "stopped before the end: " in err

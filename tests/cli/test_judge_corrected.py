@@ -40,7 +40,7 @@ def test_the_line_is_the_same_on_every_screen(project: JudgedProject) -> None:
     assert all(line in text for text in (*shown, ran))
     project.call("report", "latest", "-o", "run.md", "-o", "run.html")
     assert "| `tone: agent` | `58.8 % of 80` | `47.8 to 68.9 %` | `60 %` |" in Path("run.md").read_text()
-    assert "<h2>Corrected for the judges&#x27; mistakes</h2>" in Path("run.html").read_text().replace("'", "&#x27;")
+    assert "<h2>Corrected for the judge errors</h2>" in Path("run.html").read_text().replace("'", "&#x27;")
 
 
 def test_new_cases_of_the_same_judge_are_corrected(project: JudgedProject) -> None:
@@ -62,7 +62,7 @@ def test_too_few_labels_correct_nothing_and_say_so(project: JudgedProject) -> No
     project.call("judge", "calibrate", "--labels", project.label())
     (rate,) = corrected(project)
     assert (rate["corrected_rate"], rate["reason"]) == (None, "too few labels")
-    assert "not corrected for the mistakes of tone, target agent: too few labels" in project.call("show", "latest")[1]
+    assert "not corrected for errors of judge tone, target agent: too few labels" in project.call("show", "latest")[1]
 
 
 def test_a_judge_that_is_no_better_than_chance_corrects_nothing(project: JudgedProject) -> None:
@@ -82,15 +82,15 @@ def test_a_broken_calibration_costs_no_run(project: JudgedProject) -> None:
     project.files()[0].write_text("{")
     code, out, _ = project.call("run", project.suite, "--display", "plain")
     assert code == 1
-    assert "no pass rate is corrected" in out
+    assert "pass rates are not corrected" in out
     assert project.call("report", "latest", "-o", "run.md")[0] == 0
-    assert "no pass rate is corrected" in Path("run.md").read_text()
+    assert "pass rates are not corrected" in Path("run.md").read_text()
     code, out, _ = project.call("show", "latest")
     assert code == 0
-    assert "note: no pass rate is corrected" in out
+    assert "note: pass rates are not corrected" in out
     code, out, err = project.call("show", "latest", "--json")
     assert (code, json.loads(out)["corrected"]) == (0, [])
-    assert "note: no pass rate is corrected" in err
+    assert "note: pass rates are not corrected" in err
 
 
 def test_cases_with_criteria_expected_messages_and_files_are_known_again(project: JudgedProject) -> None:

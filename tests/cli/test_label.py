@@ -1,4 +1,4 @@
-"""`agentv label`: people's scores, kept with the run whose answers they judged."""
+"""`agentv label`: human scores, stored with the run whose answers they rate."""
 
 import io
 import json
@@ -28,7 +28,7 @@ LIKERT = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredRun:
-    """A stored run: refund-7 answered by two targets, lost-1 by nobody."""
+    """A stored run: refund-7 answered by two targets, lost-1 by none."""
     store = RunFolder(runs_folder(tmp_path / ".agentv"), RUN.run_id, clock=at_noon)
     store.begin(make_run())
     store.append_case(make_case(criteria=(LIKERT,)))
@@ -79,7 +79,7 @@ def write(*entries: dict[str, Any], name: str = "said.jsonl") -> str:
 def test_scores_are_kept_with_the_answer_that_they_judge(run: StoredRun, call: Call) -> None:
     file = write(said("4/5", reasoning="kind", time="2026-02-01T08:00:00Z"), said(5, "ben"))
     code, out, _ = call("label", "--in", file)
-    assert (code, out) == (0, f"kept 2 scores of 2 people: {run.folder}/labels.jsonl\n")
+    assert (code, out) == (0, f"Imported 2 scores of 2 annotators: {run.folder}/labels.jsonl\n")
     anna, ben = run.labels()
     assert (anna.slot.target, anna.answer_key, anna.answer_seq) == ("agent-v2", "v1:aa", 1)
     assert (anna.criterion, anna.score, anna.annotator, anna.reasoning) == ("tone", "4/5", "anna", "kind")
@@ -106,7 +106,7 @@ def test_a_spreadsheet_on_standard_input_signed_by_one_name(
     assert [(label.annotator, label.score) for label in run.labels()] == [("carl", "4"), ("carl", "yes")]
 
 
-def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run: StoredRun, call: Call) -> None:
+def test_invalid_lines_are_all_reported_and_nothing_is_imported(run: StoredRun, call: Call) -> None:
     file = write(
         said(4),
         said(4, eval_id="refund-8"),
@@ -122,26 +122,26 @@ def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run
     for line in (
         "said.jsonl:2:1  $  the run has no row of a case 'refund-8'; did you mean 'refund-7'?",
         "said.jsonl:3:1  $  6 is outside 1 to 5 (likert5)",
-        "said.jsonl:4:1  $  nobody signed it; give the line an `annotator`, or all of them one by --annotator",
-        f"said.jsonl:5:1  $  it fits 2 rows of 'refund-7'; say which by target, trial or suite; there are: {both}",
-        f"said.jsonl:6:1  $  no row of 'refund-7' is of that suite, target and trial; there are: {both}",
-        "said.jsonl:7:1  $  the row of 'lost-1' has no answer that could be judged",
+        "said.jsonl:4:1  $  it has no annotator; give the line an `annotator`, or all lines by --annotator",
+        f"said.jsonl:5:1  $  it matches 2 rows of 'refund-7'; select one by target, trial or suite; there are: {both}",
+        f"said.jsonl:6:1  $  no row of 'refund-7' has that suite, target and trial; there are: {both}",
+        "said.jsonl:7:1  $  the row of 'lost-1' has no answer to judge",
     ):
         assert line in err
     assert "said.jsonl:1:" not in err
-    assert err.endswith("nothing was kept: all scores of a file are, or none\n")
+    assert err.endswith("nothing was imported: a file is imported completely or not at all\n")
     assert not (run.folder / "labels.jsonl").exists()
 
 
 def test_a_criterion_that_the_cases_do_not_have_is_kept_with_a_note(run: StoredRun, call: Call) -> None:
     code, _, err = call("label", "--in", write(said(7) | {"criterion": "tonne"}))
     assert code == 0
-    assert "'tonne' is no criterion of the cases, so no scale holds its scores; there are: tone" in err
+    assert "'tonne' is not a criterion of the cases, so its scores have no scale; there are: tone" in err
     assert err.endswith("; did you mean 'tone'?\n")
     assert [label.criterion for label in run.labels()] == ["tonne"]
 
 
-def test_lines_that_cannot_be_read_are_told_and_a_missing_file_too(run: StoredRun, call: Call) -> None:
+def test_unreadable_lines_and_a_missing_file_are_reported(run: StoredRun, call: Call) -> None:
     Path("bad.jsonl").write_text("{\n")
     code, _, err = call("label", "--in", "bad.jsonl")
     assert code == 4
@@ -156,7 +156,7 @@ def test_a_later_score_of_the_same_person_counts_and_the_earlier_stays(run: Stor
     call("label", "--in", write(said(2), said(3, "ben")))
     code, out, _ = call("label", "--in", write(said(5), said(3, criterion="facts")))
     assert code == 0
-    assert "kept 2 scores of 1 person, 1 of them about what the same person had judged already" in out
+    assert "Imported 2 scores of 1 annotator (1 replace earlier scores): " in out
     assert {(label.annotator, label.criterion): label.score for label in run.labels()} == {
         ("anna", "tone"): 5,
         ("ben", "tone"): 3,
@@ -176,12 +176,12 @@ def test_show_prints_what_people_said_beside_the_judges(call: Call) -> None:
     code, out, _ = call("show", "latest", "refund-7")
     assert code == 0
     _, second = out.split(" on agent-v2")
-    assert "people\n│ anna: tone = 4/5: kind\n" in second
+    assert "human labels\n│ anna: tone = 4/5: kind\n" in second
     shown = json.loads(call("show", "latest", "refund-7", "--json")[1])
     assert [label["score"] for each in shown["cases"] for label in each["labels"]] == [5, "4/5"]
 
 
-def test_labels_of_one_run_have_one_writer_and_the_run_itself_is_not_in_the_way(run: StoredRun, call: Call) -> None:
+def test_labels_have_one_writer_which_does_not_block_the_run(run: StoredRun, call: Call) -> None:
     file = write(said(4))
     writing = RunLock(run.folder)
     assert call("label", "--in", file)[0] == 0
@@ -198,7 +198,7 @@ def test_a_disk_that_takes_nothing_keeps_what_was_there(run: StoredRun, call: Ca
     call("label", "--in", write(said(4)))
     (run.folder / "labels.jsonl").rename(run.folder / "kept.jsonl")
     (run.folder / "labels.jsonl").mkdir()
-    with pytest.raises(StorageError, match="nothing was kept"):
+    with pytest.raises(StorageError, match="no label was saved"):
         append_labels(run.folder, (), run_id=run.run_id)
 
 

@@ -17,7 +17,7 @@ def runs(project: Project) -> list[StoredRun]:
 
 
 def make_parts(project: Project, count: int, *options: str) -> list[str]:
-    """Make all parts; return the cases that were asked."""
+    """Run all shards; return the cases that were called."""
     for number in range(1, count + 1):
         code, said = project.call("run", "suite.yaml", "--shard", f"{number}/{count}", "--display", "none", *options)
         assert code == 0, said
@@ -57,7 +57,7 @@ def test_a_missing_part_is_an_incomplete_run_that_resume_completes(project: Proj
     assert 0 < len(project.calls()) < 30
 
 
-def test_the_same_row_twice_is_taken_once_unless_it_was_made_of_other_things(project: Project) -> None:
+def test_a_result_in_two_shards_is_taken_once_unless_it_differs(project: Project) -> None:
     for _ in range(2):
         assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.cases["b"] = "another question"
@@ -67,14 +67,14 @@ def test_the_same_row_twice_is_taken_once_unless_it_was_made_of_other_things(pro
     assert len(list(runs(project)[-1].all_results())) == 3
     code, said = project.call("merge", first, other)
     assert code == 4
-    assert "two of the runs have other rows of the same case: suite.yaml b (t, trial 1)" in said
+    assert "two of the runs have different results of a case: suite.yaml b (t, trial 1)" in said
 
 
 def test_runs_of_other_options_are_no_parts_of_one(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     assert project.call("run", "suite.yaml", "--display", "none", "--trials", "2")[0] == 0
     first, second = (run.run_id for run in runs(project))
-    assert "were started with other options" in project.call("merge", first, second)[1]
+    assert "were started with different options" in project.call("merge", first, second)[1]
     assert project.call("merge", first, first)[0] == 4
 
 

@@ -58,7 +58,7 @@ def test_check_asks_the_targets_and_judges_of_the_suites(
     assert len(server.calls) == 2
 
 
-def test_a_target_that_fails_says_what_and_how_to_mend_it_and_is_asked_once(
+def test_a_failing_target_is_called_once_and_reported_with_a_remedy(
     agentv: Callable[..., tuple[int, str]], server: FakeServer
 ) -> None:
     code, said = agentv(targets(server, "fake@401"), "check", "--online")
@@ -72,7 +72,9 @@ def test_a_target_that_fails_says_what_and_how_to_mend_it_and_is_asked_once(
     assert len(server.calls) == 4
 
 
-def test_nothing_is_asked_while_the_files_are_wrong(agentv: Callable[..., tuple[int, str]], server: FakeServer) -> None:
+def test_nothing_is_called_while_the_files_have_errors(
+    agentv: Callable[..., tuple[int, str]], server: FakeServer
+) -> None:
     code, _ = agentv(targets(server, "fake").replace("model: fake", "modell: fake"), "check", "--online")
     assert (code, server.calls) == (4, [])
 
@@ -86,7 +88,7 @@ def test_doctor_asks_every_target_of_the_project(agentv: Callable[..., tuple[int
     assert found["answer judge"]["remedy"] == "Check the model's name and the settings that go with it."
 
 
-def test_a_target_is_asked_as_its_first_case_would_be_in_a_workspace_of_its_own(
+def test_a_target_is_probed_like_its_first_case_in_its_own_workspace(
     agentv: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     ruled = SUITE + "execution: {evaluators: [{name: any, type: length, min: 1}]}\n"
@@ -103,10 +105,10 @@ def test_a_target_is_asked_as_its_first_case_would_be_in_a_workspace_of_its_own(
     assert "answers  default" in said
 
 
-def test_canned_answers_are_not_asked_for(agentv: Callable[..., tuple[int, str]]) -> None:
+def test_canned_answers_are_not_requested(agentv: Callable[..., tuple[int, str]]) -> None:
     canned = "targets: [{name: default, provider: mock, response: x}]"
     code, said = agentv(canned, "check", "--online")
-    assert (code, said.splitlines()[1].split()) == (0, ["canned", "default", "mock", "not", "asked"])
+    assert (code, said.splitlines()[1].split()) == (0, ["canned", "default", "mock", "not", "called"])
     code, said = agentv(canned, "doctor", "--online")
     assert "its answers are written down" in said
 

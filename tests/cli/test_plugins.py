@@ -24,7 +24,7 @@ def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_settings_are_told_with_type_default_and_meaning() -> None:
+def test_settings_are_listed_with_type_default_and_meaning() -> None:
     assert render_settings(SPEC) == (
         "finder, find: finds things (may cost money)\n"
         "  value  text or list of text  required  what to look for\n"

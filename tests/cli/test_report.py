@@ -1,4 +1,4 @@
-"""`agentv report`: whatever a run told at its end is told of the stored run, in every format."""
+"""`agentv report`: every format of a stored run has what the run printed at its end."""
 
 import html
 import json
@@ -49,7 +49,7 @@ def rounded(number: str) -> float:
     ],
 )
 @pytest.mark.parametrize("broken", ["", "b", "a b c"])
-def test_a_stored_run_is_told_as_it_was_at_its_end(project: Project, options: tuple[str, ...], broken: str) -> None:
+def test_a_stored_run_is_reported_as_at_its_end(project: Project, options: tuple[str, ...], broken: str) -> None:
     (project.folder / "broken").write_text(broken)
     code, _ = project.call("run", "suite.yaml", "-o", "then.json", "-o", "then.html", *options)
     write(project, "latest", "-o", "now.json", "-o", "now.html")
@@ -64,7 +64,7 @@ STATES = ("pass", "fail", "error")
 
 
 class RunNotes(NamedTuple):
-    """What one format tells of a run."""
+    """The content of a run's report in one format."""
 
     sentence: str
     exit_code: int
@@ -73,14 +73,14 @@ class RunNotes(NamedTuple):
     pass_rate: str
 
 
-def told_on_the_terminal(text: str) -> RunNotes:
+def read_terminal(text: str) -> RunNotes:
     rates, counts, *_ = (re.split(r"  +", line) for line in text.splitlines() if line.startswith("t "))
     verdict = re.fullmatch(r"(.*) Exit code (\d+)\.", text.splitlines()[-1])
     assert verdict is not None
     return RunNotes(verdict[1], int(verdict[2]), tuple(int(counts[at]) for at in (1, 3, 4)), rates[1])
 
 
-def told_in_markdown(text: str) -> RunNotes:
+def read_markdown(text: str) -> RunNotes:
     verdict = re.search(r"^\*\*`(.*)`\*\* Exit code (\d+)\.$", text, re.MULTILINE)
     assert verdict is not None
     cells = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE))
@@ -89,7 +89,7 @@ def told_in_markdown(text: str) -> RunNotes:
     return RunNotes(verdict[1], int(verdict[2]), counts, cells.get("pass rate", "none judged"))
 
 
-def told_on_the_page(text: str) -> RunNotes:
+def read_page(text: str) -> RunNotes:
     verdict = re.search(r"<h1[^>]*>(.*?)</h1><p class=\"exit\">Exit code (\d+)</p>", text)
     assert verdict is not None
     states = re.findall(r'data-state="(\w+)"', text)
@@ -98,16 +98,16 @@ def told_on_the_page(text: str) -> RunNotes:
     return RunNotes(html.unescape(verdict[1]), int(verdict[2]), counts, rate)
 
 
-def told_in_junit(text: str) -> RunNotes:
+def read_junit(text: str) -> RunNotes:
     root = ET.fromstring(text.encode())
-    told = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
+    properties = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
     tests, failed, errors = (int(root.attrib[name]) for name in ("tests", "failures", "errors"))
     passed = tests - failed - errors
     rate = f"{percent_text(passed / (passed + failed))} of {passed + failed}" if passed + failed else "none judged"
-    return RunNotes(told["agentv.verdict"], int(told["agentv.exit_code"]), (passed, failed, errors), rate)
+    return RunNotes(properties["agentv.verdict"], int(properties["agentv.exit_code"]), (passed, failed, errors), rate)
 
 
-def told_in_json(text: str) -> RunNotes:
+def read_json(text: str) -> RunNotes:
     report = json.loads(text)
     (target,) = report["targets"]
     rate = (
@@ -117,7 +117,7 @@ def told_in_json(text: str) -> RunNotes:
     return RunNotes(report["verdict"], report["exit_code"], counts, rate)
 
 
-def told_in_sarif(text: str, like: RunNotes) -> RunNotes:
+def read_sarif(text: str, like: RunNotes) -> RunNotes:
     (run,) = json.loads(text)["runs"]
     (invocation,) = run["invocations"]
     rules = [result["ruleId"] for result in run["results"]]
@@ -140,7 +140,7 @@ def told_in_sarif(text: str, like: RunNotes) -> RunNotes:
         (("--fail-fast", "--gate", "none"), "a", "", 2),
     ],
 )
-def test_every_format_tells_the_same(
+def test_every_format_has_the_same_numbers(
     project: Project, options: tuple[str, ...], wrong: str, broken: str, exit_code: int
 ) -> None:
     (project.folder / "broken").write_text(broken)
@@ -150,15 +150,15 @@ def test_every_format_tells_the_same(
     files = ("x.md", "x.html", "x.junit.xml", "x.json", "x.sarif")
     code, said = project.call("run", "suite.yaml", *options, *(f"-o{file}" for file in files))
     texts = [(project.folder / file).read_text() for file in files]
-    told = told_on_the_terminal(said)
-    assert (code, told.exit_code) == (exit_code, exit_code)
-    readers = (told_in_markdown, told_on_the_page, told_in_junit, told_in_json)
-    assert [read(text) for read, text in zip(readers, texts, strict=False)] == [told] * 4
-    assert told_in_sarif(texts[4], told) == told
+    printed = read_terminal(said)
+    assert (code, printed.exit_code) == (exit_code, exit_code)
+    readers = (read_markdown, read_page, read_junit, read_json)
+    assert [read(text) for read, text in zip(readers, texts, strict=False)] == [printed] * 4
+    assert read_sarif(texts[4], printed) == printed
     write(project, *(f"-o{file}" for file in files))
     same = [(project.folder / file).read_text() for file in files]
     assert same[:3] == texts[:3]
-    assert told_in_json(same[3]) == told
+    assert read_json(same[3]) == printed
 
 
 def test_rows_are_those_that_the_run_exported(project: Project) -> None:
@@ -224,25 +224,25 @@ def total(report, rows):
 """
 
 
-def test_a_format_of_the_project_is_loaded_when_it_is_asked_for(project: Project) -> None:
+def test_a_format_of_the_project_is_loaded_on_demand(project: Project) -> None:
     project.call("run", "suite.yaml")
     (project.folder / ".agentv.yaml").write_text("plugins: [mine.py]")
     (project.folder / "mine.py").write_text(PLUGIN)
     write(project, "-o", "x.sum.json")
     assert (project.folder / "x.sum.json").read_text() == "3.0\n"
     assert project.call("report", "--format", "sum.json") == (0, "3.0\nand goes on\n"), "output comes first"
-    (project.folder / "mine.py").write_text("raise RuntimeError('nobody needs me')")
+    (project.folder / "mine.py").write_text("raise RuntimeError('never imported')")
     write(project, "-o", "x.html")
 
 
 def test_without_a_file_the_end_of_the_run_is_printed_again(project: Project) -> None:
     _, said = project.call("run", "suite.yaml")
-    code, told = project.call("report")
+    code, printed = project.call("report")
     assert code == 0
-    assert said.endswith(told)
+    assert said.endswith(printed)
 
 
-def test_a_row_is_called_one_of_its_trials_only_where_all_cases_have_as_many(project: Project) -> None:
+def test_trials_are_counted_only_if_all_cases_have_as_many(project: Project) -> None:
     project.evaluators = "{name: no, type: contains, value: nothing}"
     for text, of_all in (("", " of 2"), ("execution: {trials: 3}, ", "")):
         project.cases = {"a": "question a", "b": "question b"}
@@ -250,28 +250,28 @@ def test_a_row_is_called_one_of_its_trials_only_where_all_cases_have_as_many(pro
         suite = (project.folder / "suite.yaml").read_text().replace("execution: {", "execution: {trials: 2, ")
         (project.folder / "uneven.yaml").write_text(suite.replace("{id: b, ", "{id: b, " + text))
         said = project.call("run", "uneven.yaml", "--display", "plain", "--gate", "none")[1]
-        for told in (said, project.call("report")[1]):
-            assert f"a trial 2{of_all} " in told
-            assert (" of 2 " in told, "2 cases, 5 rows" in said) == (bool(of_all), not of_all)
+        for printed in (said, project.call("report")[1]):
+            assert f"a trial 2{of_all} " in printed
+            assert (" of 2 " in printed, "2 cases, 5 rows" in said) == (bool(of_all), not of_all)
 
 
-def test_a_file_that_is_asked_for_twice_is_written_once(project: Project) -> None:
+def test_an_output_given_twice_is_written_once(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "-o", "r.html", "-o", "r.html")
-    assert (code, said.count("wrote ")) == (0, 1)
-    assert project.call("report", "-o", "r.md", "-o", "r.md") == (0, "wrote  r.md\n")
+    assert (code, said.count("Wrote ")) == (0, 1)
+    assert project.call("report", "-o", "r.md", "-o", "r.md") == (0, "Wrote r.md\n")
 
 
-def test_a_run_that_was_killed_is_told_from_its_rows(project: Project) -> None:
+def test_a_killed_run_is_reported_from_its_results(project: Project) -> None:
     project.call("run", "suite.yaml", "--gate", "mean >= 0.5")
     project.forget("events.jsonl", [1, 2])
     project.forget("results.jsonl", [2])
     report = load_report(open_run(project.run))
     assert (report.state, report.exit_code) == ("interrupted", 130)
-    assert report.verdict.sentence == "INTERRUPTED: 2 of 3 planned rows are kept."
+    assert report.verdict.sentence == "INTERRUPTED: 2 of 3 planned rows are stored."
     assert [gate.expression for gate in report.verdict.gates] == ["mean >= 0.5"]
 
 
-def test_a_run_that_goes_on_is_not_told_with_the_verdict_of_before(project: Project) -> None:
+def test_a_running_run_is_not_reported_with_its_earlier_verdict(project: Project) -> None:
     project.call("run", "suite.yaml")
     stored = open_run(project.run)
     store = RunFolder(project.run.parent, project.run.name, clock=lambda: stored.run.created_at)
@@ -291,14 +291,14 @@ def test_a_run_of_an_older_agentv_is_judged_by_its_own_options(project: Project)
         0,
         "PASS: 2 of 2 judged rows passed (100 %). 1 row without a result.",
     )
-    assert "an older agentv made this run" in report.notes[0]
+    assert "made by an older agentv" in report.notes[0]
 
 
 def test_a_format_that_is_none_is_refused_before_anything_is_written(project: Project) -> None:
     project.call("run", "suite.yaml")
     code, said = project.call("report", "-o", "x.html", "-o", "x.pdf")
     assert code == 4
-    assert "cannot tell the format of 'x.pdf'; a file for -o ends in .jsonl, " in said
+    assert "-o x.pdf: unknown format; the file name must end in .jsonl, " in said
     assert [path.name for path in Path.cwd().glob("*x.*")] == []
 
 

@@ -29,17 +29,17 @@ def current(project: Project) -> dict[str, tuple[str, int]]:
     return {row.eval_id: (row.candidate_answer, row.generation) for row in open_run(project.run).results()}
 
 
-def test_what_is_judged_stays_what_is_answered_is_judged_and_the_rest_is_asked(project: Project) -> None:
+def test_finished_results_stay_answers_are_judged_and_the_rest_is_called(project: Project) -> None:
     interrupt(project, judged=1, answered=2)
     code, said = project.call("resume")
     assert (code, project.calls()) == (0, ["c"])
-    assert "kept 1 row as they were; 1 call of targets, 1 stored answer judged again" in said
+    assert "1 row unchanged; 1 target call, 1 stored answer rescored" in said
     assert current(project) == {name: (f"answer to question {name}", 0) for name in "abc"}
     assert len(project.stored("results.jsonl")) == len(project.stored("answers.jsonl")) == 3
     assert open_run(project.run).state() == "finished"
 
 
-def test_of_a_thousand_cases_only_the_edited_and_the_added_are_asked(project: Project) -> None:
+def test_of_a_thousand_cases_only_edited_and_added_ones_are_called(project: Project) -> None:
     project.cases = {f"c{number}": f"question {number}" for number in range(1_000)}
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     assert len(project.calls()) == 1_000
@@ -53,7 +53,7 @@ def test_of_a_thousand_cases_only_the_edited_and_the_added_are_asked(project: Pr
     assert len(current(project)) == 1_001
 
 
-def test_an_edited_evaluator_judges_the_stored_answers_and_the_others_scores_stay(project: Project) -> None:
+def test_an_edited_evaluator_scores_stored_answers_and_other_scores_stay(project: Project) -> None:
     (project.folder / "judge.py").write_text(JUDGE)
     project.evaluators = f"{HAS}, {{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
@@ -72,9 +72,7 @@ def test_an_edited_evaluator_judges_the_stored_answers_and_the_others_scores_sta
     assert len(project.stored("results.jsonl")) == 9
 
 
-def test_a_project_that_was_moved_pays_for_no_answer_and_no_judgement_twice(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moved_project_pays_for_no_answer_or_score_twice(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.folder / "judge.py").write_text(JUDGE)
     project.evaluators = f"{HAS}, {{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
     interrupt(project, judged=2, answered=3)
@@ -85,7 +83,7 @@ def test_a_project_that_was_moved_pays_for_no_answer_and_no_judgement_twice(
     assert (project.folder / "judged").read_text() == "xxxx"
 
 
-def test_rows_with_errors_stay_and_the_command_that_retries_them_is_told(project: Project) -> None:
+def test_errors_stay_and_the_retry_command_is_printed(project: Project) -> None:
     (project.folder / "broken").write_text("b")
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 3
     project.calls()
@@ -93,10 +91,10 @@ def test_rows_with_errors_stay_and_the_command_that_retries_them_is_told(project
     project.forget("results.jsonl", [2])
     code, said = project.call("resume", "latest")
     assert (code, project.calls()) == (3, [])
-    assert f"retry   agentv retry {project.run.name}" in said
+    assert f"Retry errors: agentv retry {project.run.name}" in said
 
 
-def test_a_case_that_was_taken_out_stays_in_the_run_and_counts_nowhere_until_it_is_back(project: Project) -> None:
+def test_a_removed_case_stays_in_the_run_without_being_counted(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     cases = dict(project.cases)
     del project.cases["b"]
@@ -112,13 +110,13 @@ def test_a_case_that_was_taken_out_stays_in_the_run_and_counts_nowhere_until_it_
     assert (list(current(project)), project.calls()) == (["a", "b", "c"], [])
 
 
-def test_a_kept_row_that_cannot_be_read_is_named_and_nothing_is_asked(project: Project) -> None:
+def test_an_unreadable_stored_result_is_reported_and_nothing_is_called(project: Project) -> None:
     interrupt(project, judged=2, answered=2)
     rows = project.run / "results.jsonl"
     rows.write_text(rows.read_text("utf-8").replace('"score":1.0', '"score":5.0', 1), "utf-8")
     code, said = project.call("resume")
     assert (code, project.calls()) == (3, [])
-    assert "what is kept of case 'a' cannot be read: score: expected a score from 0 to 1" in said
+    assert "a stored line of case 'a' cannot be read: score: expected a score from 0 to 1" in said
     assert "Traceback" not in said
 
 
@@ -135,14 +133,14 @@ def test_a_suite_that_was_renamed_keeps_its_answers_and_scores(project: Project)
     assert [row.slot.suite for row in open_run(project.run).results()] == ["renamed.yaml"] * 3
 
 
-def test_a_changed_script_of_a_target_is_pointed_out_and_fresh_asks_it_anew(project: Project) -> None:
+def test_a_changed_target_script_is_reported_and_fresh_calls_it_again(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.calls()
     script = project.folder / "agent.py"
     script.write_text(script.read_text().replace("answer to", "new answer to"))
     code, said = project.call("resume", "latest")
     assert (code, project.calls()) == (0, [])
-    assert "not the same code as when the run began (agent.py); its answers are kept; --fresh" in said
+    assert "its code has changed since the run began (agent.py); its stored answers are used; --fresh" in said
     assert project.call("resume", "latest", "--fresh")[0] == 0
     assert project.calls() == ["a", "b", "c"]
     assert {generation for _, generation in current(project).values()} == {1}
@@ -158,11 +156,11 @@ def test_without_a_name_the_latest_run_that_did_not_finish_is_meant(project: Pro
     assert f"agentv show {unfinished}" in said
     assert project.call("resume") == (
         4,
-        "error: every run is finished; `agentv resume latest` does what was edited or added since\n",
+        "error: every run is finished; `agentv resume latest` runs cases that were edited or added since\n",
     )
 
 
-def test_a_second_writer_is_refused_and_told_who_writes(project: Project) -> None:
+def test_a_second_writer_is_refused_and_the_first_is_named(project: Project) -> None:
     interrupt(project, judged=1, answered=1)
     lock = RunLock(project.run)
     code, said = project.call("resume")
@@ -207,11 +205,11 @@ def test_a_run_that_python_started_says_that_its_files_are_not_known(project: Pr
     )
     code, said = project.call("resume", "latest")
     assert code == 4
-    assert "does not say which files it was made from" in said
+    assert "does not record its eval files" in said
 
 
 def test_a_run_that_stopped_early_says_how_it_goes_on(project: Project) -> None:
     project.evaluators = "{name: has, type: contains, value: nothing of that}"
     code, said = project.call("run", "suite.yaml", "--fail-fast")
     assert code == 1
-    assert f"go on   agentv resume {project.run.name}" in said
+    assert f"Resume: agentv resume {project.run.name}" in said

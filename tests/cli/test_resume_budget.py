@@ -37,13 +37,13 @@ def paid(project: Project) -> Project:
     return project
 
 
-def test_what_the_run_has_spent_counts_and_another_budget_is_for_this_leg(paid: Project) -> None:
+def test_spent_budget_counts_and_a_new_budget_is_for_the_rest(paid: Project) -> None:
     assert paid.call("run", "suite.yaml", "--target", "t", "--budget-usd", "0.035")[0] == 2
     assert len(paid.calls()) == 3
     code, said = paid.call("resume")
     assert (code, paid.calls()) == (2, [])
     assert f"agentv resume {paid.run.name} --budget-usd X\n" in said
-    assert "$0.0300 of this run's budget of $0.035 was spent before; --budget-usd X is for what it spends" in said
+    assert "$0.0300 of this run's budget of $0.035 was spent before it was resumed; --budget-usd X sets a" in said
     assert "STOPPED: $0.0300 of the budget of $0.035 is spent, and the next call of target 't' may cost $0.0100" in said
     code, said = paid.call("resume", "--budget-usd", "0.02")
     assert (code, len(paid.calls())) == (2, 2)

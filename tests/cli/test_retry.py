@@ -14,7 +14,7 @@ def rows(project: Project) -> dict[str, tuple[str, int]]:
     return {row.eval_id: (row.status, row.generation) for row in open_run(project.run).results()}
 
 
-def test_rows_with_errors_are_asked_again_and_every_attempt_is_kept(project: Project) -> None:
+def test_errors_are_retried_and_every_attempt_is_stored(project: Project) -> None:
     (project.folder / "broken").write_text("b")
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 3
     project.calls()
@@ -45,14 +45,14 @@ def test_failed_and_case_choose_other_rows(project: Project) -> None:
 def test_where_there_is_nothing_to_do_again_it_is_said(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     code, said = project.call("retry")
-    assert (code, "there is nothing to do again" in said) == (4, True)
+    assert (code, "nothing to retry" in said) == (4, True)
     assert project.call("retry", "--errors", "--failed")[0] == 4
     project.forget("events.jsonl", [1, 2])
     code, said = project.call("retry")
-    assert (code, "did not finish; first agentv resume" in said) == (4, True)
+    assert (code, "is not finished; first run: agentv resume" in said) == (4, True)
 
 
-def test_a_row_that_a_broken_judge_left_is_judged_again_and_its_target_is_not_asked(project: Project) -> None:
+def test_an_answer_with_a_broken_judge_is_judged_again_without_its_target(project: Project) -> None:
     judge = project.folder / "judge.py"
     working = judge.read_text()
     judge.write_text(BROKEN_JUDGE)
@@ -68,16 +68,16 @@ def test_a_row_that_a_broken_judge_left_is_judged_again_and_its_target_is_not_as
 def test_rescore_judges_stored_answers_and_asks_no_target(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.calls()
-    project.cases["d"] = "one that was not asked"
-    project.cases["a"] = "one that was asked in other words"
+    project.cases["d"] = "one that was not called"
+    project.cases["a"] = "one that was edited"
     project.evaluators = "{name: has, type: contains, value: question b}"
     code, said = project.call("rescore", "latest")
     assert (code, project.calls()) == (1, [])
-    assert "2 stored answers judged again" in said
+    assert "2 stored answers rescored" in said
     assert rows(project) == {"a": ("pass", 0), "b": ("pass", 1), "c": ("fail", 1)}
 
 
-def test_rescore_takes_other_evaluators_from_a_file_and_uses_scores_that_hold_again(project: Project) -> None:
+def test_rescore_takes_evaluators_from_a_file_and_reuses_valid_scores(project: Project) -> None:
     judge = f"{{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
     project.evaluators = judge
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
@@ -108,10 +108,10 @@ def test_a_rescore_that_was_cut_short_goes_on_with_its_evaluators(project: Proje
     (project.folder / "new.yaml").write_text("evaluators: [{name: short, type: length, max: 3, unit: words}]")
     assert project.call("rescore", "latest", "--evaluators", "new.yaml")[0] == 1
     cut_short(project, 1)
-    project.cases["d"] = "one that was not asked"
+    project.cases["d"] = "one that was not called"
     code, said = project.call("resume")
     assert (code, project.calls()) == (1, [])
-    assert "going on with the rescore of this run that did not finish" in said
+    assert "continuing the unfinished rescore of this run" in said
     assert rows(project) == {"a": ("fail", 1), "b": ("fail", 1), "c": ("fail", 1)}
     assert {each.evaluator_results[0].name for each in open_run(project.run).results()} == {"short"}
     assert project.call("resume", "latest")[0] == 0  # it has finished: the suite's own evaluators judge again
@@ -136,7 +136,7 @@ def test_the_evaluators_of_a_rescore_are_found_from_another_folder(
     assert (code, "new.yaml" in said) == (4, True)
 
 
-def test_a_retry_that_was_cut_short_goes_on_with_the_rows_that_it_has_not_done(project: Project) -> None:
+def test_an_interrupted_retry_continues_with_the_remaining_cases(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.calls()
     assert project.call("retry", "--case", "[ab]")[0] == 0
@@ -145,7 +145,7 @@ def test_a_retry_that_was_cut_short_goes_on_with_the_rows_that_it_has_not_done(p
     project.forget("answers.jsonl", [4])
     code, said = project.call("resume")
     assert (code, project.calls()) == (0, ["b"])
-    assert "going on with the retry of this run that did not finish" in said
+    assert "continuing the unfinished retry of this run" in said
     assert rows(project) == {"a": ("pass", 1), "b": ("pass", 1), "c": ("pass", 0)}
     assert project.call("resume", "latest")[0] == 0
     assert project.calls() == []

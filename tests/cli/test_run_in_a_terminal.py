@@ -65,7 +65,7 @@ class Pty:
         try:
             return os.read(self._ours, 65536)
         except OSError as error:
-            if error.errno != errno.EIO:  # how Linux says that nobody holds the other end any more
+            if error.errno != errno.EIO:  # Linux reports that the other end is closed
                 raise
             return b""
 
@@ -93,9 +93,7 @@ def in_terminal(terminal: Pty, folder: Path, *options: str) -> Iterator[subproce
         yield run
 
 
-def test_a_run_leaves_failures_and_its_report_on_the_screen_and_the_block_is_gone(
-    terminal: Pty, tmp_path: Path
-) -> None:
+def test_a_run_leaves_failures_and_report_without_the_block(terminal: Pty, tmp_path: Path) -> None:
     with in_terminal(terminal, tmp_path, "-v") as run:
         terminal.read_to_the_end()
     lines = terminal.screen.lines()
@@ -136,9 +134,9 @@ def test_who_presses_ctrl_c_twice_gets_the_cursor_back(terminal: Pty, tmp_path: 
     with running(tmp_path, "stubborn", output=terminal.theirs) as (run, _):
         terminal.hand_over()
         run.send_signal(signal.SIGINT)
-        terminal.read_until("Ctrl-C again leaves at once")
+        terminal.read_until("Ctrl-C again exits at once")
         run.send_signal(signal.SIGINT)
         terminal.read_to_the_end()
         assert run.wait() == 130
     assert terminal.screen.shows_cursor
-    assert "stopping, rows under way are given up: SIGINT" in terminal.screen.lines()
+    assert "stopping, cancelling running cases: SIGINT" in terminal.screen.lines()

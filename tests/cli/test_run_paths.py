@@ -1,4 +1,4 @@
-"""What `agentv run` takes for its eval files, and what it does before the first of them is asked about."""
+"""The eval files that `agentv run` finds, and its work before the first call."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def commit(folder: Path, name: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_state_of_git_is_that_of_the_repository_that_a_linked_eval_file_lies_in(project: Project) -> None:
+def test_the_state_of_git_is_that_of_a_linked_eval_files_repository(project: Project) -> None:
     shared, link = project.folder / "shared", project.folder / "mine" / "suite.yaml"
     for folder in (shared, link.parent):
         folder.mkdir()
@@ -66,7 +66,7 @@ with leaving_on_interrupt():
 """
 
 
-def test_an_interrupt_before_the_run_breaks_nothing_off_but_ends_the_process() -> None:
+def test_an_interrupt_before_the_run_ends_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 

@@ -19,7 +19,7 @@ Names = Callable[[], list[str]]
 
 @pytest.fixture
 def names(project: Project) -> Names:
-    """Keep five runs, r1 to r5; returns what tells which are there."""
+    """Store five runs, r1 to r5; return a function that lists the remaining ones."""
     runs = runs_folder(project.folder / ".agentv")
     for number in range(1, 6):
         store = RunFolder(runs, f"r{number}", clock=at_noon)
@@ -35,8 +35,8 @@ def test_rm_deletes_the_runs_that_are_named(project: Project, names: Names) -> N
     assert project.call("runs", "rm", "r1")[0] == 4
     said = project.call("runs", "rm", "r2", "--json")[1].partition("}")
     assert json.loads(said[0] + said[1]) == {"schema": "agentv-runs-1", "deleted": ["r2"]}
-    told = json.loads(project.call("runs", "tag", "r4", "x", "--json")[1])
-    assert told == {"schema": "agentv-runs-1", "run_id": "r4", "tags": ["x"]}
+    output = json.loads(project.call("runs", "tag", "r4", "x", "--json")[1])
+    assert output == {"schema": "agentv-runs-1", "run_id": "r4", "tags": ["x"]}
 
 
 def test_prune_keeps_the_newest_and_those_with_a_tag(project: Project, names: Names) -> None:

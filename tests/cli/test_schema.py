@@ -35,7 +35,7 @@ def test_the_json_form_has_a_versioned_shape(capsys: pytest.CaptureFixture[str])
     assert shape["json_schema"]["title"] == "agentv config"
 
 
-def test_an_unknown_kind_and_a_place_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_an_unknown_kind_and_an_unwritable_place_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'results'"):
         agentv.main(["schema", "result"], standalone_mode=False)
     with pytest.raises(StorageError, match="cannot write"):
@@ -50,7 +50,7 @@ def test_the_schemas_of_a_project_are_written_again_after_a_clone(
     monkeypatch.chdir(tmp_path / "evals")
     folder = tmp_path / ".agentv" / "schemas"
     written = [str(folder / name) for name in (".gitignore", "eval.schema.json", "targets.schema.json")]
-    assert run(capsys, "--write").splitlines() == [f"wrote {path}" for path in written]
+    assert run(capsys, "--write").splitlines() == [f"Wrote {path}" for path in written]
     (folder / "eval.schema.json").write_text("of an older agentv")
     report = json.loads(run(capsys, "--write", "--json"))
     assert report == {"schema": "agentv-schema-1", "written": written}
@@ -60,5 +60,5 @@ def test_the_schemas_of_a_project_are_written_again_after_a_clone(
 
 @pytest.mark.parametrize("arguments", [["eval", "--write"], ["--write", "-o", "x.json"]])
 def test_write_takes_neither_a_kind_nor_a_file(arguments: list[str]) -> None:
-    with pytest.raises(click.UsageError, match="--write takes no KIND and no --output"):
+    with pytest.raises(click.UsageError, match="--write cannot be combined with KIND or --output"):
         agentv.main(["schema", *arguments], standalone_mode=False)

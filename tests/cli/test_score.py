@@ -67,12 +67,12 @@ def last_line(text: str) -> str:
 
 def test_rates_and_means_stand_with_their_intervals(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(*[GOOD] * 4, *[RUDE] * 4))
-    told = json.loads(score("log.jsonl", "--json", "--gate", "mean >= 0.5 with 95%")[1])
-    for rate in (told, *told["criteria"]):
-        for value, name in ((rate["pass_rate"], "pass_rate"), (rate.get("mean", told["mean_score"]), "mean")):
+    output = json.loads(score("log.jsonl", "--json", "--gate", "mean >= 0.5 with 95%")[1])
+    for rate in (output, *output["criteria"]):
+        for value, name in ((rate["pass_rate"], "pass_rate"), (rate.get("mean", output["mean_score"]), "mean")):
             interval = rate[f"{name}_interval"]
             assert interval["low"] < value < interval["high"] or value == 1.0 == interval["high"]
-    assert f"{told['mean_interval']['low']:.4g}" in told["verdict"]
+    assert f"{output['mean_interval']['low']:.4g}" in output["verdict"]
     shown = score("log.jsonl")[1]
     assert "50 % of 8  21.5 to 78.5 %" in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -111,7 +111,7 @@ def test_the_gate_decides(folder: Path, score: Call, gates: list[str], code: int
     assert score("log.jsonl", *(part for gate in gates for part in ("--gate", gate)))[0] == code
 
 
-def test_gates_of_the_configuration_hold_unless_others_are_asked_for(folder: Path, score: Call) -> None:
+def test_gates_of_the_configuration_apply_unless_overridden(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD, LONG))
     config = CONFIG + 'gates: ["mean >= 0.6"]\n'
     assert score("log.jsonl", config=config)[0] == 0
@@ -127,7 +127,7 @@ def test_gates_of_the_configuration_hold_unless_others_are_asked_for(folder: Pat
         '{"prompt": "no answer"}',
         '{"response": "please", "promt": "x"}',
         '{"response": "please", "response": "twice"}',
-        '{"response": "please", "criteria": [{"name": "nobody scores this"}]}',
+        '{"response": "please", "criteria": [{"name": "never scored"}]}',
         "[1]",
     ],
 )
@@ -186,7 +186,7 @@ def test_a_file_that_breaks_off_is_an_error_and_the_next_one_is_read(folder: Pat
     (folder / "a.gz").write_bytes(gzip.compress(json.dumps({"response": GOOD}).encode() + b"\n")[:-6])
     write_lines(folder / "b.jsonl", *answers(GOOD))
     code, out, _ = score("a.gz", "b.jsonl")
-    assert "cannot be read: the gzip file ends in the middle" in out
+    assert "cannot be read: the gzip file is truncated" in out
     assert (code, "2 judged" in last_line(out)) == (3, True)
 
 
@@ -206,10 +206,10 @@ def test_a_session_is_kept_or_left_whole_and_the_seed_says_which(folder: Path, s
     assert sessions(2) != drawn
 
 
-def test_a_key_that_no_line_has_is_told_for_sessions_are_not_whole_then(folder: Path, score: Call) -> None:
+def test_a_sampling_key_that_no_line_has_is_reported(folder: Path, score: Call) -> None:
     rows = [{"response": GOOD, "sessionId": f"s-{number % 5}"} for number in range(50)]
     write_lines(folder / "log.jsonl", *rows)
-    note = "no line has 'sesion_id', by which the sample was to be drawn: each line was drawn by itself"
+    note = "no line has the sampling key 'sesion_id': each line was sampled independently"
     assert note in score("log.jsonl", "--sample", "50%", "--sample-by", "sesion_id")[1]
     assert note not in score("log.jsonl", "--sample", "50%", "--sample-by", "session_id")[1]
 
@@ -235,18 +235,18 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
     ("arguments", "said"),
     [
         (["--sample", "many"], "write a share"),
-        (["--sample", "2.0"], "a share lies above 0"),
+        (["--sample", "2.0"], "a share must be above 0"),
         (["--sample", "10", "--sample-by", "session_id"], "--sample-by needs a share"),
         (["--gate", "evaluator(x).mean >= 1"], "'evaluator' cannot be measured here; known: mean"),
         (
             ["--gate", "criterion(polit).mean >= 1"],
             "unknown criterion 'polit'; known: polite, short. Did you mean 'polite'?",
         ),
-        (["--gate", "none", "--gate", "mean > 0"], "--gate none turns the gate off"),
-        (["--judge", "nobody"], "nobody"),
-        (["-o", "log.jsonl"], "this file is read"),
+        (["--gate", "none", "--gate", "mean > 0"], "--gate none disables all gates"),
+        (["--judge", "unknown"], "unknown"),
+        (["-o", "log.jsonl"], "is also an input file"),
         (["-o", "config.yaml/x.jsonl"], "cannot write"),
-        (["missing.jsonl"], "there is no such file"),
+        (["missing.jsonl"], "no such file"),
         (["."], "is a folder"),
         (["-", "-"], "only once"),
         (["--config", "missing.yaml"], "does not exist"),
@@ -263,23 +263,23 @@ def test_wrong_usage_is_refused_before_anything_is_judged(
     assert (folder / "log.jsonl").read_text() == before
 
 
-def test_everything_wrong_with_the_configuration_is_told_at_once(folder: Path, score: Call) -> None:
+def test_all_problems_of_the_configuration_are_reported_at_once(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD))
     code, _, err = score(
         "log.jsonl", config="gates: [tag(x).mean > 1]\nevaluators: [{type: contians}, {type: regex, pattern: '('}]\n"
     )
     assert code == 4
-    for part in ("'tag' cannot be measured here", "did you mean 'contains'?", "is no regular expression"):
+    for part in ("'tag' cannot be measured here", "did you mean 'contains'?", "is not a valid regular expression"):
         assert part in err
 
 
 @pytest.mark.parametrize(
     ("lines", "arguments", "said"),
     [
-        ([], [], "NOTHING SELECTED: there is no line. Exit code 5."),
-        ([""], [], "NOTHING SELECTED: there is no line. Exit code 5."),
+        ([], [], "NOTHING SELECTED: there are no lines. Exit code 5."),
+        ([""], [], "NOTHING SELECTED: there are no lines. Exit code 5."),
         (answers(GOOD), ["--sample", "0.000001"], "NOTHING SELECTED: no line is in the sample (1 read). Exit code 5."),
-        (answers(GOOD), ["--only", "free"], "NOTHING SELECTED: no evaluator is left. Exit code 5."),
+        (answers(GOOD), ["--only", "free"], "NOTHING SELECTED: no evaluator selected. Exit code 5."),
     ],
 )
 def test_nothing_to_judge_is_no_success(
@@ -292,7 +292,7 @@ def test_nothing_to_judge_is_no_success(
     assert (code, last_line(out)) == (5, said)
 
 
-def test_a_judge_is_named_on_the_command_line_and_its_cost_is_told(folder: Path, score: Call) -> None:
+def test_a_judge_is_named_on_the_command_line_and_its_cost_is_shown(folder: Path, score: Call) -> None:
     (folder / "targets.yaml").write_text(
         'targets: [{name: kind, provider: mock, response: \'{"score": 1.0, "hits": [], "misses": []}\'}]'
     )
@@ -354,7 +354,7 @@ def next_judgement(running: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stream_without_an_end_is_judged_as_it_comes_and_stopped_by_a_signal(
+def test_an_endless_stream_is_scored_as_it_arrives_until_a_signal(
     folder: Path, number: signal.Signals, code: int
 ) -> None:
     with scoring(folder, "-o", "-", "--gate", "mean >= 0.9") as running:
@@ -365,8 +365,8 @@ def test_a_stream_without_an_end_is_judged_as_it_comes_and_stopped_by_a_signal(
         assert running.stderr is not None
         report = running.stderr.read()
     assert running.returncode == code
-    assert "gate    mean is 0.625, not >= 0.9" in report
-    assert last_line(report) == f"INTERRUPTED: 2 lines are kept. Exit code {code}."
+    assert "Gate: mean is 0.625, not >= 0.9" in report
+    assert last_line(report) == f"INTERRUPTED: 2 lines are stored. Exit code {code}."
 
 
 HANGING = """
@@ -381,7 +381,7 @@ print('{"score": 1.0}')
 
 @contextmanager
 def judging(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a stream whose only line is being judged until somebody writes to `go`."""
+    """Start a stream whose only line is in progress until `go` is written."""
     for name in ("began", "go"):
         os.mkfifo(folder / name)
     (folder / "hanging.py").write_text(HANGING)
@@ -393,7 +393,7 @@ def judging(folder: Path) -> Iterator[subprocess.Popen[str]]:
         (folder / "began").read_text()
         running.send_signal(signal.SIGTERM)
         assert running.stdout is not None
-        assert running.stdout.readline() == "stopping: SIGTERM; lines that were begun are finished\n"
+        assert running.stdout.readline() == "stopping: SIGTERM; finishing the lines in progress\n"
         yield running
 
 
@@ -403,7 +403,7 @@ def test_a_line_that_was_begun_is_finished_and_kept(folder: Path) -> None:
         out, _ = running.communicate()
     assert running.returncode == 143
     assert [row["overallScore"] for row in kept(folder / "out.jsonl")] == [1.0]
-    assert last_line(out) == "INTERRUPTED: 1 line is kept. Exit code 143."
+    assert last_line(out) == "INTERRUPTED: 1 line is stored. Exit code 143."
 
 
 def test_a_second_signal_leaves_at_once(folder: Path) -> None:
@@ -414,7 +414,7 @@ def test_a_second_signal_leaves_at_once(folder: Path) -> None:
     assert kept(folder / "out.jsonl") == []
 
 
-def test_a_stream_that_nobody_reads_any_more_ends_quietly(folder: Path) -> None:
+def test_a_stream_to_a_closed_pipe_ends_quietly(folder: Path) -> None:
     with scoring(folder, "-o", "-", "--gate", "none") as running:
         assert running.stdin is not None
         assert running.stdout is not None
@@ -428,10 +428,10 @@ def test_a_stream_that_nobody_reads_any_more_ends_quietly(folder: Path) -> None:
     assert running.returncode == 2
     assert "Traceback" not in report
     assert "error" not in report.replace("errors", "")
-    assert last_line(report).startswith("STOPPED: nobody reads standard output any more; 2 lines are made.")
+    assert last_line(report).startswith("STOPPED: standard output was closed; 2 lines are made.")
 
 
-def test_a_screen_that_nobody_reads_costs_no_judgement(folder: Path) -> None:
+def test_a_closed_screen_costs_no_score(folder: Path) -> None:
     with scoring(folder, "-o", "out.jsonl") as running:
         assert running.stdout is not None
         running.stdout.close()

@@ -50,12 +50,12 @@ def serving(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], 
         try:
             assert program.stdout is not None
             lines = iter(program.stdout.readline, "")
-            told = ""
+            welcome = ""
             for line in lines:
-                told += line
+                welcome += line
                 if line == "}\n":
                     break
-            yield program, json.loads(told)
+            yield program, json.loads(welcome)
         finally:
             program.kill()
 
@@ -69,10 +69,10 @@ def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_suite_is_tried_on_the_targets_that_it_prints_with_no_key(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(SUITE)
-    with serving(tmp_path) as (_, told):
-        (tmp_path / "targets.yaml").write_text(told["targets_yaml"])
+    with serving(tmp_path) as (_, welcome):
+        (tmp_path / "targets.yaml").write_text(welcome["targets_yaml"])
         done = run(tmp_path, "run", "suite.yaml", "-o", "out.jsonl")
-        with urlopen(told["urls"]["calls"], timeout=10) as reply:
+        with urlopen(welcome["urls"]["calls"], timeout=10) as reply:
             log = json.load(reply)
     assert done.returncode == 1, done.stdout + done.stderr
     rows = {row["eval_id"]: row for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
@@ -87,8 +87,8 @@ def test_every_target_that_it_prints_answers(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(ECHO)
     (tmp_path / ".env").write_text("FAKE_KEY=anything")
     names = ["default", "fake-azure", "fake-anthropic", "fake-gemini", "busy"]
-    with serving(tmp_path) as (_, told):
-        (tmp_path / "targets.yaml").write_text(told["targets_yaml"])
+    with serving(tmp_path) as (_, welcome):
+        (tmp_path / "targets.yaml").write_text(welcome["targets_yaml"])
         chosen = [word for name in names for word in ("--target", name)]
         done = run(tmp_path, "run", "suite.yaml", "-o", "out.jsonl", *chosen)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -105,8 +105,8 @@ def test_a_signal_stops_it(tmp_path: Path, number: signal.Signals, code: int) ->
 
 
 def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
-    with serving(tmp_path) as (_, told):
-        port = told["urls"]["azure"].rpartition(":")[2]
+    with serving(tmp_path) as (_, welcome):
+        port = welcome["urls"]["azure"].rpartition(":")[2]
         done = run(tmp_path, "serve-fake", "--port", port)
     assert done.returncode == 4
     assert done.stderr == (
@@ -116,13 +116,13 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
 
 def test_a_limit_of_requests_is_kept(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(SUITE)
-    with serving(tmp_path, "--rpm", "1") as (_, told):
+    with serving(tmp_path, "--rpm", "1") as (_, welcome):
         body = '{"model": "fake", "messages": [{"role": "user", "content": "hi"}]}'
         ask = f"""
 import urllib.request, urllib.error
 for _ in range(2):
     try:
-        print(urllib.request.urlopen({told["urls"]["openai"] + "/chat/completions"!r}, {body!r}.encode()).status)
+        print(urllib.request.urlopen({welcome["urls"]["openai"] + "/chat/completions"!r}, {body!r}.encode()).status)
     except urllib.error.HTTPError as error:
         print(error.code)
 """
@@ -137,7 +137,7 @@ def test_the_targets_that_it_prints_are_good_ones(tmp_path: Path) -> None:
     assert names == ["default", "fake-azure", "fake-anthropic", "fake-gemini", "busy"]
 
 
-def test_people_are_told_where_everything_is() -> None:
+def test_the_start_message_lists_every_url() -> None:
     shown = welcome("http://127.0.0.1:8808").splitlines()
     assert shown[:8] == [
         "The fake model server is ready; Ctrl-C stops it.",

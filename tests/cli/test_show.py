@@ -56,7 +56,7 @@ run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
 ✗ refund-7                 agent-v2         0.33  contains: expected "30 days", got "We will look into it."
 ✓ order-1                  agent-v2         1.00
 
-look closer: agentv show 20260131T120000-7f3a2b CASE
+Details of a case: agentv show 20260131T120000-7f3a2b CASE
 """
 
 
@@ -94,7 +94,7 @@ def test_show_an_unknown_case_says_the_nearest(call: Call) -> None:
     assert call("show", "latest", "refund-8") == (
         4,
         "",
-        f"error: run {RUN.run_id} has no row of a case 'refund-8'. Did you mean 'refund-7'?\n",
+        f"error: run {RUN.run_id} has no case 'refund-8'. Did you mean 'refund-7'?\n",
     )
 
 
@@ -142,7 +142,7 @@ def test_runs_list_json_has_a_versioned_shape(call: Call) -> None:
     assert listed["runs"][0]["counts"] == {"pass": 1, "fail": 1}
 
 
-def test_runs_list_shows_a_broken_run_as_unreadable_and_the_others_as_they_are(call: Call, project: Path) -> None:
+def test_runs_list_shows_a_broken_run_as_unreadable(call: Call, project: Path) -> None:
     results = runs_folder(project / ".agentv") / RUN.run_id / "results.jsonl"
     results.write_bytes(results.read_bytes() + b"not json\n")
     code, out, err = call("runs", "list")
@@ -164,4 +164,4 @@ def test_runs_list_before_the_first_run_says_what_makes_one(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
         main(["runs", "list"])
-    assert capsys.readouterr().out == f"no run is stored in {tmp_path / '.agentv'}; `agentv run` makes one\n"
+    assert capsys.readouterr().out == f"no runs in {tmp_path / '.agentv'}; start one with `agentv run`\n"

@@ -54,13 +54,13 @@ def test_rows_are_counted_by_tag_and_repeats_are_one_case(show: Call) -> None:
 def test_any_key_of_the_metadata_groups_with_or_without_its_prefix(show: Call) -> None:
     plain, named = show("--by", "team", "--json"), show("--by", "metadata.team", "--json")
     assert plain == named
-    told = json.loads(plain[1])
-    assert told["schema"] == "agentv-show-1"
-    assert [(each["by"], each["name"], each["pass_rate"]) for each in told["groups"]] == [
+    output = json.loads(plain[1])
+    assert output["schema"] == "agentv-show-1"
+    assert [(each["by"], each["name"], each["pass_rate"]) for each in output["groups"]] == [
         ("metadata.team", "core", 0.5),
         ("metadata.team", "web", 1.0),
     ]
-    assert told["groups"][0]["pass_rate_interval"]["method"] == "clustered-wilson"
+    assert output["groups"][0]["pass_rate_interval"]["method"] == "clustered-wilson"
 
 
 def test_only_the_rows_that_are_chosen_are_counted(show: Call) -> None:
@@ -72,11 +72,11 @@ def test_only_the_rows_that_are_chosen_are_counted(show: Call) -> None:
 def test_what_no_row_has_is_refused_with_what_there_is(show: Call) -> None:
     code, out, err = show("--by", "tem")
     assert (code, out) == (4, "")
-    assert "no row has 'metadata.tem' to group by" in err
+    assert "no result has 'metadata.tem' to group by" in err
     assert "evaluator, target, suite" in err
 
 
 def test_a_page_of_rows_cannot_be_counted(show: Call) -> None:
     code, _, err = show("--by", "tag", "--page", "1")
     assert code == 4
-    assert "leave out --page" in err
+    assert "cannot be combined with --page" in err

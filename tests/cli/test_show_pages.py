@@ -92,9 +92,9 @@ def test_options_choose_and_sort_rows(call: Call, options: str, expected: str) -
 
 
 def test_a_page_comes_with_its_place_and_the_counts_to_narrow_it_by(call: Call) -> None:
-    told = shown(call, "--page", "1", "--page-size", "1", "--tag", "slow")
-    assert told["counts"] == {"pass": 1, "borderline": 1, "fail": 1, "error": 1}
-    assert told["page"] == {
+    output = shown(call, "--page", "1", "--page-size", "1", "--tag", "slow")
+    assert output["counts"] == {"pass": 1, "borderline": 1, "fail": 1, "error": 1}
+    assert output["page"] == {
         "number": 1,
         "size": 1,
         "total": 2,
@@ -120,7 +120,7 @@ def test_a_page_of_text_says_what_it_is_a_part_of(call: Call) -> None:
 def test_a_case_with_options_that_no_row_of_it_fits_says_so(call: Call) -> None:
     code, _, err = call("show", "latest", "a", "--target", "v2")
     assert code == 4
-    assert "has no row that the other options ask for" in err
+    assert "has no result that matches the other options" in err
 
 
 def test_what_contradicts_or_is_unknown_is_refused(call: Call) -> None:
@@ -129,7 +129,7 @@ def test_what_contradicts_or_is_unknown_is_refused(call: Call) -> None:
     assert call("show", "--state", "broken")[0] == 4
 
 
-def test_an_index_that_cannot_be_used_is_told_with_v_alone(call: Call, home: Path) -> None:
+def test_an_unusable_index_is_reported_only_with_v(call: Call, home: Path) -> None:
     before = call("show", "--failed"), call("runs", "list")
     for file in home.glob("index.db*"):
         file.unlink()
@@ -141,7 +141,7 @@ def test_an_index_that_cannot_be_used_is_told_with_v_alone(call: Call, home: Pat
     assert (code, out, err.count("their folders are read instead")) == (0, before[1][1], 1)
 
 
-def test_a_line_that_cannot_be_read_is_an_error_with_its_place_as_in_every_reader(call: Call, home: Path) -> None:
+def test_an_unreadable_line_is_an_error_with_its_place(call: Call, home: Path) -> None:
     path = runs_folder(home) / RUN.run_id / "results.jsonl"
     path.write_bytes(path.read_bytes() + b"not json\n")
     code, out, err = call("show", "--failed")
@@ -149,6 +149,6 @@ def test_a_line_that_cannot_be_read_is_an_error_with_its_place_as_in_every_reade
     assert "results.jsonl:5: " in err
 
 
-def test_the_options_offer_what_can_be_asked() -> None:
+def test_the_options_offer_all_states_and_sort_keys() -> None:
     assert _SORTS == SORT_KEYS
     assert (*JUDGED_STATES, "error", "skipped") == _STATES

@@ -72,7 +72,7 @@ def test_a_run_is_kept_here_and_there(call: Call, project: Path) -> None:
     code, out, _ = call("store", "list", "--store", url)
     assert out.split()[1] == "finished"
     code, out, _ = call("store", "push", "latest", "--store", url)
-    assert "was there already" in out
+    assert "already there" in out
     assert next((project / ".agentv" / "runs").iterdir()).name in out
 
 
@@ -89,8 +89,8 @@ def test_a_run_goes_to_another_machine_and_is_shown_there(call: Call, project: P
     code, out, _ = call("show", "latest", "case-1")
     assert (code, "done" in out) == (0, True)
     code, out, _ = call("store", "pull", "latest", "--json")
-    told = json.loads(out)
-    assert (told["schema"], told["lines"]) == ("agentv-store-1", 0)
+    output = json.loads(out)
+    assert (output["schema"], output["lines"]) == ("agentv-store-1", 0)
 
 
 def test_a_run_that_goes_on_is_kept_there_too(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_goes_on_knows_the_store_that_it_began_in(call: Call, project
     assert call("retry", "latest", "--case", "case-1")[0] == 0
     assert call("rescore", "latest")[0] == 0
     assert len(rows(url)) == 6
-    assert call("store", "push", "latest", "--store", url)[1].endswith("was there already\n")
+    assert call("store", "push", "latest", "--store", url)[1].endswith("already there\n")
     write_suite(project, 7)
     assert call("resume", "latest", "--store", "none")[0] == 0
     assert len(rows(url)) == 6
@@ -133,7 +133,7 @@ def test_a_run_that_was_kept_here_alone_stays_here(call: Call, project: Path, mo
     assert len(rows(url)) == 5
 
 
-def test_the_password_of_a_run_that_goes_on_comes_from_where_the_same_database_is_named(
+def test_the_password_of_a_resumed_run_comes_from_the_configured_url(
     call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = upgraded_database()
@@ -145,7 +145,7 @@ def test_the_password_of_a_run_that_goes_on_comes_from_where_the_same_database_i
         connection.execute(f"DROP ROLE ann_of_{database}".encode())
     write_suite(project, 5)
     code, _, err = call("resume", "latest")
-    assert (code, "set AGENTV_STORE to the whole URL, or PGPASSWORD" in err) == (3, True), err
+    assert (code, "set AGENTV_STORE to the complete URL, or PGPASSWORD" in err) == (3, True), err
     assert len(rows(url)) == 3
     monkeypatch.setenv("AGENTV_STORE", url.replace("postgres@", "postgres:s3cret-of-ann@"))
     assert call("resume", "latest")[0] == 0
@@ -175,7 +175,7 @@ def test_a_target_that_prints_its_environment_does_not_tell_the_password(
     judge = "import json, os; print(json.dumps({'score': 1, 'reasoning': f'{os.environ}' + open('password').read()}))"
     (project / "judge.py").write_text(judge)
     suite = (project / "suite.yaml").read_text()
-    judged = f"[{{name: tells, type: code_judge, script: [{sys.executable}, judge.py]}}, "
+    judged = f"[{{name: prints, type: code_judge, script: [{sys.executable}, judge.py]}}, "
     (project / "suite.yaml").write_text(suite.replace("[{name: done", f"{judged}{{name: done"))
     more = ["--store", url] if how == "option" else []
     if how == "environment":
@@ -201,7 +201,7 @@ def test_upgrade_says_what_it_did(call: Call) -> None:
     assert json.loads(call("store", "upgrade", url, "--json")[1])["applied"] == []
 
 
-def test_the_url_comes_from_the_option_then_the_environment_then_the_project(
+def test_the_url_comes_from_option_then_environment_then_project(
     call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urls = [upgraded_database() for _ in range(3)]
@@ -227,9 +227,9 @@ def test_a_variable_that_is_not_set_is_named(call: Call, project: Path) -> None:
     assert call("check", "suite.yaml")[0] == 0
 
 
-def test_no_store_and_no_url_are_told(call: Call) -> None:
+def test_a_missing_store_url_is_reported(call: Call) -> None:
     code, _, err = call("store", "list")
-    assert (code, "no store is named" in err) == (4, True)
+    assert (code, "no store is configured" in err) == (4, True)
     code, _, err = call("store", "list", "--store", "mysql://ann:secret-pw@host/db")
     assert (code, "postgresql://user@host/database, not mysql://" in err) == (4, True)
     assert "secret-pw" not in err
@@ -256,9 +256,9 @@ def test_a_run_outlives_the_server_that_its_target_kills(call: Call, project: Pa
         write_target(project, f"sh -c 'test {{EVAL_ID}} != case-20 || kill -QUIT {server.pid}; echo done'")
         code, out, err = call("run", "suite.yaml", "--store", url, "--display", "plain")
         assert code == 0
-        told = out + err
-        assert "The run goes on; its folder has every row" in told
-        assert "bring the rest: agentv store push" in told
+        output = out + err
+        assert "The run continues; its folder has every result" in output
+        assert "push the rest: agentv store push" in output
         server.stop()
         server.start()
         assert len(rows(url)) < 40
@@ -290,14 +290,14 @@ def test_runs_are_deleted_from_the_database_and_their_folders_stay(
     assert (code, "deleted 2 runs from postgresql://" in out) == (0, True)
     assert (len(rows(url, "runs")), len(rows(url))) == (1, 3)
     code, out, _ = call("store", "rm", "second", "--json")
-    told = json.loads(out)
-    assert (code, told["schema"], len(told["deleted"])) == (0, "agentv-store-1", 1)
+    output = json.loads(out)
+    assert (code, output["schema"], len(output["deleted"])) == (0, "agentv-store-1", 1)
     code, _, err = call("store", "rm", "second")
     assert (code, "has no run 'second'; it has none yet" in err) == (4, True)
     assert len(list((project / ".agentv" / "runs").iterdir())) == 3
 
 
-def test_on_a_terminal_a_deletion_for_everybody_is_asked_for(
+def test_on_a_terminal_a_deletion_needs_confirmation(
     call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = upgraded_database()

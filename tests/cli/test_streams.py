@@ -64,7 +64,7 @@ def test_output_that_a_full_disk_loses_is_an_error_and_the_run_is_kept(folder: P
     assert stored_rows(folder) == ["first", "second"]
 
 
-def test_a_file_that_a_full_disk_loses_is_told_after_table_and_verdict(folder: Path) -> None:
+def test_a_file_lost_by_a_full_disk_is_reported_after_the_verdict(folder: Path) -> None:
     (folder / "log").symlink_to("/dev/full")
     ended = shell(folder, f"{RUN} --log-file log")
     assert ended.returncode == 3
@@ -72,14 +72,14 @@ def test_a_file_that_a_full_disk_loses_is_told_after_table_and_verdict(folder: P
     assert ended.stderr == "error: --log-file log: cannot be written: No space left on device. Exit code 3.\n"
 
 
-def test_an_export_whose_folder_goes_away_is_told_after_the_verdict(folder: Path) -> None:
+def test_an_export_whose_folder_disappears_is_reported_after_the_verdict(folder: Path) -> None:
     (folder / "loud.py").write_text(
         "import shutil\ndef answer(request):\n    shutil.rmtree('out', True)\n    return 'hi'"
     )
     ended = shell(folder, f"mkdir out; {AGENTV} run suite.yaml --target loud -o out/rows.jsonl")
     assert ended.returncode == 3
     assert "PASS: 2 of 2" in ended.stdout
-    assert "wrote" not in ended.stdout
+    assert "Wrote" not in ended.stdout
     assert ended.stderr == "error: -o out/rows.jsonl: cannot be written: No such file or directory. Exit code 3.\n"
 
 
@@ -92,7 +92,7 @@ def test_a_failed_gate_stays_the_verdict_when_an_export_is_lost_too(folder: Path
 @pytest.mark.parametrize(("suite", "code"), [("suite", 0), ("failing", 1)])
 @pytest.mark.parametrize("output", [">&-", "| (exec <&-; true)"])
 @pytest.mark.parametrize("display", ["plain", "json", "none"])
-def test_a_screen_that_nobody_reads_changes_no_verdict(
+def test_a_closed_screen_does_not_change_the_verdict(
     folder: Path, display: str, output: str, suite: str, code: int
 ) -> None:
     ended = shell(folder, f"{AGENTV} run {suite}.yaml --target mock --display {display} {output}")
@@ -101,7 +101,7 @@ def test_a_screen_that_nobody_reads_changes_no_verdict(
 
 
 @pytest.mark.parametrize("output", [">&-", "| (exec <&-; true)"])
-def test_an_export_to_standard_output_that_nobody_reads_is_lost(folder: Path, output: str) -> None:
+def test_an_export_to_a_closed_standard_output_is_lost(folder: Path, output: str) -> None:
     ended = shell(folder, f"{RUN} -o - --display none {output}")
     assert ended.returncode == 3
     assert ended.stderr.startswith("error: -o -: cannot be written: ")
@@ -110,13 +110,13 @@ def test_an_export_to_standard_output_that_nobody_reads_is_lost(folder: Path, ou
 
 @pytest.mark.parametrize("command", ["show", "show latest first", "show --json", "runs list", "doctor", "--help"])
 @pytest.mark.parametrize("output", [">&-", "| (exec <&-; true)"])
-def test_commands_end_quietly_when_nobody_reads(folder: Path, command: str, output: str) -> None:
+def test_commands_end_quietly_when_the_pipe_is_closed(folder: Path, command: str, output: str) -> None:
     shell(folder, RUN)
     ended = shell(folder, f"{AGENTV} {command} {output}")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_check_keeps_its_exit_code_when_nobody_reads(folder: Path) -> None:
+def test_check_keeps_its_exit_code_when_the_pipe_is_closed(folder: Path) -> None:
     (folder / "suite.yaml").write_text("evalcases: 3")
     ended = shell(folder, f"{AGENTV} check suite.yaml | (exec <&-; true)")
     assert (ended.returncode, ended.stderr) == (4, "")
@@ -156,11 +156,11 @@ def test_files_are_written_where_the_command_was_started(folder: Path) -> None:
     assert list((folder / "elsewhere").iterdir()) == []
 
 
-def test_a_run_of_nothing_leaves_no_folder_and_latest_stays_the_run_with_rows(folder: Path) -> None:
+def test_an_empty_run_leaves_no_folder_and_does_not_become_latest(folder: Path) -> None:
     shell(folder, RUN)
     ended = shell(folder, f"{RUN} --case nothing")
     assert ended.returncode == 5
-    assert ended.stdout.endswith("NOTHING SELECTED: no case matches what was asked for. Exit code 5.\n")
+    assert ended.stdout.endswith("NOTHING SELECTED: no case matches the selection. Exit code 5.\n")
     assert stored_rows(folder) == ["first", "second"]
 
 
@@ -169,18 +169,18 @@ def test_a_run_whose_disk_is_full_is_listed_as_failed(folder: Path) -> None:
     ended = shell(folder, f"ulimit -f 20; {AGENTV} run suite.yaml --target loud")
     assert ended.returncode == 3
     assert "INCOMPLETE: store_error: cannot write answers.jsonl in " in ended.stdout
-    assert ended.stdout.endswith("then go on: agentv resume. Exit code 3.\n")
+    assert ended.stdout.endswith("then continue with: agentv resume. Exit code 3.\n")
     assert shell(folder, f"{AGENTV} runs list").stdout.split()[1] == "failed"
 
 
-def test_a_folder_that_takes_no_run_is_told_with_what_to_do(folder: Path) -> None:
+def test_an_unwritable_run_folder_is_reported_with_a_remedy(folder: Path) -> None:
     (folder / ".agentv").mkdir()
     (folder / ".agentv" / "runs").write_text("a file")
     ended = shell(folder, RUN)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
-        f"error: cannot open a run in {folder.resolve()}/.agentv/runs: Not a directory. Runs are kept in the nearest "
-        ".agentv folder; make it one that can be written, or make one where you work: mkdir .agentv\n"
+        f"error: cannot open a run in {folder.resolve()}/.agentv/runs: Not a directory. Runs are stored in the nearest "
+        ".agentv folder; make it writable, or create one in your working directory: mkdir .agentv\n"
     )
 
 
@@ -193,7 +193,7 @@ def test_a_plug_in_that_cannot_be_imported_is_a_wrong_file_and_named(folder: Pat
     assert "No module named 'not_there_at_all'" in ended.stderr
 
 
-def test_a_target_that_cannot_be_imported_is_told_by_its_file(folder: Path) -> None:
+def test_a_target_that_cannot_be_imported_is_reported_by_its_file(folder: Path) -> None:
     (folder / "loud.py").write_text("import not_there_at_all")
     ended = shell(folder, f"{AGENTV} run suite.yaml --target loud")
     assert ended.returncode == 4

@@ -16,7 +16,7 @@ def home(project: Project) -> Path:
     return project.folder / ".agentv"
 
 
-def told(project: Project, *options: str) -> dict[str, Any]:
+def trend_json(project: Project, *options: str) -> dict[str, Any]:
     code, said = project.call("trend", *options, "--json")
     assert code == 0
     found = json.loads(said)
@@ -26,7 +26,7 @@ def told(project: Project, *options: str) -> dict[str, Any]:
 
 
 def points(project: Project, *options: str) -> list[dict[str, Any]]:
-    (series,) = told(project, *options)["series"]
+    (series,) = trend_json(project, *options)["series"]
     assert (series["suite"], series["target"]) == (SUITE, TARGET)
     return list(series["points"])
 
@@ -34,10 +34,10 @@ def points(project: Project, *options: str) -> list[dict[str, Any]]:
 def test_a_project_without_runs_has_no_trend(project: Project) -> None:
     assert project.call("trend", "-o", "trend.html")[0] == 0
     assert "There is nothing to show." in (project.folder / "trend.html").read_text()
-    assert told(project)["series"] == []
+    assert trend_json(project)["series"] == []
 
 
-def test_each_run_is_a_point_with_its_interval_its_denominator_and_its_difference(project: Project, home: Path) -> None:
+def test_each_run_is_a_point_with_interval_denominator_and_difference(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
     keep_run(home, 2, passing(30), git={"commit": "0123456789abcdef", "dirty": True})
     first, second = points(project)
@@ -48,19 +48,19 @@ def test_each_run_is_a_point_with_its_interval_its_denominator_and_its_differenc
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "said"),
     [
         (("--target", "agent-v1"), "unknown target 'agent-v1'; known: agent-v2. Did you mean 'agent-v2'?"),
         (("--suite", "refund"), "unknown suite 'refund'; known: evals/refunds.yaml. Did you mean 'refunds'?"),
         (("--metric", "evaluator(tome).mean"), "unknown evaluator 'tome'; known: contains, tone. Did you mean 'tone'?"),
     ],
 )
-def test_what_no_run_has_is_told_with_what_was_meant(
-    project: Project, home: Path, asked: tuple[str, str], said: str
+def test_an_unknown_name_is_reported_with_a_suggestion(
+    project: Project, home: Path, options: tuple[str, str], said: str
 ) -> None:
-    assert project.call("trend", *asked)[0] == 0  # there is no run yet
+    assert project.call("trend", *options)[0] == 0  # there is no run yet
     keep_run(home, 1, passing(20))
-    assert project.call("trend", *asked) == (4, f"error: {said}\n")
+    assert project.call("trend", *options) == (4, f"error: {said}\n")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_run_that_did_not_execute_is_a_gap_and_no_zero(
 def test_a_drop_that_is_no_chance_is_flagged_where_it_began(project: Project, home: Path) -> None:
     for day in range(1, 13):
         keep_run(home, day, passing(36 if day < 9 else 18))
-    (series,) = told(project)["series"]
+    (series,) = trend_json(project)["series"]
     (change,) = series["changes"]
     assert change["run_id"] == series["points"][8]["run_id"]
     assert (change["before"], change["after"]) == (pytest.approx(0.9), pytest.approx(0.45))
@@ -99,7 +99,7 @@ def test_a_drop_that_is_no_chance_is_flagged_where_it_began(project: Project, ho
 def test_runs_of_an_edited_suite_are_marked_and_never_a_change(project: Project, home: Path) -> None:
     for day in range(1, 13):
         keep_run(home, day, passing(36 if day < 9 else 18), sha256="aa" if day < 9 else "bb")
-    (series,) = told(project)["series"]
+    (series,) = trend_json(project)["series"]
     assert [point["suite_edited"] for point in series["points"]] == [day == 9 for day in range(1, 13)]
     assert series["changes"] == []
 
@@ -111,18 +111,18 @@ def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home:
     assert points(project)[-1]["gap"] == "being written, no row yet"
     for number in range(10):
         store.append(row(f"case-{number}", 0.0))
-    (series,) = told(project)["series"]
+    (series,) = trend_json(project)["series"]
     assert (series["points"][-1]["value"], series["points"][-1]["state"]) == (0.0, "running")
     assert series["changes"] == []
     assert "being written" in project.call("trend")[1]
     store.close("finished")
-    assert len(told(project)["series"][0]["changes"]) == 1
+    assert len(trend_json(project)["series"][0]["changes"]) == 1
 
 
 def test_it_is_written_as_a_page_and_as_markdown(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
     code, said = project.call("trend", "-o", "trend.html", "-o", "trend.md", "--by", "commit")
-    assert (code, said.endswith("wrote   trend.html\nwrote   trend.md\n"), " commit" in said) == (0, True, False)
+    assert (code, said.endswith("Wrote trend.html\nWrote trend.md\n"), " commit" in said) == (0, True, False)
     for name in ("trend.html", "trend.md"):
         assert "0.50 of 40" in (project.folder / name).read_text("utf-8")
     code, said = project.call("trend", "-o", "trend.doc")
@@ -134,20 +134,20 @@ def test_a_run_of_some_cases_says_so_and_is_no_change(project: Project, home: Pa
         keep_run(home, day, passing(20))
     for day in range(6, 12):
         keep_run(home, day, passing(12, of=12), plan={"options": {"tags": ["easy"], "expression": "not slow"}})
-    (found,) = told(project)["series"]
+    (found,) = trend_json(project)["series"]
     assert found["changes"] == []
     assert [point["selection"] for point in found["points"][4:6]] == [None, "--tag easy -k 'not slow'"]
     assert found["points"][5]["difference"] is None
     said = project.call("trend")[1]
     assert "+0.00 since" not in said
-    assert "0.00 since the run before of the same cases" in said
+    assert "0.00 since the previous run with the same cases" in said
     assert "with --tag easy -k 'not slow'" in said
 
 
 def test_suites_are_chosen_by_path_or_name_and_targets_by_name(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
     for options in (["--suite", SUITE], ["--suite", "refunds"], ["--suite", "refunds.yaml"], ["--target", TARGET]):
-        assert len(told(project, *options)["series"]) == 1
+        assert len(trend_json(project, *options)["series"]) == 1
 
 
 def test_of_older_runs_than_are_shown_nothing_is_read(project: Project, home: Path) -> None:
@@ -163,13 +163,13 @@ def test_a_run_that_cannot_be_read_is_a_gap_and_ends_nothing(project: Project, h
     keep_run(home, 1, passing(20))
     broken = keep_run(home, 2, passing(20))
     (runs_folder(home) / broken / "results.jsonl").write_text('{"no": "row"}\n')
-    (found,) = told(project)["series"]
+    (found,) = trend_json(project)["series"]
     assert [point["value"] for point in found["points"]] == [0.5, None]
     assert "results.jsonl:1" in found["points"][1]["gap"]
     lost = keep_run(home, 3, passing(20))
     (runs_folder(home) / lost / "run.json").write_text("{")
     code, said = project.call("trend")
-    assert (code, "left out: " in said, lost in said, "2 runs, 1 gap" in said) == (0, True, True, True)
+    assert (code, "skipped: " in said, lost in said, "2 runs, 1 gap" in said) == (0, True, True, True)
 
 
 def test_an_unknown_metric_is_refused_with_those_there_are(project: Project) -> None:
@@ -186,7 +186,7 @@ def test_its_numbers_are_those_of_the_report(project: Project, metric: str, key:
         assert project.call("run", "suite.yaml", *options, "--gate", "none", "--display", "none")[0] == 0
     project.write()
     assert project.call("retry", "latest", "--failed", "--display", "none")[0] in (0, 1)
-    (series,) = told(project, "--metric", metric)["series"]
+    (series,) = trend_json(project, "--metric", metric)["series"]
     for point, reference in zip(series["points"], ("latest~1", "latest"), strict=True):
         code, said = project.call("report", reference, "--json")
         assert code == 0

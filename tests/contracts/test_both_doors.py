@@ -1,4 +1,4 @@
-"""An evaluator is written once: whichever door an answer comes through, it gets the same score."""
+"""An answer gets the same score from an eval file and from `run_evaluation`."""
 
 import asyncio
 import copy
@@ -40,7 +40,7 @@ def settings_of(type_: str) -> dict[str, Any]:
 
 
 def named_by(type_: str) -> tuple[str, ...]:
-    """Return the criteria that the settings of the contract suite name."""
+    """Return the criteria named by the settings of the contract suite."""
     if type_ == "composite":
         return ()
     settings = read_settings(EVALUATORS.get(type_), SETTINGS[type_], where=type_)
@@ -122,7 +122,7 @@ def test_both_doors_give_the_same_score(type_: str, candidate: str, on_a_scale: 
 
 
 @pytest.mark.parametrize("type_", [type_ for type_ in SETTINGS if EVALUATORS.get(type_).is_deterministic])
-def test_what_says_that_it_is_deterministic_gives_the_same_again_beside_others(type_: str) -> None:
+def test_a_deterministic_evaluator_repeats_its_result_beside_others(type_: str) -> None:
     async def several() -> list[AggregatedEvaluationResult]:
         alone = await by_criteria(type_, "Sure, 4 of 30 days.", ())
         config = EvaluationRunConfig(evaluators=[config_of(type_, criterion=None)])

@@ -1,4 +1,4 @@
-"""What every registered evaluator keeps, whatever it is given to judge."""
+"""The contract of every registered evaluator, for any answer."""
 
 import asyncio
 import copy
@@ -106,7 +106,7 @@ async def judge_with(type_: str, context: EvaluationContext) -> EvaluationScore:
         output = evaluator.evaluate(context)
         complete = to_score(await output if inspect.isawaitable(output) else output, name=type_, kind=type_)
         assert evaluator.kind
-        assert type(evaluator) is not RuleEvaluator or is_plain(output)  # these need one look
+        assert type(evaluator) is not RuleEvaluator or is_plain(output)  # one example is enough for these
         return complete
 
 

@@ -1,4 +1,4 @@
-"""Every model API times every fault of the fake model server: each ends as one failure of the right kind, in time."""
+"""Every model API with every fault of the fake model server ends in one failure of the right kind, in time."""
 
 import asyncio
 import random
@@ -97,7 +97,7 @@ EACH, GOOD, AT_ONCE = 20, 1_000, 64
 
 
 async def ends(provider: Provider, faults: list[str]) -> Counter[str]:
-    """Ask many at once, each with its own fault ("" for none), and count how they end."""
+    """Send many requests at once, each with its own fault ("" for none), and count the outcomes."""
     counted: Counter[str] = Counter()
 
     async def ask_one(fault: str) -> None:

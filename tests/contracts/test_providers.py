@@ -1,4 +1,4 @@
-"""What every registered provider keeps to. A new provider joins by a line in `CASES`."""
+"""The contract of every registered provider. A new provider joins by a line in `CASES`."""
 
 import asyncio
 import dataclasses
@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from tests.support.agents import recorded, stand_in
 from tests.support.asking import PATIENCE_S, ask, make_request, make_target, with_provider
-from tests.support.loopback import Server, hang_up, reply, serving, silence
+from tests.support.loopback import Server, hang_up, never_answer, reply, serving
 
 from agentv.providers import PROVIDERS
 from agentv.providers.agents.claude import ClaudeSettings
@@ -39,7 +39,7 @@ from agentv.types.struct_fields import has_fields, struct_fields
 
 EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"
 ANSWER = "On its way."
-REPLY = json.dumps(  # each API finds its own part
+REPLY = json.dumps(  # each API reads its own part
     {
         "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
         "content": [{"type": "text", "text": ANSWER}],
@@ -50,7 +50,7 @@ REPLY = json.dumps(  # each API finds its own part
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a provider finds what it talks to."""
+    """The server and the files that a provider uses."""
 
     folder: Path
     server: Server
@@ -63,7 +63,7 @@ async def hang(_: ProviderRequest) -> str:
 
 
 def fail(_: ProviderRequest) -> str:
-    raise LookupError("no order desk")
+    raise LookupError("no order service")
 
 
 TEXT = {"Content-Type": "text/plain"}
@@ -79,7 +79,7 @@ def model_api(settings: Callable[[str], object]) -> "Case":
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Settings with which a provider answers, fails, and (where it can) hangs."""
+    """Settings with which a provider answers, fails, and (if possible) hangs."""
 
     answers: Callable[[Place], object]
     fails: Callable[[Place], object]
@@ -97,7 +97,7 @@ def agent(settings: Callable[..., object], name: str) -> "Case":
 
 
 def editor(kind: str) -> "Case":
-    """An editor, played by a program that does what its agent is told; several are provisioned."""
+    """An editor, played by a program that follows a script; several are provisioned."""
 
     def at(mode: str) -> Callable[[Place], object]:
         def settings(place: Place) -> VscodeSettings:
@@ -147,7 +147,7 @@ CASES = {
 def place(tmp_path: Path) -> Iterator[Place]:
     (tmp_path / "one.jsonl").write_text(json.dumps({"id": "case-1", "text": ANSWER}) + "\n")
     (tmp_path / "other.jsonl").write_text(json.dumps({"id": "case-9", "text": ANSWER}) + "\n")
-    with serving(reply(REPLY)) as server, serving(silence) as quiet, serving(hang_up) as broken:
+    with serving(reply(REPLY)) as server, serving(never_answer) as quiet, serving(hang_up) as broken:
         yield Place(tmp_path, server, quiet, broken)
 
 

@@ -1,4 +1,4 @@
-"""One suite over every ResultStore: what the protocol promises holds for each of them."""
+"""The contract of every ResultStore."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ from agentv.types.records.run import CaseRecord, EventRecord
 
 @dataclass
 class Opened:
-    """A store that a test writes to, and how what it wrote is read back."""
+    """A store that a test writes to, and a function that reads back its records."""
 
     store: ResultStore
     events: Callable[[], list[EventRecord]]
@@ -56,7 +56,7 @@ def open_folder(tmp_path: Path) -> Opened:
 
 
 def open_shared(tmp_path: Path) -> Opened:
-    """A run with the team's database behind it; what is read back is what the database has."""
+    """A run that is pushed to the team's database, read back from the database."""
     url = parse_store_url(upgraded_database())
     store = SharedRun(url, lambda: RunFolder(tmp_path / ".agentv" / "runs", RUN.run_id, clock=at_noon))
 

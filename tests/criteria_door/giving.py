@@ -1,4 +1,4 @@
-"""Evaluators of the criteria door's own shape for tests."""
+"""Criteria evaluators for tests."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from agentv import EvaluationCriteria, EvaluationInput, EvaluationResult
 
 
 class Giving:
-    """Gives the same results for every answer."""
+    """An evaluator that returns the same results for every answer."""
 
     type = "Giving"
 
@@ -18,7 +18,7 @@ class Giving:
 
 
 class Raising:
-    """Is out of order."""
+    """An evaluator that always raises."""
 
     type = "Raising"
 

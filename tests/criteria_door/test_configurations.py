@@ -1,4 +1,4 @@
-"""Configurations of the criteria door: what is wrong is told before anything runs, what is not used is not needed."""
+"""Configurations of criteria-based evaluation: problems are reported first, unused parts need not be valid."""
 
 import asyncio
 import pickle
@@ -23,7 +23,7 @@ from agentv import (
 
 POLITE, SHORT = EvaluationCriteria("polite"), EvaluationCriteria("short")
 PLEASE = {"type": "contains", "value": "please", "criterion": "polite"}
-ASKED = {"type": "llm_judge", "criterion": "short"}
+JUDGED = {"type": "llm_judge", "criterion": "short"}
 NO_KEY = TargetConfig("strict", "openai", {"model": "m", "api_key": "${{ NO_SUCH_KEY }}"})
 
 
@@ -40,40 +40,40 @@ def problems_of(path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("asked", "judge"),
-    [(ASKED, None), (ASKED, "nobody"), (ASKED, NO_KEY), ({**ASKED, "judge": NO_KEY}, None)],
+    ("judge_config", "judge"),
+    [(JUDGED, None), (JUDGED, "unknown"), (JUDGED, NO_KEY), ({**JUDGED, "judge": NO_KEY}, None)],
     ids=["no judge", "unknown judge", "a judge without its key", "a judge of its own without its key"],
 )
-def test_a_judge_that_the_selection_leaves_out_need_not_be_there(asked: dict[str, Any], judge: Any) -> None:
-    assert judged([PLEASE, asked], judge=judge, only="free").overall_score == 1.0
-    assert judged([PLEASE, asked], judge=judge, only=["polite"]).overall_score == 1.0
+def test_a_judge_that_the_selection_leaves_out_need_not_be_there(judge_config: dict[str, Any], judge: Any) -> None:
+    assert judged([PLEASE, judge_config], judge=judge, only="free").overall_score == 1.0
+    assert judged([PLEASE, judge_config], judge=judge, only=["polite"]).overall_score == 1.0
     with pytest.raises(EvalFileError):
-        judged([PLEASE, asked], judge=judge)
+        judged([PLEASE, judge_config], judge=judge)
     with pytest.raises(EvalFileError):
-        judged([PLEASE, asked], judge=judge, only=["llm_judge"])
+        judged([PLEASE, judge_config], judge=judge, only=["llm_judge"])
 
 
-def test_a_selection_of_nobody_is_refused() -> None:
+def test_empty_or_unknown_selection_is_rejected() -> None:
     with pytest.raises(
-        EvalFileError, match=r"\$.only\[1\]  'contians' is no evaluator's name or type here; there are: "
+        EvalFileError, match=r"\$.only\[1\]  'contians' is not the name or type of an evaluator here; known: "
     ):
         judged([PLEASE, {**PLEASE, "criterion": "short"}], only=["polite", "contians"])
-    with pytest.raises(ConfigError, match="`only` selects nobody"):
+    with pytest.raises(ConfigError, match="`only` is empty"):
         judged([PLEASE], only=[])
 
 
-def test_a_file_tells_of_entries_that_are_no_evaluators_and_of_a_selection_of_nobody(tmp_path: Path) -> None:
+def test_config_file_reports_invalid_evaluators_and_selection(tmp_path: Path) -> None:
     said = problems_of(
         tmp_path / "score.yaml",
         "evaluators:\n  - {type: contains, value: x}\n  - 42\n  -\n  - [contains]\nonly:\n  - contains\n  - contians\n",
     )
     for place in (":3:5  $.evaluators[1]", ":4:4  $.evaluators[2]", ":5:5  $.evaluators[3]"):
         assert f"score.yaml{place}  must be an object with name and type" in said
-    assert "score.yaml:8:5  $.only[1]  is no evaluator's name or type here" in said
+    assert "score.yaml:8:5  $.only[1]  is not the name or type of an evaluator here" in said
     assert "$.only[0]" not in said
 
 
-def test_values_that_no_run_can_be_made_with_are_told_all_at_once() -> None:
+def test_invalid_values_are_reported_all_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         EvaluationRunConfig(
             evaluators=[PLEASE],
@@ -89,9 +89,9 @@ def test_values_that_no_run_can_be_made_with_are_told_all_at_once() -> None:
 
 
 def test_a_key_written_in_two_spellings_is_refused() -> None:
-    with pytest.raises(ConfigError, match="`evaluators` and `evaluatorConfigs` both say `evaluators`"):
+    with pytest.raises(ConfigError, match="`evaluators` and `evaluatorConfigs` both set `evaluators`"):
         EvaluationRunConfig.from_dict({"evaluators": [PLEASE], "evaluatorConfigs": [PLEASE]})
-    with pytest.raises(ConfigError, match="made of an object, not of list"):
+    with pytest.raises(ConfigError, match="must be an object, not a list"):
         EvaluationRunConfig.from_dict([PLEASE])  # type: ignore[arg-type]
 
 
@@ -106,7 +106,7 @@ def test_a_class_in_the_place_of_an_evaluator_is_refused() -> None:
     class Kind:
         kind = "kind"
 
-        def evaluate(self, context: object) -> float:  # noqa: ARG002 - it never looks
+        def evaluate(self, context: object) -> float:  # noqa: ARG002 - the protocol's
             return 1.0
 
     with pytest.raises(EvalFileError, match=r"Kind is a class; give an object: Kind\("):
@@ -141,7 +141,7 @@ def test_a_criterion_made_of_the_wrong_sorts_is_refused(criterion: EvaluationCri
         ("{type: json_file, config: {path: a}, path: b}", "score.yaml:2:47  $.storage.path  `path` stands in `config`"),
     ],
 )
-def test_a_store_that_a_file_writes_wrongly_is_told_with_its_place(tmp_path: Path, storage: str, said: str) -> None:
+def test_invalid_store_in_a_file_is_reported_with_its_place(tmp_path: Path, storage: str, said: str) -> None:
     evaluators = "evaluators: [{type: contains, value: x}]\n"
     assert said in problems_of(tmp_path / "score.yaml", f"{evaluators}storage: {storage}\n")
 
@@ -152,7 +152,7 @@ def test_every_problem_of_a_store_stands_on_a_line_of_its_own() -> None:
     assert [problem.json_path for problem in caught.value.problems] == ["$.storage", "$.storage.pth"]
 
 
-def test_secrets_inside_lists_and_objects_are_struck_from_the_snapshot() -> None:
+def test_secrets_inside_lists_and_objects_are_redacted_in_the_snapshot() -> None:
     own = {
         "token": ["sk-bbbbbbbbbb", "${{ TOKEN }}"],
         "api_keys": {"a": "sk-cccccccccc", "type": "string"},
@@ -168,7 +168,7 @@ def test_secrets_inside_lists_and_objects_are_struck_from_the_snapshot() -> None
     }
 
 
-def test_an_evaluator_of_the_criteria_doors_shape_may_stand_in_a_composite() -> None:
+def test_criteria_evaluator_can_be_a_member_of_a_composite() -> None:
     class Own:
         type = "Own"
 
@@ -184,7 +184,7 @@ def test_a_scale_called_almost_like_a_known_one_is_warned_about() -> None:
     config = EvaluationRunConfig(evaluators=[PLEASE])
     given = EvaluationInput("please", (EvaluationCriteria("polite", scale="likert"),))
     (warning,) = run_evaluation_sync(given, config).warnings
-    assert "'likert' is no known scale and will not be averaged; did you mean 'likert5'?" in warning
+    assert "'likert' is not a known scale and will not be averaged; did you mean 'likert5'?" in warning
     mood = EvaluationInput("please", (EvaluationCriteria("polite", scale="mood"),))
     assert run_evaluation_sync(mood, config).warnings == ()
 

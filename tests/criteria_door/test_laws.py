@@ -1,4 +1,4 @@
-"""What holds for every judgement, whatever evaluators say."""
+"""Properties that hold for every judgement, whatever evaluators return."""
 
 import math
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def judged(judges: Sequence[Any], by: tuple[EvaluationCriteria, ...], **options:
 
 @settings(max_examples=150, deadline=None)
 @given(criteria(), evaluators())
-def test_every_result_is_placed_on_0_to_1_or_is_an_error_or_a_word_of_ones_own(
+def test_results_are_in_0_to_1_or_errors_or_custom_labels(
     by: tuple[EvaluationCriteria, ...], judges: list[Giving]
 ) -> None:
     result = judged(judges, by)

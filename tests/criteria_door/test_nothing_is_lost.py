@@ -1,4 +1,4 @@
-"""What fails or is left out is told, and no verdict is given as if it were not there."""
+"""Failures and missing results are reported, and never lead to a verdict as if they did not exist."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ PLEASE = {"type": "contains", "value": "please", "criterion": "polite"}
 
 
 class Own:
-    """An evaluator of the criteria door's own shape, whose results alone tell what it scores."""
+    """A criteria evaluator whose criteria are known from its results only."""
 
     type = "Own"
 
@@ -46,7 +46,7 @@ def judged(
     return run_evaluation_sync(EvaluationInput("please", tuple(criteria)), config)
 
 
-def test_an_evaluator_that_fails_leaves_the_criteria_unscored_that_only_it_could_have_scored() -> None:
+def test_failed_evaluator_leaves_only_its_own_criteria_unscored() -> None:
     result = judged([Own(fails), PLEASE])
     assert (result.overall_score, result.verdict, result.scored, result.expected) == (1.0, None, 1, 3)
     assert [(error.evaluator, error.criterion) for error in result.run_errors] == [("Own", "short"), ("Own", "warm")]
@@ -62,13 +62,13 @@ def test_a_failure_that_belongs_to_no_criterion_leaves_no_verdict(criteria: tupl
     assert judged([Own(fails, weight=0), PLEASE], criteria).verdict == "pass"
 
 
-def test_a_criterion_that_an_evaluator_of_unknown_criteria_leaves_out_is_told() -> None:
+def test_criterion_left_out_by_an_evaluator_without_names_is_an_error() -> None:
     result = judged([Own(lambda: [EvaluationResult("short", score=True)]), PLEASE])
     assert (result.verdict, result.scored, result.expected) == (None, 2, 3)
-    assert [(error.criterion, error.message) for error in result.run_errors] == [("warm", "nobody scored it")]
+    assert [(error.criterion, error.message) for error in result.run_errors] == [("warm", "no evaluator scored it")]
 
 
-def test_a_criterion_that_was_left_to_somebody_not_selected_is_not_missed() -> None:
+def test_criterion_of_an_unselected_evaluator_is_not_missed() -> None:
     result = judged([Own(list), PLEASE], only=["contains"])
     assert (result.verdict, result.expected, result.run_errors) == ("pass", 1, ())
 
@@ -89,11 +89,11 @@ def test_results_for_other_criteria_than_the_evaluators_own_count_as_well() -> N
 
 def test_what_an_evaluator_skips_is_expected_and_not_scored() -> None:
     def polite(_context: EvaluationContext) -> EvaluationScore:
-        return EvaluationScore(0.0, status="skipped", reasoning="nobody has said anything yet")
+        return EvaluationScore(0.0, status="skipped", reasoning="no reply yet")
 
     result = judged([polite], (POLITE,))
     assert (result.scored, result.expected, result.run_errors) == (0, 1, ())
-    assert result.result("polite").reasoning == "nobody has said anything yet"
+    assert result.result("polite").reasoning == "no reply yet"
 
 
 def test_an_evaluator_given_as_an_object_may_ask_the_judge() -> None:
@@ -105,4 +105,4 @@ def test_an_evaluator_given_as_an_object_may_ask_the_judge() -> None:
         return reply.text == "yes"
 
     assert judged([polite], (POLITE,), judge=judge).overall_score == 1.0
-    assert len(judge.asked) == 1
+    assert len(judge.requests) == 1

@@ -1,4 +1,4 @@
-"""What one evaluator or caller does to what it was given changes nothing that another sees or that is kept."""
+"""Changes to its arguments by one evaluator or caller affect neither others nor the saved judgement."""
 
 from typing import Any
 

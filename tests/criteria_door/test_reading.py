@@ -1,4 +1,4 @@
-"""Inputs and judgements made of what they should not be are refused in words, all of it at once."""
+"""Invalid inputs and judgements are rejected with all their problems at once."""
 
 from datetime import UTC, datetime
 from typing import Any

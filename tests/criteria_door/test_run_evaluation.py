@@ -1,4 +1,4 @@
-"""An answer at hand, judged by named criteria."""
+"""Evaluation of a given answer by named criteria."""
 
 import asyncio
 import json
@@ -158,7 +158,7 @@ def test_the_configuration_in_a_judgement_runs_it_again() -> None:
     assert run_evaluation_sync(given, again).results == result.results
 
 
-def test_a_secret_in_a_configuration_is_struck_from_the_snapshot() -> None:
+def test_secret_in_a_configuration_is_redacted_in_the_snapshot() -> None:
     class Judging:
         kind = "mine"
         api_key = "sk-very-secret-value"
@@ -174,7 +174,7 @@ def test_a_secret_in_a_configuration_is_struck_from_the_snapshot() -> None:
     assert result.overall_score == 1.0
 
 
-def test_an_evaluator_that_raises_is_told_and_changes_only_its_own_criterion() -> None:
+def test_evaluator_that_raises_affects_only_its_own_criterion() -> None:
     def polite(_context: EvaluationContext) -> float:
         raise RuntimeError("out of order")
 
@@ -208,7 +208,7 @@ def test_an_error_is_an_error_on_every_scale() -> None:
         ("please", {"source": "context.nowhere", "weight": 0, "required": True}, None),
     ],
 )
-def test_the_verdict_is_that_of_the_case_door_and_none_when_a_judge_that_counts_is_broken(
+def test_verdict_is_that_of_a_case_and_none_if_a_weighted_judge_fails(
     text: str, changes: dict[str, Any], verdict: str | None
 ) -> None:
     few = {"type": "length", "max": 3, "unit": "words", "criterion": "polite", **changes}
@@ -261,7 +261,7 @@ def test_ordered_labels_are_spread_evenly() -> None:
     assert judged("x", [{"type": "contains", "value": "x", "criterion": "tone"}], [tone]).results[0].score == "warm"
 
 
-def test_everything_wrong_is_told_at_once_before_anything_runs() -> None:
+def test_all_problems_are_reported_at_once_before_anything_runs() -> None:
     with pytest.raises(EvalFileError) as caught:
         judged(
             "x",
@@ -280,29 +280,29 @@ def test_everything_wrong_is_told_at_once_before_anything_runs() -> None:
     said = str(caught.value)
     for part in (
         "$.evaluators[0].type  unknown evaluator type 'contians'",
-        '$.evaluators[1].pattern  `pattern` "(" is no regular expression',
+        '$.evaluators[1].pattern  `pattern` "(" is not a valid regular expression',
         "$.evaluators[2].min  `min` 3 is larger than `max` 1",
         "$.evaluators[3]  the key 'value' is missing",
-        "$.evaluators[4]  evaluator 'twice' scores 'polte', which is no criterion",
+        "$.evaluators[4]  evaluator 'twice' scores 'polte', which is not a criterion",
         "$.evaluators[5]  a second evaluator named 'twice'",
         "evaluator 'polite-4' needs a judge",
-        "$.evaluators[7]  int is no evaluator",
+        "$.evaluators[7]  int is not an evaluator",
         "$.criteria[1].weight  `weight` must be a finite number",
     ):
         assert part in said, f"{part!r} is not in\n{said}"
 
 
-def test_a_criterion_that_nobody_scores_is_refused() -> None:
-    with pytest.raises(ConfigError, match="nobody scores the criterion 'short'"):
+def test_criterion_without_evaluator_is_rejected() -> None:
+    with pytest.raises(ConfigError, match="no evaluator scores the criterion 'short'"):
         judged("x", [PLEASE], [POLITE, SHORT])
 
 
 def test_an_evaluator_that_names_none_of_several_criteria_is_refused() -> None:
-    with pytest.raises(ConfigError, match="does not say which criterion it scores"):
+    with pytest.raises(ConfigError, match="does not name the criterion it scores"):
         judged("x", [PLEASE, FEW_WORDS, {"type": "equals", "value": "x"}], [POLITE, SHORT])
 
 
-def test_the_only_criterion_is_scored_by_whoever_names_none() -> None:
+def test_only_criterion_is_scored_by_evaluators_that_name_none() -> None:
     assert judged("please", [{"type": "contains", "value": "please"}]).results[0].criterion_name == "polite"
 
 
@@ -318,16 +318,16 @@ def test_a_criterion_whose_weight_is_none_is_refused(weight: float) -> None:
         judged("x", [PLEASE], [EvaluationCriteria("polite", weight=weight)])
 
 
-def test_a_criterion_of_weight_zero_is_told_and_counts_for_nothing() -> None:
+def test_criterion_of_weight_zero_is_listed_and_counts_for_nothing() -> None:
     none = EvaluationCriteria("polite", weight=0)
     assert judged("Go.", [PLEASE, FEW_WORDS], [none, SHORT]).overall_score == 1.0
 
 
 def test_selection_leaves_out_what_costs_money_or_was_not_named() -> None:
     judge = Judge(lambda request: signed(request, '"score": 0.0'))
-    asked = {"type": "llm_judge", "criterion": "short"}
-    free = judged("please", [PLEASE, asked], [POLITE, SHORT], judge=judge, only="free")
-    assert ([each.criterion_name for each in free.results], free.overall_score, judge.asked) == (["polite"], 1.0, [])
+    judge_config = {"type": "llm_judge", "criterion": "short"}
+    free = judged("please", [PLEASE, judge_config], [POLITE, SHORT], judge=judge, only="free")
+    assert ([each.criterion_name for each in free.results], free.overall_score, judge.requests) == (["polite"], 1.0, [])
     named = judged("please", [PLEASE, FEW_WORDS], [POLITE, SHORT], only=["length"])
     assert [each.criterion_name for each in named.results] == ["short"]
 
@@ -344,7 +344,7 @@ def test_a_judge_is_a_provider_and_each_evaluator_may_have_its_own() -> None:
 
 
 def test_evaluators_judge_at_once_as_far_as_the_configuration_lets_them() -> None:
-    async def most_at_once(concurrency: int) -> int:
+    async def max_concurrency(concurrency: int) -> int:
         running, most = 0, 0
 
         class Waiting:
@@ -368,8 +368,8 @@ def test_evaluators_judge_at_once_as_far_as_the_configuration_lets_them() -> Non
         assert [each.criterion_name for each in result.results] == [f"w{number}" for number in range(6)]
         return most
 
-    assert asyncio.run(most_at_once(1)) == 1
-    assert asyncio.run(most_at_once(4)) == 4
+    assert asyncio.run(max_concurrency(1)) == 1
+    assert asyncio.run(max_concurrency(4)) == 4
 
 
 def test_a_store_that_fails_costs_neither_the_result_nor_the_other_stores(tmp_path: Path) -> None:
@@ -420,7 +420,7 @@ def test_an_unknown_key_of_an_input_is_refused_with_the_nearest_one() -> None:
     assert "$.timestamp" in said
 
 
-def test_a_judge_given_as_a_target_is_in_the_snapshot_its_key_struck() -> None:
+def test_judge_given_as_a_target_is_in_the_snapshot_with_redacted_key() -> None:
     reply = '{"score": 0.5}'
     own = TargetConfig("own", "mock", {"response": reply})
     evaluators = [

@@ -1,4 +1,4 @@
-"""The long form of the durability tests runs when it is asked for: `-m durability`."""
+"""The long form of the durability tests runs only with `-m durability`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people write first: ask case by case, append rows to a file, and skip what the file has at the next start.
+"""A naive runner: call case by case, append rows to a file, and skip what the file has at the next start.
 
 No lock, no line that is written when it is true. The tests show that they would notice what it loses.
 """

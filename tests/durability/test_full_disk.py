@@ -1,4 +1,4 @@
-"""A disk that is full: the run ends, says so, keeps every row that it acknowledged, and goes on when there is room."""
+"""A full disk: the run ends with an error, keeps every acknowledged row, and can be resumed when there is room."""
 
 from collections import Counter
 from pathlib import Path
@@ -13,7 +13,7 @@ def test_a_full_disk_ends_the_run_and_resume_finishes_it(tmp_path: Path) -> None
         code, said = project.end(project.start("run", "cases.jsonl", "--display", "none", file_limit=LIMIT))
         assert code == 3, said
         kept = project.rows()
-        # At the end no more was answered than was kept, but for what was on its way.
+        # At the end no answer is missing in the files, except for calls in flight.
         assert 0 < project.witness.bills().total() - kept.total() <= WORKERS
         assert (project.run / "answers.jsonl").stat().st_size <= LIMIT
         assert project.end(project.start("resume", "--display", "none"))[0] == 0
@@ -37,7 +37,7 @@ def test_a_merge_that_the_disk_does_not_take_leaves_no_half_of_a_run(tmp_path: P
         largest = max(path.stat().st_size for run in before for path in run.iterdir() if path.is_file())
         code, said = project.end(project.start("merge", "latest", "latest~1", file_limit=largest + 4_096))
         assert (code, "File too large" in said) == (3, True), said
-        # What is there can be resumed without a word about it; half of a run would be asked, and paid, once more.
+        # A partial folder would be resumed without a warning, and its missing half called and paid again.
         assert sorted(runs.iterdir()) == before
         assert project.end(project.start("merge", "latest", "latest~1", "--display", "none"))[0] == 0
         assert project.witness.bills() == project.every_case_once()

@@ -28,7 +28,7 @@ def killed_until_done(project: Project, kills: int, seed: int) -> int:
 
 
 def wait_for_rows(process: "subprocess.Popen[bytes]", count: int) -> None:
-    """Wait until a run that tells its events has finished so many rows."""
+    """Wait until a run that prints its events has finished `count` rows."""
     assert process.stdout is not None
     for line in process.stdout:
         count -= json.loads(line)["event"] == "row_finished"
@@ -44,7 +44,7 @@ def wait_for_rows(process: "subprocess.Popen[bytes]", count: int) -> None:
         pytest.param(10_000, 200, 3, marks=[pytest.mark.durability, pytest.mark.timeout(3_600)]),
     ],
 )
-def test_after_many_kills_every_case_has_one_row_and_few_calls_were_paid_twice(
+def test_many_kills_leave_one_row_per_case_and_few_calls_paid_twice(
     tmp_path: Path, count: int, kills: int, seed: int
 ) -> None:
     with project_against(tmp_path, count) as project:
@@ -62,7 +62,7 @@ def test_a_naive_writer_loses_rows_to_the_same_kills(tmp_path: Path) -> None:
         process.kill()
         project.end(process)
         lost = project.witness.bills().total() - project.naive_rows().total()
-        assert lost > 1  # it asks one case at a time: more than one is a row that it took for written
+        assert lost > 1  # it calls one case at a time: more than one is a row that it considered written
 
 
 def test_a_kill_while_a_resume_reads_what_there_is_changes_nothing(tmp_path: Path) -> None:
@@ -86,12 +86,12 @@ def test_a_kill_while_a_resume_reads_what_there_is_changes_nothing(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("command", "asks"),
+    ("command", "calls"),
     [("retry --case *", True), ("rescore latest --evaluators new.yaml", False)],
     ids=["retry", "rescore"],
 )
 def test_a_kill_while_rows_are_done_again_loses_none_and_does_none_twice(
-    tmp_path: Path, command: str, *, asks: bool
+    tmp_path: Path, command: str, *, calls: bool
 ) -> None:
     with project_against(tmp_path, 300) as project:
         assert project.end(project.start("run", "cases.jsonl", "--display", "none"))[0] == 0
@@ -106,4 +106,4 @@ def test_a_kill_while_rows_are_done_again_loses_none_and_does_none_twice(
         assert project.end(process)[0] == 0
         twice = Counter(dict.fromkeys(project.every_case_once(), 2))
         assert project.rows() == twice
-        assert project.witness.bills().total() - (600 if asks else 300) in range(3 * WORKERS + 1)
+        assert project.witness.bills().total() - (600 if calls else 300) in range(3 * WORKERS + 1)

@@ -1,4 +1,4 @@
-"""A second process that wants to write the same run: it is refused before it asks anything."""
+"""A second process that wants to write the same run: it is refused before any call."""
 
 from pathlib import Path
 

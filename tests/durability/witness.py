@@ -1,4 +1,4 @@
-"""What the durability tests are made of: a billing server, a project against it, and runs that are killed."""
+"""Tools of the durability tests: a billing server, a project that uses it, and runs to kill."""
 
 import json
 import os
@@ -18,7 +18,7 @@ TOO_LONG_S = 100
 
 @dataclass
 class Witness:
-    """A billing server that runs: what it was asked, and by whom nobody knows."""
+    """A running billing server, which counts the calls of each case."""
 
     process: subprocess.Popen[bytes]
     file: Path
@@ -27,11 +27,11 @@ class Witness:
     _rest: bytes = b""
 
     def bills(self) -> Counter[str]:
-        """Return how often each case was billed."""
+        """Return the number of bills of each case."""
         return Counter(self.file.read_text().splitlines())
 
     def wait_for(self, count: int, process: subprocess.Popen[bytes]) -> bool:
-        """Wait until so many calls were billed in all; return False when `process` ended before."""
+        """Wait until `count` calls were billed in total; return False if `process` ended before."""
         assert self.process.stdout is not None
         pipe, ended = self.process.stdout.fileno(), os.pidfd_open(process.pid)
         try:
@@ -47,7 +47,7 @@ class Witness:
         return True
 
     def release(self) -> None:
-        """Let the calls go on that are held."""
+        """Let the held calls continue."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
@@ -101,7 +101,7 @@ class Project:
     def start(
         self, *arguments: str, file_limit: int | None = None, stdout: int = subprocess.DEVNULL
     ) -> subprocess.Popen[bytes]:
-        """Start `agentv` here; `file_limit` is how many bytes a file may have, as on a disk that is full."""
+        """Start `agentv` here; `file_limit` is the maximum size of a file in bytes, as on a full disk."""
         code = "import resource, sys; from agentv.cli.main import main; "
         if file_limit is not None:
             code += f"resource.setrlimit(resource.RLIMIT_FSIZE, ({file_limit}, {file_limit})); "
@@ -109,13 +109,13 @@ class Project:
         return self._popen(command, stdout)
 
     def start_naive(self, *, file_limit: int = 0) -> subprocess.Popen[bytes]:
-        """Start what people write first, on the same cases and server."""
+        """Start the naive runner with the same cases and server."""
         rows = str(self.folder / "naive.jsonl")
         command = [sys.executable, str(HERE / "naive.py"), self.witness.url, rows, str(self.count), str(file_limit)]
         return self._popen(command, subprocess.DEVNULL)
 
     def _popen(self, command: Sequence[str], stdout: int) -> subprocess.Popen[bytes]:
-        env = {**os.environ, "KEY": "a-key-of-nobody"}
+        env = {**os.environ, "KEY": "a-key"}
         process = subprocess.Popen(command, cwd=self.folder, env=env, stdout=stdout, stderr=subprocess.PIPE)
         self.started.append(process)
         return process
@@ -132,12 +132,12 @@ class Project:
         return run
 
     def rows(self) -> Counter[str]:
-        """Return how many rows of each case the run's file has."""
+        """Return the number of rows of each case in the run's file."""
         lines = (self.run / "results.jsonl").read_text().splitlines()
         return Counter(json.loads(line)["slot"]["eval_id"] for line in lines)
 
     def naive_rows(self) -> Counter[str]:
-        """Return how many rows of each case the naive file has; what cannot be read is none."""
+        """Return the number of rows of each case in the naive file; unreadable lines do not count."""
         found: Counter[str] = Counter()
         path = self.folder / "naive.jsonl"
         for line in path.read_text().splitlines() if path.exists() else []:
@@ -148,13 +148,13 @@ class Project:
         return found
 
     def every_case_once(self) -> Counter[str]:
-        """Return what a run must have in the end."""
+        """Return the rows that a complete run must have."""
         return Counter(f"case-{number}" for number in range(self.count))
 
 
 @contextmanager
 def project_against(folder: Path, count: int, *, hold_at: int | None = None) -> Iterator[Project]:
-    """Give a project with its witness; whoever still runs at the end of the block is killed."""
+    """Yield a project with its witness; processes that still run at the end of the block are killed."""
     with billing(folder, hold_at=hold_at) as witness:
         project = Project(folder, witness, count)
         try:

@@ -1,4 +1,4 @@
-"""`--cache`: a second run asks nobody, and is told apart from the first one."""
+"""`--cache`: a second run makes no calls, and its rows are marked as cached."""
 
 import json
 from collections.abc import Iterator
@@ -40,9 +40,9 @@ def case(name: str, said: str | None = None, **fields: Any) -> EvalCase:
 def run(
     server: FakeServer, folder: Path, *cases: EvalCase, judges: tuple[EvaluatorConfig, ...] = (HAS,), **options: Any
 ) -> RunReport:
-    asked = options.pop("target", None) or target(server)
+    called = options.pop("target", None) or target(server)
     options = {"cache": "on", "gates": (), **options}
-    return evaluate(list(cases), target=asked, evaluators=list(judges), folder=folder, **options)
+    return evaluate(list(cases), target=called, evaluators=list(judges), folder=folder, **options)
 
 
 def stored(report: RunReport, name: str) -> list[dict[str, Any]]:
@@ -58,8 +58,8 @@ def test_a_second_run_makes_no_call_at_all_judges_included(server: FakeServer, t
     second = run(server, tmp_path, *cases, judges=judges, trials=2, workers=4)
     assert (made, len(server.calls)) == (3 * 2 * (1 + 3), made)
     assert len(first.results) == len(second.results) == 6
-    told = [{(row.slot, row.score, row.candidate_answer) for row in report.results} for report in (first, second)]
-    assert told[0] == told[1]
+    rows = [{(row.slot, row.score, row.candidate_answer) for row in report.results} for report in (first, second)]
+    assert rows[0] == rows[1]
     assert not any(row.error for row in second.results)
 
 
@@ -109,13 +109,13 @@ def test_who_pays_and_how_fast_is_no_part_of_a_question(
 def test_a_changed_picture_is_another_question(server: FakeServer, tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
 
-    def asked(content: bytes) -> EvalCase:
+    def case_with(content: bytes) -> EvalCase:
         picture.write_bytes(content)
         part = FilePart("a.png", str(picture), None, "", len(content), "image/png")
         return EvalCase("a", (Message("user", (TextPart("What is it?"), part)),), expected_outcome="x")
 
     for content in (b"\x89PNG one", b"\x89PNG two", b"\x89PNG one"):
-        run(server, tmp_path, asked(content))
+        run(server, tmp_path, case_with(content))
     assert len(server.calls) == 2
 
 
@@ -136,7 +136,7 @@ def test_read_uses_what_is_there_and_keeps_nothing(server: FakeServer, tmp_path:
     assert len(server.calls) == 4
 
 
-def test_without_a_cache_everything_is_asked(server: FakeServer, tmp_path: Path) -> None:
+def test_without_a_cache_every_case_is_called(server: FakeServer, tmp_path: Path) -> None:
     for cache in ("on", "off"):
         (row,) = run(server, tmp_path, case("a"), cache=cache).results
         assert not row.cached
@@ -153,19 +153,19 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
         assert not (tmp_path / "cache").exists()
 
 
-def test_a_target_that_works_in_folders_is_asked_every_time_and_it_is_said(tmp_path: Path) -> None:
-    asked = TargetConfig("c", "cli", {"command_template": "echo said"}, base_dir=str(tmp_path))
+def test_target_that_works_in_folders_is_not_cached_and_noted(tmp_path: Path) -> None:
+    program = TargetConfig("c", "cli", {"command_template": "echo said"}, base_dir=str(tmp_path))
     for _ in range(2):
-        report = evaluate([case("a")], target=asked, evaluators=[HAS], folder=tmp_path / ".agentv", cache="on")
+        report = evaluate([case("a")], target=program, evaluators=[HAS], folder=tmp_path / ".agentv", cache="on")
         assert not report.results[0].cached
-        assert any("asked every time" in note for note in report.notes)
+        assert any("called every time" in note for note in report.notes)
 
 
 def test_no_secret_gets_into_the_cache(tmp_path: Path) -> None:
-    def tells(question: Question) -> Reply:
+    def leaks(question: Question) -> Reply:
         return replace(answer(question), text=f"said {SECRET}")
 
-    with serving_fake(answer=tells) as server:
+    with serving_fake(answer=leaks) as server:
         first = run(server, tmp_path, case("a"))
         second = run(server, tmp_path, case("a"))
     (file,) = (path for path in (tmp_path / "cache").rglob("*") if path.is_file())
@@ -175,14 +175,14 @@ def test_no_secret_gets_into_the_cache(tmp_path: Path) -> None:
 
 
 def test_the_nonce_in_a_candidate_is_no_nonce(server: FakeServer, tmp_path: Path) -> None:
-    """Only a judge's request has a one-time text: what stands in a case's metadata is data."""
+    """Only a judge's request has a nonce: the metadata of a case is data."""
     for word in ("blue0000", "green000"):
         run(server, tmp_path, case("a", f"say {word}", metadata={"nonce": word}))
     assert len(server.calls) == 2
 
 
 def test_a_kept_reply_is_read_by_the_nonce_that_it_was_made_with(tmp_path: Path) -> None:
-    """A judge that first thinks aloud in JSON: only the object that bears the nonce is its verdict."""
+    """A judge that first reasons in JSON: only the object with the nonce is its verdict."""
 
     def thinks_aloud(question: Question) -> Reply:
         reply = answer(question)
@@ -196,20 +196,20 @@ def test_a_kept_reply_is_read_by_the_nonce_that_it_was_made_with(tmp_path: Path)
     assert [row.evaluator_results[0].status for row in rows] == ["scored", "scored"]
 
 
-def test_a_web_service_may_see_the_case_so_that_each_case_has_an_answer_of_its_own(tmp_path: Path) -> None:
+def test_answers_of_web_services_are_cached_per_case(tmp_path: Path) -> None:
     with serving(reply('{"text": "said it"}', headers={"Content-Type": "application/json"})) as service:
-        asked = TargetConfig("target_session", "http", {"url": f"{service.url}/ask", "body": {"q": "{{ question }}"}})
+        web = TargetConfig("service", "http", {"url": f"{service.url}/ask", "body": {"q": "{{ question }}"}})
         reports = [
             evaluate(
                 [case("a", "the same"), case("b", "the same")],
-                target=asked,
+                target=web,
                 evaluators=[HAS],
                 folder=tmp_path,
                 cache="on",
             )
             for _ in range(2)
         ]
-        assert len(service.asked) == 2
+        assert len(service.requests) == 2
     assert [[row.cached for row in report.results] for report in reports] == [[False, False], [True, True]]
     assert not any(row.error for report in reports for row in report.results)
 

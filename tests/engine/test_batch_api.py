@@ -1,4 +1,4 @@
-"""Half-price batches, against the fake server's batch endpoint: handed in once, taken up after a kill."""
+"""Half-price batches, against the fake server's batch endpoint: submitted once, resumed after a kill."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from agentv import EvaluatorConfig, RunReport, evaluate
 from agentv.engine.calling.batch_api import BatchApi
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.prepared_case import Question
+from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.engine.plugins.loading import load_specs
 from agentv.engine.running.clock import make_clock
 from agentv.fake import FakeServer
@@ -76,7 +76,7 @@ def test_a_batch_is_handed_in_stored_waited_for_and_costs_half(tmp_path: Path, s
     assert all(call.batch for call in server.calls if call.billed)
 
 
-def test_what_a_batch_lost_is_asked_by_itself(tmp_path: Path, server: FakeServer) -> None:
+def test_lost_batch_answer_is_called_singly(tmp_path: Path, server: FakeServer) -> None:
     write_project(tmp_path, server, model="fake@batch-lost")
     report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
     assert [row.status for row in report.results] == ["pass", "pass"]
@@ -84,7 +84,7 @@ def test_what_a_batch_lost_is_asked_by_itself(tmp_path: Path, server: FakeServer
 
 
 def kill_while_waiting(folder: Path, *options: str) -> str:
-    """Run the suite until its batch is handed in, kill it, and return the batch's id."""
+    """Run the suite until its batch is submitted, kill it, and return the batch's id."""
     before = set((folder / ".agentv").glob("runs/*"))
     command = [sys.executable, "-m", "agentv", "run", "suite.yaml", "--display", "json", *options]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as run:
@@ -94,26 +94,26 @@ def kill_while_waiting(folder: Path, *options: str) -> str:
                 break
         os.kill(run.pid, signal.SIGKILL)
     (killed,) = set((folder / ".agentv").glob("runs/*")) - before
-    (ticket,) = handed_in(killed)
+    (ticket,) = submitted(killed)
     return ticket
 
 
-def handed_in(folder: str | Path | None) -> list[str]:
+def submitted(folder: str | Path | None) -> list[str]:
     assert folder is not None
     lines = (Path(folder) / "events.jsonl").read_text().splitlines()
     return [json.loads(line)["id"] for line in lines if '"batch_submitted"' in line]
 
 
-def test_a_run_that_was_killed_while_waiting_is_taken_up_and_nothing_is_handed_in_twice(tmp_path: Path) -> None:
+def test_batch_of_a_killed_run_is_resumed_and_not_submitted_twice(tmp_path: Path) -> None:
     with serving_fake(batch_polls=3) as server:
         write_project(tmp_path, server)
         ticket = kill_while_waiting(tmp_path)
         report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
         assert report.exit_code == 0
-        assert handed_in(report.folder) == [ticket]
-        assert any(f"taking up batch {ticket}" in note for note in report.notes)
+        assert submitted(report.folder) == [ticket]
+        assert any(f"resuming batch {ticket}" in note for note in report.notes)
         again = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
-        assert handed_in(again.folder) != [ticket]
+        assert submitted(again.folder) != [ticket]
 
 
 def test_resume_takes_up_the_batch_that_the_run_itself_was_waiting_for(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_resume_takes_up_the_batch_that_the_run_itself_was_waiting_for(tmp_path:
         ticket = kill_while_waiting(tmp_path)
         subprocess.run([sys.executable, "-m", "agentv", "resume"], cwd=tmp_path, check=True, capture_output=True)
         (run,) = (tmp_path / ".agentv" / "runs").iterdir()
-        assert set(handed_in(run)) == {ticket}
+        assert set(submitted(run)) == {ticket}
         assert len([call for call in server.calls if call.billed]) == 2
 
 
@@ -133,41 +133,35 @@ def test_a_batch_of_what_is_not_in_the_cache_is_taken_up_as_well(tmp_path: Path)
         (tmp_path / "suite.yaml").write_text(SUITE + THIRD)
         ticket = kill_while_waiting(tmp_path, "--cache", "on")
         report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on")
-    assert handed_in(first.folder) != [ticket] == handed_in(report.folder)
+    assert submitted(first.folder) != [ticket] == submitted(report.folder)
     assert [row.cached for row in report.results] == [True, True, False]
     assert len([call for call in server.calls if call.billed]) == 3
 
 
-def test_what_the_cache_has_is_not_asked_by_a_batch_and_what_a_batch_brought_is_kept(
-    tmp_path: Path, server: FakeServer
-) -> None:
+def test_batch_omits_cached_requests_and_caches_its_answers(tmp_path: Path, server: FakeServer) -> None:
     write_project(tmp_path, server)
     first, second = (evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on") for _ in range(2))
     assert [row.cached for report in (first, second) for row in report.results] == [False, False, True, True]
     assert [row.target_cost_usd for row in second.results] == [row.target_cost_usd for row in first.results]
     assert [target.saved_usd for target in second.targets] == [target.target_cost_usd for target in first.targets]
-    assert handed_in(second.folder) == []
+    assert submitted(second.folder) == []
 
 
-def test_what_a_batch_lost_and_was_then_asked_by_itself_is_in_the_cache_for_the_next_batch(
-    tmp_path: Path, server: FakeServer
-) -> None:
+def test_single_call_for_a_lost_batch_answer_is_cached(tmp_path: Path, server: FakeServer) -> None:
     write_project(tmp_path, server, model="fake@batch-lost")
     _, report = (evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on") for _ in range(2))
     assert [row.cached for row in report.results] == [True, True]
-    assert handed_in(report.folder) == []
+    assert submitted(report.folder) == []
 
 
-def test_what_the_vendor_refused_for_good_is_the_rows_result_and_is_not_asked_again(
-    tmp_path: Path, server: FakeServer
-) -> None:
+def test_permanent_failure_in_a_batch_is_the_rows_result(tmp_path: Path, server: FakeServer) -> None:
     write_project(tmp_path, server, model="fake@content-filter")
     report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
     assert [row.error and row.error.kind for row in report.results] == ["content_filter", "content_filter"]
     assert all(call.batch for call in server.calls if call.billed)
 
 
-def test_a_batch_that_failed_is_told_as_over_and_is_not_taken_up(tmp_path: Path, server: FakeServer) -> None:
+def test_failed_batch_is_recorded_as_over_and_not_resumed(tmp_path: Path, server: FakeServer) -> None:
     write_project(tmp_path, server, model="fake@batch-failed")
     first, second = (evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv") for _ in range(2))
     tickets = [
@@ -185,10 +179,10 @@ TIMED_OUT = Failure("server_error", "the gateway timed out", http_status=504, re
 BUSY = Failure("rate_limited", "too many batches", http_status=429, retryable=True)
 
 
-class TargetSession:
-    """A provider whose batches are ready at once, and whose answers cannot be fetched the first `failures` times."""
+class FakeBatches:
+    """A provider whose batches are ready at once; the first `failures` fetches of answers fail."""
 
-    kind = "target_session"
+    kind = "provider"
     uses_batch_api = True
 
     def __init__(self, failures: int = 0, failure: Failure = UNREACHABLE) -> None:
@@ -198,7 +192,7 @@ class TargetSession:
         self.submitted = 0
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol's
-        raise AssertionError("nobody is asked by himself")
+        raise AssertionError("there are no single calls")
 
     async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
         self.submitted += 1
@@ -218,7 +212,7 @@ class TargetSession:
 
 @dataclass
 class Outcome:
-    """What a batch brought, the events that were noted, and how long it waited between."""
+    """The answers of a batch, the recorded events, and the pauses between polls."""
 
     answers: dict[ResultKey, ProviderResponse | Failure] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
@@ -226,16 +220,14 @@ class Outcome:
     error: Failure | None = None
 
 
-def ask(home: Path, target_session: TargetSession, slots: tuple[str, ...] = ("s",)) -> Outcome:
+def call(home: Path, provider: FakeBatches, keys: tuple[str, ...] = ("s",)) -> Outcome:
     outcome = Outcome()
-    questions = [cast(Question, SimpleNamespace(answer_key="k", slot=slot, request=None)) for slot in slots]
+    cases = [cast(PreparedCase, SimpleNamespace(answer_key="k", result_key=key, request=None)) for key in keys]
 
     async def run() -> None:
-        target, clock, rng = ResolvedTarget("t", "target_session", settings=None), make_clock(), random.Random(0)
+        target, clock, rng = ResolvedTarget("t", "provider", settings=None), make_clock(), random.Random(0)
         async with Runtime(specs=load_specs(), clock=clock, rng=rng, home=str(home)) as runtime:
-            resilient = ResilientProvider(
-                target_session, target, counts_attempts=False, clock=clock, rng=rng, prices={}
-            )
+            resilient = ResilientProvider(provider, target, counts_attempts=False, clock=clock, rng=rng, prices={})
 
             async def sleep(seconds: float) -> None:
                 outcome.pauses.append(seconds)
@@ -243,9 +235,9 @@ def ask(home: Path, target_session: TargetSession, slots: tuple[str, ...] = ("s"
             def note(type_: str, _fields: object) -> None:
                 outcome.events.append(type_)
 
-            api = BatchApi(target_session, resilient, runtime, note, sleep)
+            api = BatchApi(provider, resilient, runtime, note, sleep)
             try:
-                await api.ask(questions, outcome.answers.update)
+                await api.call(cases, outcome.answers.update)
             except ProviderError as error:
                 outcome.error = error.failure
 
@@ -253,40 +245,40 @@ def ask(home: Path, target_session: TargetSession, slots: tuple[str, ...] = ("s"
     return outcome
 
 
-def test_a_batch_that_is_hard_to_fetch_is_asked_for_again_and_again(tmp_path: Path) -> None:
-    outcome = ask(tmp_path, target_session := TargetSession(failures=5))
+def test_fetch_of_a_batch_is_retried(tmp_path: Path) -> None:
+    outcome = call(tmp_path, provider := FakeBatches(failures=5))
     assert [getattr(answer, "text", None) for answer in outcome.answers.values()] == ["yes"]
-    assert target_session.submitted == 1
+    assert provider.submitted == 1
     assert outcome.pauses == [1, 2, 4, 8, 16]
     assert outcome.events == ["batch_submitted", "batch_fetched"]
 
 
 @pytest.mark.parametrize("why", [UNREACHABLE, WITHDRAWN])
-def test_a_batch_that_cannot_be_fetched_at_all_stays_open_and_costs_nothing_more(tmp_path: Path, why: Failure) -> None:
-    outcome = ask(tmp_path, TargetSession(100, why))
+def test_batch_that_cannot_be_fetched_stays_open_and_is_not_repeated(tmp_path: Path, why: Failure) -> None:
+    outcome = call(tmp_path, FakeBatches(100, why))
     (failure,) = outcome.answers.values()
     assert isinstance(failure, Failure)
-    assert "the same run again takes it up" in failure.message
+    assert "repeat the run to resume it" in failure.message
     assert not failure.retryable
     assert outcome.events == ["batch_submitted"]
 
 
-def test_a_batch_that_is_lost_for_good_is_told_as_failed(tmp_path: Path) -> None:
-    outcome = ask(tmp_path, TargetSession(1, GONE))
+def test_lost_batch_is_recorded_as_failed(tmp_path: Path) -> None:
+    outcome = call(tmp_path, FakeBatches(1, GONE))
     assert outcome.error == GONE
     assert outcome.events == ["batch_submitted", "batch_failed"]
 
 
 @pytest.mark.parametrize(("why", "times"), [(BUSY, 10), (TIMED_OUT, 1), (UNREACHABLE, 1)])
 def test_only_a_batch_that_was_surely_not_taken_is_handed_in_again(tmp_path: Path, why: Failure, times: int) -> None:
-    target_session = TargetSession()
-    target_session.refusal = why
-    assert ask(tmp_path, target_session).error == why
-    assert target_session.submitted == times
+    provider = FakeBatches()
+    provider.refusal = why
+    assert call(tmp_path, provider).error == why
+    assert provider.submitted == times
 
 
-def test_a_question_that_stands_in_two_suites_is_paid_once_and_answers_both(tmp_path: Path) -> None:
-    answers = ask(tmp_path, TargetSession(), slots=("one", "two")).answers.values()
+def test_case_in_two_suites_is_paid_once_and_answers_both(tmp_path: Path) -> None:
+    answers = call(tmp_path, FakeBatches(), keys=("one", "two")).answers.values()
     assert [isinstance(answer, ProviderResponse) and (answer.text, answer.cost_usd) for answer in answers] == [
         ("yes", 1.0),
         ("yes", 0.0),
@@ -294,7 +286,7 @@ def test_a_question_that_stands_in_two_suites_is_paid_once_and_answers_both(tmp_
 
 
 def write_batch(home: Path, keys: str, *ends: str) -> Path:
-    """Write a run that handed in a batch, each of whose keys is a letter."""
+    """Write a run that submitted a batch; each of its keys is a letter."""
     run = home / "runs" / "2026-01-01T00-00-00-aaaaaa"
     run.mkdir(parents=True)
     (run / "run.json").write_text("{}")
@@ -307,7 +299,7 @@ def write_batch(home: Path, keys: str, *ends: str) -> Path:
 @pytest.mark.parametrize(
     ("ended", "alive", "found"), [(None, False, True), ("batch_failed", False, False), (None, True, False)]
 )
-def test_only_what_nobody_waits_for_any_more_is_taken_up(
+def test_only_batches_without_a_waiting_run_are_resumed(
     tmp_path: Path,
     ended: str | None,
     alive: bool,
@@ -333,7 +325,7 @@ def test_only_what_nobody_waits_for_any_more_is_taken_up(
         ("c", "ab", False, False),
     ],
 )
-def test_a_batch_is_taken_up_when_it_has_all_that_is_left_and_nothing_that_nobody_asked_for(
+def test_batch_is_resumed_only_if_it_fits_the_requests(
     tmp_path: Path, batch: str, left: str, another_runs: bool, its_own: bool
 ) -> None:
     run = write_batch(tmp_path, batch)

@@ -1,4 +1,4 @@
-"""Batches under `--budget-usd`: as much is handed in as the longest replies leave room for."""
+"""Batches under `--budget-usd`: as many requests are submitted as the longest replies leave room for."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,13 +23,13 @@ LONGEST = 10
 
 @pytest.fixture
 def server() -> Iterator[FakeServer]:
-    """A server whose replies are as long as they may be where a question says so, else one token."""
+    """A server whose replies have the maximum length if the prompt says `long`, else one token."""
 
-    def as_long_as_asked(question: Question) -> Reply:
+    def as_long_as_requested(question: Question) -> Reply:
         reply = answer(question)
         return replace(reply, text="word" * LONGEST if "long" in reply.text else "word")
 
-    with serving_fake(batch_polls=1, answer=as_long_as_asked) as found:
+    with serving_fake(batch_polls=1, answer=as_long_as_requested) as found:
         yield found
 
 
@@ -63,7 +63,7 @@ def run(
 
 
 class RunNotes:
-    """Remembers which cases were begun, finished and left."""
+    """An observer that records which cases were started, finished and left."""
 
     def __init__(self) -> None:
         self.slots: dict[type, list[str]] = {RowBegun: [], RowLeft: [], RowFinished: []}
@@ -75,7 +75,7 @@ class RunNotes:
             self.slots[RowFinished].append(event.result.eval_id)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is open."""
 
 
 def batches(report: RunReport) -> list[int]:
@@ -101,16 +101,16 @@ def test_no_more_is_handed_in_than_the_longest_replies_leave_room_for(server: Fa
     assert all(call.batch for call in server.calls if call.billed)
 
 
-def test_a_row_that_there_was_no_room_for_is_told_as_left(server: FakeServer, tmp_path: Path) -> None:
-    told = RunNotes()
-    run(server, tmp_path, *["long"] * 3, budget_usd=12, observers=[told])
-    assert told.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c2"], RowFinished: ["c0", "c1"]}
+def test_row_beyond_the_budget_is_reported_as_left(server: FakeServer, tmp_path: Path) -> None:
+    notes = RunNotes()
+    run(server, tmp_path, *["long"] * 3, budget_usd=12, observers=[notes])
+    assert notes.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c2"], RowFinished: ["c0", "c1"]}
 
 
-def test_rows_that_a_stop_leaves_while_a_batch_is_judged_are_told(server: FakeServer, tmp_path: Path) -> None:
-    told, nothing_passes = RunNotes(), EvaluatorConfig("any", "contains", {"value": "never said"})
-    run(server, tmp_path, *["long"] * 3, budget_usd=20, observers=[told], judged_by=nothing_passes, fail_fast=1)
-    assert told.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c1", "c2"], RowFinished: ["c0"]}
+def test_rows_left_by_a_stop_during_a_batch_are_reported(server: FakeServer, tmp_path: Path) -> None:
+    notes, nothing_passes = RunNotes(), EvaluatorConfig("any", "contains", {"value": "never said"})
+    run(server, tmp_path, *["long"] * 3, budget_usd=20, observers=[notes], judged_by=nothing_passes, fail_fast=1)
+    assert notes.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c1", "c2"], RowFinished: ["c0"]}
 
 
 def test_what_short_replies_leave_is_for_further_batches(server: FakeServer, tmp_path: Path) -> None:
@@ -135,12 +135,12 @@ def test_a_batch_that_is_paid_for_already_is_taken_up_whatever_the_budget(server
     assert len([call for call in server.calls if call.billed]) == 2
 
 
-def test_what_a_batch_lost_is_asked_by_itself_within_the_budget(server: FakeServer, tmp_path: Path) -> None:
+def test_lost_batch_answer_is_called_singly_within_the_budget(server: FakeServer, tmp_path: Path) -> None:
     report = run(server, tmp_path, "short", "short", budget_usd=12, model="m@batch-lost")
     assert (report.exit_code, batches(report), spent(report)) == (0, [2], 2)
 
 
-def test_without_a_longest_reply_nobody_knows_what_a_batch_may_cost(server: FakeServer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"say in the target how long a reply may be: `max_output_tokens: 1000`"):
+def test_batch_budget_requires_max_output_tokens(server: FakeServer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"limit the length of replies in the target: `max_output_tokens: 1000`"):
         run(server, tmp_path, "short", budget_usd=17, max_output_tokens=None)
     assert server.calls == []

@@ -1,4 +1,4 @@
-"""`--budget-usd`: nothing is sent that could pass the limit, and what was not sent is left to whoever goes on."""
+"""`--budget-usd`: no call is sent that could exceed the limit, and the calls not sent are left for a resume."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ amounts = st.floats(min_value=0, max_value=1, allow_nan=False)
 
 
 class Shop:
-    """Calls of several targets against one budget. `turns` says how long each takes, in turns of the event loop."""
+    """Calls of several targets against one budget. `turns` is the length of each, in turns of the event loop."""
 
     def __init__(self, limit: float, targets: int) -> None:
         self.stops: list[BudgetStop] = []
@@ -67,7 +67,7 @@ class Shop:
     ),
     workers=st.integers(1, 8),
 )
-def test_what_is_spent_passes_the_limit_by_no_more_than_the_last_calls_cost_beyond_their_reservations(
+def test_budget_is_exceeded_only_by_cost_above_reservations(
     limit: float, calls: Sequence[tuple[int, float, float | None, int]], workers: int
 ) -> None:
     async def run() -> Shop:
@@ -90,7 +90,7 @@ def test_what_is_spent_passes_the_limit_by_no_more_than_the_last_calls_cost_beyo
 
 
 def test_a_call_waits_for_room_that_others_may_leave() -> None:
-    """Reservations are larger than costs: who does not fit beside the others waits for them, and stops no run."""
+    """Reservations are larger than costs: a call that does not fit waits for others, and does not stop the run."""
 
     async def run() -> Shop:
         shop = Shop(1.2, 1)
@@ -138,7 +138,7 @@ def stored(report: RunReport, name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def server() -> Iterator[FakeServer]:
-    """A server that uses far more than a prompt lets one guess: each answer has a thousand tokens, ten dollars."""
+    """A server whose cost cannot be estimated from the prompt: each answer has a thousand tokens, ten dollars."""
 
     def wordy(question: Question) -> Reply:
         reply = answer(question)
@@ -171,9 +171,7 @@ def test_a_run_stops_before_the_call_that_could_pass_the_budget(
     assert len(stored(report, "answers.jsonl")) == len(stored(report, "results.jsonl")) == 5
 
 
-def test_judges_are_paid_from_the_same_budget_and_no_half_judged_row_is_kept(
-    server: FakeServer, tmp_path: Path
-) -> None:
+def test_budget_covers_judges_and_saves_no_partly_scored_row(server: FakeServer, tmp_path: Path) -> None:
     report = evaluate(
         cases(20), target=target(server), evaluators=[JUDGE], folder=tmp_path, budget_usd=60.0, workers=4, gates=()
     )
@@ -210,13 +208,13 @@ def test_what_comes_from_the_cache_needs_no_budget(server: FakeServer, tmp_path:
     assert (again.exit_code, len(again.results), len(server.calls)) == (0, 3, 3)
 
 
-def test_an_unknown_price_is_refused_before_anything_is_asked(server: FakeServer, tmp_path: Path) -> None:
+def test_unknown_price_is_rejected_before_any_call(server: FakeServer, tmp_path: Path) -> None:
     unpriced = target(server, price=None)
     with pytest.raises(ConfigError) as raised:
         evaluate(cases(1), target=unpriced, evaluators=[HAS], folder=tmp_path, budget_usd=1.0)
-    told = str(raised.value)
-    assert "target 'fake' (openai, model 'm'), whose price is not known" in told
-    assert "`price: {input_per_million: 0, output_per_million: 0}`" in told
+    message = str(raised.value)
+    assert "needs a price for target 'fake' (openai, model 'm')" in message
+    assert "`price: {input_per_million: 0, output_per_million: 0}`" in message
     assert server.calls == []
 
 
@@ -274,9 +272,7 @@ def test_models_that_make_vectors_are_paid_from_the_budget(
     assert bool(server.calls) == bool(rows)
 
 
-def test_a_judge_without_a_price_that_a_late_line_of_a_stream_names_is_not_asked(
-    server: FakeServer, tmp_path: Path
-) -> None:
+def test_judge_without_price_in_a_late_stream_line_is_not_called(server: FakeServer, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "targets.yaml").write_text(
         "targets: [{name: mock, provider: mock, response: said}, "
@@ -284,9 +280,9 @@ def test_a_judge_without_a_price_that_a_late_line_of_a_stream_names_is_not_asked
     )
     has: JsonObject = {"name": "has", "type": "contains", "value": "said"}
     late: JsonObject = {"name": "late", "type": "llm_judge", "target": "late"}
-    asked = {"expected_outcome": "x", "input_messages": [{"role": "user", "content": "q"}]}
+    common = {"expected_outcome": "x", "input_messages": [{"role": "user", "content": "q"}]}
     lines = [
-        json.dumps({"id": f"c{number}", **asked, "evaluators": [has if number < 1100 else late]})
+        json.dumps({"id": f"c{number}", **common, "evaluators": [has if number < 1100 else late]})
         for number in range(1101)
     ]
     (tmp_path / "suite.jsonl").write_text("\n".join(lines))

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.engine.calling.capture import DEEPEST, STRUCK, TOO_DEEP, Cleaner, Redactor
+from agentv.engine.calling.capture import DEEPEST, REDACTED, TOO_DEEP, Cleaner, Redactor
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import ProviderResponse
 
 
-def test_a_secret_is_struck_from_every_text_of_an_answer() -> None:
+def test_secret_is_redacted_in_every_text_of_an_answer() -> None:
     response = ProviderResponse(
         text="key sk-12345678!",
         output_messages=(Message("assistant", tool_calls=(ToolCall("call", {"auth": "sk-12345678"}),)),),
@@ -20,7 +20,7 @@ def test_a_secret_is_struck_from_every_text_of_an_answer() -> None:
     assert "sk-12345678" not in repr(Cleaner(Redactor(["sk-12345678"])).clean(response))
 
 
-def test_a_secret_is_struck_from_an_error_too() -> None:
+def test_secret_is_redacted_in_an_error() -> None:
     failure = Failure("auth", "refused sk-12345678", details={"body": "sk-12345678"})
     assert "sk-12345678" not in repr(Cleaner(Redactor(["sk-12345678"])).clean(failure))
 
@@ -29,11 +29,11 @@ def test_the_longer_of_two_secrets_leaves_no_tail() -> None:
     assert Redactor(["abcdefgh", "abcdefgh-tail"]).text("abcdefgh-tail") == "***"
 
 
-def test_a_pattern_of_the_project_strikes_what_it_matches() -> None:
+def test_pattern_of_the_project_redacts_its_matches() -> None:
     assert Redactor(patterns=[r"\b\d{4}-\d{4}\b"]).text("card 1234-5678.") == "card ***."
 
 
-def test_a_lone_surrogate_becomes_the_replacement_character_and_is_told() -> None:
+def test_lone_surrogate_is_replaced_and_reported() -> None:
     cleaner = Cleaner(Redactor())
     assert cleaner.text("a\ud800b") == "a\ufffdb"
     assert cleaner.repaired
@@ -63,8 +63,8 @@ def test_good_text_is_left_as_it_is(text: str) -> None:
     assert not cleaner.repaired
 
 
-def test_a_pattern_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"redact: '\(' is no regular expression"):
+def test_invalid_pattern_is_rejected() -> None:
+    with pytest.raises(ConfigError, match=r"redact: '\(' is not a valid regular expression"):
         Redactor(patterns=["("])
 
 
@@ -72,8 +72,8 @@ def test_a_pattern_with_flags_of_its_own_stands_beside_others() -> None:
     assert Redactor(patterns=["(?i)hello", "x"]).text("HELLO xy") == "*** ***y"
 
 
-def test_a_text_that_a_pattern_cannot_be_tried_on_in_time_is_struck_whole() -> None:
-    assert Redactor(patterns=[r"(a|aa)+$"]).text("a" * 5000 + "b") == STRUCK
+def test_text_on_which_a_pattern_times_out_is_redacted_whole() -> None:
+    assert Redactor(patterns=[r"(a|aa)+$"]).text("a" * 5000 + "b") == REDACTED
 
 
 def test_numbers_that_are_not_finite_are_left_out() -> None:
@@ -103,7 +103,7 @@ def test_what_needs_no_cleaning_is_not_copied() -> None:
 def test_a_long_list_is_not_deep_and_a_secret_in_it_is_found() -> None:
     many = [{"step": number, "said": "ok"} for number in range(500)]
     assert Cleaner(Redactor(["hunter2"])).clean(many) is not None
-    assert Cleaner(Redactor(["hunter2"])).clean([*many, {"said": "my hunter2"}])[-1] == {"said": f"my {STRUCK}"}
+    assert Cleaner(Redactor(["hunter2"])).clean([*many, {"said": "my hunter2"}])[-1] == {"said": f"my {REDACTED}"}
 
 
 @given(st.recursive(st.floats() | st.text() | st.integers() | st.none(), lambda parts: st.lists(parts, max_size=4)))

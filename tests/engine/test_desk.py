@@ -1,4 +1,4 @@
-"""What is looked up once for all rows of a suite and a target stays true while targets are added."""
+"""The session of a target: cached objects are renewed when targets are added."""
 
 import random
 
@@ -13,7 +13,7 @@ from agentv.types.cases import EvalCase, EvalSuite, listed
 from agentv.types.targets import ResolvedTarget
 
 
-def test_secrets_of_a_target_that_a_late_line_names_are_struck() -> None:
+def test_secrets_of_a_target_named_by_a_late_line_are_redacted() -> None:
     specs = load_specs()
     runtime = Runtime(specs=specs, clock=make_clock(), rng=random.Random(0), home=".")
     known = KnownTargets({}, {}, specs)

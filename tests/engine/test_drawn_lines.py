@@ -1,4 +1,4 @@
-"""Lines are taken from a stream when somebody is free to judge them, and no further."""
+"""Lines are read from a stream only when a worker is free."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ def write(path: Path, lines: list[str]) -> Path:
 
 
 class Endless(LineStream):
-    """A stream that never ends, and counts how often it was asked for ten more lines."""
+    """A stream that never ends, and counts the batches of ten lines read."""
 
     taken = 0
 
@@ -38,18 +38,18 @@ class Endless(LineStream):
             yield [Line("log", number + place, b"x") for place in range(1, 11)]
 
 
-def test_no_more_is_read_than_is_asked_for() -> None:
+def test_no_more_lines_are_read_than_needed() -> None:
     async def work() -> list[tuple[int, int]]:
         stream = Endless([], max_bytes=1000)
         lines = DrawnLines(stream, Sample())
         seen = []
-        for asked in range(1, 32):
+        for wanted in range(1, 32):
             await lines.next()
-            seen.append((asked, stream.taken))
+            seen.append((wanted, stream.taken))
         await lines.close()
         return seen
 
-    assert asyncio.run(work()) == [(asked, (asked + 9) // 10) for asked in range(1, 32)]
+    assert asyncio.run(work()) == [(wanted, (wanted + 9) // 10) for wanted in range(1, 32)]
 
 
 def test_a_sample_is_the_same_in_any_order_of_lines(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_line_without_the_key_decides_for_itself(tmp_path: Path) -> None:
     assert len(found) - len(others) in (0, 20)
 
 
-def test_who_waits_for_a_line_is_let_go_when_the_stream_is_stopped(tmp_path: Path) -> None:
+def test_stop_releases_workers_that_wait_for_a_line(tmp_path: Path) -> None:
     async def work() -> list[object]:
         os.mkfifo(tmp_path / "pipe")
         pipe = os.open(tmp_path / "pipe", os.O_RDWR)

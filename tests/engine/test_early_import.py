@@ -1,4 +1,4 @@
-"""Who is asked over HTTP is imported beside the reading of files, and nobody else is; the end's files come later."""
+"""HTTP providers are imported while files are read, other providers are not; modules for the end come later."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def wait_for_imports() -> None:
 
 
 def imports(targets_file: str | None, *, targets: tuple[str, ...] = ()) -> bool:
-    """Return whether aiohttp is imported, by the time that all threads have ended."""
+    """Return True if aiohttp is imported after all threads have ended."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         if targets_file is not None:
@@ -43,25 +43,25 @@ def the_only_target() -> None:
 def the_one_that_the_options_name() -> None:
     both = f"targets: [{MODEL}, {CANNED}]"
     assert not imports(both)
-    assert not imports(both, targets=("default", "nobody"))
+    assert not imports(both, targets=("default", "unknown"))
     assert imports(both, targets=("model",))
 
 
-def nobody_of_a_file_that_planning_will_refuse() -> None:
+def none_of_a_file_that_planning_rejects() -> None:
     threading.excepthook = lambda _args: os._exit(1)
-    for text in (None, "", "targets: 7", "targets: [7, {name: x}, {name: y, provider: nobody}]", "a: [", "\0"):
+    for text in (None, "", "targets: 7", "targets: [7, {name: x}, {name: y, provider: unknown}]", "a: [", "\0"):
         assert not imports(text), text
 
 
 @pytest.mark.parametrize(
-    "check", [the_only_target, the_one_that_the_options_name, nobody_of_a_file_that_planning_will_refuse]
+    "check", [the_only_target, the_one_that_the_options_name, none_of_a_file_that_planning_rejects]
 )
-def test_a_model_is_imported_early_when_it_is_sure_to_be_asked(check: object) -> None:
+def test_model_api_is_imported_early_if_it_is_certain_to_be_called(check: object) -> None:
     in_own_process(check)  # type: ignore[arg-type]
 
 
 class Later:
-    """Stands for an event loop, whose time comes when it is told."""
+    """An event loop whose callbacks run when the test says so."""
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> None:
         assert delay_s > 0

@@ -97,9 +97,9 @@ def test_the_key_is_nowhere_in_what_is_kept(server: FakeServer, tmp_path: Path, 
 def test_a_second_run_asks_for_nothing(server: FakeServer, tmp_path: Path) -> None:
     suite = write_project(tmp_path, BY_NAME, named(server))
     first = run(suite)
-    asked = len(server.calls)
+    calls = len(server.calls)
     second = run(suite)
-    assert len(server.calls) == asked > 0
+    assert len(server.calls) == calls > 0
     assert [row.score for row in second.results] == [row.score for row in first.results]
     assert all(call.cached for result in judged(second) for call in result.judge_calls)
 
@@ -119,8 +119,8 @@ def test_a_variable_that_is_not_set_stops_the_run_before_it_begins(
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("nobody", "no target named 'nobody'"),
-        ("agent", r"'agent' \(mock\) makes no embeddings; these do: azure, openai, gemini, local"),
+        ("unknown", "no target named 'unknown'"),
+        ("agent", r"'agent' \(mock\) cannot make embeddings; providers that can: azure, openai, gemini, local"),
         ("{model: m}", "`model` needs a `provider`"),
         ("{provider: opnai}", "unknown provider 'opnai'.*Did you mean 'openai'"),
         ("{provider: openai, model: m, api_key: k, dimension: 7}", "dimension"),
@@ -136,7 +136,7 @@ def test_a_model_that_cannot_be_had_stops_the_run_before_it_begins(model: str, m
 
 def test_a_source_of_embeddings_is_no_target_of_a_run(tmp_path: Path) -> None:
     suite = write_project(tmp_path, BY_NAME, "{name: embedder, provider: local}")
-    with pytest.raises(ConfigError, match="makes embeddings; it answers no questions"):
+    with pytest.raises(ConfigError, match="makes embeddings and cannot answer cases"):
         evaluate(suite, targets=("embedder",), folder=tmp_path / ".agentv")
 
 

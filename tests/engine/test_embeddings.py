@@ -1,4 +1,4 @@
-"""Vectors for evaluators: asked together, once, kept, and paid by whoever wanted them first."""
+"""Embeddings for evaluators: requested together, once, cached, and paid by the first caller."""
 
 import asyncio
 import random
@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import pytest
 from tests.support.virtual_time import let_pass, run_virtually
 
-from agentv.engine.calling.embeddings import CHARACTERS_AT_ONCE, KEPT, SharedEmbedder, Wanted
+from agentv.engine.calling.embeddings import CHARACTERS_AT_ONCE, VECTORS_IN_MEMORY, PendingText, SharedEmbedder
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.running.clock import make_clock
-from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.storage.cache.embeddings import EmbeddingCache
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -34,13 +34,13 @@ class Lengths:
     texts_at_once: int = 4
     kind: str = "lengths"
     embedding_space: str = "length"
-    asked: list[tuple[str, ...]] = field(default_factory=list)
+    requests: list[tuple[str, ...]] = field(default_factory=list)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         raise AssertionError(request)
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResponse:
-        self.asked.append(request.texts)
+        self.requests.append(request.texts)
         if self.wait is not None:
             await self.wait()
         for failure in map(self.refuse, request.texts):
@@ -83,7 +83,7 @@ def bad(text: str) -> Failure | None:
 def test_texts_of_cases_that_run_together_go_out_in_one_request(tmp_path: Path) -> None:
     provider = Lengths()
     first, second = run(together(make_embedder(provider, tmp_path), ["a", "bb"], ["ccc", "a"]))
-    assert provider.asked == [("a", "bb", "ccc")]
+    assert provider.requests == [("a", "bb", "ccc")]
     assert [each.vector[0] for each in (*first, *second)] == [1, 2, 3, 1]
 
 
@@ -91,15 +91,15 @@ def test_a_request_holds_no_more_texts_than_its_api_takes(tmp_path: Path) -> Non
     provider = Lengths()
     texts = [f"text {number}" for number in range(10)]
     run(make_embedder(provider, tmp_path).embed(texts))
-    assert sorted(map(len, provider.asked)) == [2, 4, 4]
-    assert sorted(text for asked in provider.asked for text in asked) == sorted(texts)
+    assert sorted(map(len, provider.requests)) == [2, 4, 4]
+    assert sorted(text for request in provider.requests for text in request) == sorted(texts)
 
 
 def test_a_request_holds_no_more_characters_than_its_api_takes(tmp_path: Path) -> None:
     provider = Lengths()
     long = "x" * (CHARACTERS_AT_ONCE // 2 + 1)
     run(make_embedder(provider, tmp_path).embed([long, long + "y", long * 2, "short"]))
-    assert [len(asked) for asked in provider.asked] == [1, 1, 1, 1]
+    assert [len(texts) for texts in provider.requests] == [1, 1, 1, 1]
 
 
 def test_texts_gather_while_a_request_is_under_way(tmp_path: Path) -> None:
@@ -122,13 +122,13 @@ def test_texts_gather_while_a_request_is_under_way(tmp_path: Path) -> None:
 
     provider = Lengths()
     run(scenario())
-    assert provider.asked == [("first",), ("a", "b", "c")]
+    assert provider.requests == [("first",), ("a", "b", "c")]
 
 
 def test_a_text_that_is_under_way_is_waited_for_and_paid_once(tmp_path: Path) -> None:
     provider = Lengths()
     (first,), (second,) = run(together(make_embedder(provider, tmp_path), ["same"], ["same"]))
-    assert provider.asked == [("same",)]
+    assert provider.requests == [("same",)]
     assert first.usage == Usage(input=4, total=4, requests=1)
     assert (second.usage, second.cost_usd, second.cached) == (None, None, True)
     assert first.vector == second.vector
@@ -145,14 +145,14 @@ def test_the_shares_of_a_request_add_up_to_what_it_cost(tmp_path: Path) -> None:
     embeddings = run(make_embedder(provider, tmp_path).embed(texts))
     assert sum((each.usage or Usage() for each in embeddings), start=Usage()) == Usage(780, total=780, requests=1)
     assert sum(each.cost_usd or 0.0 for each in embeddings) == pytest.approx(780)
-    assert len(provider.asked) == 1
+    assert len(provider.requests) == 1
 
 
 def test_a_later_process_finds_the_vectors_on_disk(tmp_path: Path) -> None:
     run(make_embedder(Lengths(), tmp_path).embed(["kept"]))
     provider = Lengths()
     (found,) = run(make_embedder(provider, tmp_path).embed(["kept"]))
-    assert provider.asked == []
+    assert provider.requests == []
     assert (found.vector[0], found.cached, found.usage) == (4, True, None)
 
 
@@ -160,19 +160,19 @@ def test_vectors_of_another_model_are_not_taken(tmp_path: Path) -> None:
     run(make_embedder(Lengths(), tmp_path).embed(["kept"]))
     provider = Lengths(embedding_space="other")
     run(make_embedder(provider, tmp_path).embed(["kept"]))
-    assert provider.asked == [("kept",)]
+    assert provider.requests == [("kept",)]
 
 
 def test_memory_is_bounded_and_the_disk_remembers(tmp_path: Path) -> None:
     async def scenario() -> int:
         embedder = make_embedder(provider, tmp_path)
-        await embedder.embed([f"{number}" for number in range(KEPT + 5)])
+        await embedder.embed([f"{number}" for number in range(VECTORS_IN_MEMORY + 5)])
         await embedder.embed(["0"])
-        return len(embedder._kept)
+        return len(embedder._known)
 
     provider = Lengths(texts_at_once=500)
-    assert run(scenario()) == KEPT
-    assert sum(map(len, provider.asked)) == KEPT + 5
+    assert run(scenario()) == VECTORS_IN_MEMORY
+    assert sum(map(len, provider.requests)) == VECTORS_IN_MEMORY + 5
 
 
 def test_only_the_text_to_blame_fails(tmp_path: Path) -> None:
@@ -186,11 +186,11 @@ def test_only_the_text_to_blame_fails(tmp_path: Path) -> None:
     assert str(outcomes[1]) == "bad one is too long"
 
 
-def test_a_request_that_no_text_makes_right_is_not_asked_for_every_text(tmp_path: Path) -> None:
+def test_request_that_always_fails_is_not_repeated_for_every_text(tmp_path: Path) -> None:
     provider = Lengths(refuse=lambda _text: Failure("bad_request", "no such model"), texts_at_once=100)
     outcomes = run(together(make_embedder(provider, tmp_path), *([f"text {number}"] for number in range(50))))
     assert {str(outcome) for outcome in outcomes} == {"no such model"}
-    assert [len(asked) for asked in provider.asked] == [50, 1]
+    assert [len(texts) for texts in provider.requests] == [50, 1]
 
 
 def test_a_failure_is_not_kept(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
     assert run(scenario()) == 4
 
 
-def test_whoever_gives_up_takes_nothing_from_the_others(tmp_path: Path) -> None:
+def test_cancelled_caller_does_not_affect_the_others(tmp_path: Path) -> None:
     async def scenario() -> Any:
         began, go = asyncio.Event(), asyncio.Event()
 
@@ -268,17 +268,17 @@ def test_a_target_without_embeddings_is_refused(tmp_path: Path) -> None:
         async def invoke(self, request: ProviderRequest) -> ProviderResponse:
             raise AssertionError(request)
 
-    with pytest.raises(TargetError, match="makes no embeddings"):
+    with pytest.raises(TargetError, match="cannot make embeddings"):
         make_embedder(Chat(), tmp_path)
 
 
 @pytest.mark.parametrize(("takes_s", "is_late"), [(10.0, False), (20.0, True)])
 def test_the_request_is_on_the_clock_and_the_wait_for_its_turn_is_not(takes_s: float, *, is_late: bool) -> None:
-    """Virtual time: the turn comes after 100 s, and nobody may take more than 15."""
+    """Virtual time: the permit comes after 100 s, and each caller has a deadline of 15 s."""
 
     async def scenario() -> None:
-        wanted = Wanted("text")
-        waiting = asyncio.create_task(call_foreign(wanted.wait, timeout_s=15.0))
+        wanted = PendingText("text")
+        waiting = asyncio.create_task(call_user_code(wanted.wait, timeout_s=15.0))
         await let_pass(100)
         wanted.began.set()
         await let_pass(takes_s)

@@ -1,4 +1,4 @@
-"""A model server that misbehaves in every way, against whole runs: each fault is its own row's, and nobody else's."""
+"""A model server that misbehaves in every way, against whole runs: each fault affects only its own row."""
 
 import base64
 import json
@@ -148,7 +148,7 @@ def run_with_log(folder: Path, log: Path) -> RunReport:
         return evaluate(folder, evaluators=[ANSWERED], folder=folder / ".agentv", observers=observers)
 
 
-def test_a_told_limit_is_kept_against_a_real_server(tmp_path: Path) -> None:
+def test_configured_rate_limit_is_respected_with_a_real_server(tmp_path: Path) -> None:
     with serving_fake(quota=Quota(requests_per_minute=1200, burst=20, headers=False)) as server:
         (tmp_path / ".git").mkdir()
         (tmp_path / "targets.yaml").write_text(

@@ -1,4 +1,4 @@
-"""Which gates hold for which rows, and what is refused before anything is asked."""
+"""Which gates apply to which rows, and which are rejected before any call."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -40,23 +40,23 @@ def suite(*cases: str, gate: str | None = None) -> str:
     return f"{gates}evalcases:\n" + "".join(f"  - {case}\n" for case in cases)
 
 
-def told(report: RunReport) -> list[tuple[str, bool]]:
+def outcomes(report: RunReport) -> list[tuple[str, bool]]:
     return [(each.sentence.split(" is ")[0], each.passed) for each in report.verdict.gates]
 
 
 def test_a_suites_gates_replace_the_projects(run: Run) -> None:
     report = run({"a.yaml": suite(GOOD, BAD, gate="mean >= 0.5")}, project="mean >= 0.9")
-    assert (report.exit_code, told(report)) == (0, [("mean", True)])
+    assert (report.exit_code, outcomes(report)) == (0, [("mean", True)])
 
 
 def test_those_of_the_command_line_replace_both(run: Run) -> None:
     report = run({"a.yaml": suite(GOOD, BAD, gate="mean >= 0.5")}, project="mean >= 0.9", gates=("errors <= 0",))
-    assert told(report) == [("errors", True)]
+    assert outcomes(report) == [("errors", True)]
 
 
 def test_the_projects_gates_hold_for_all_rows_together(run: Run) -> None:
     report = run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD)}, project="mean >= 0.5")
-    assert (report.exit_code, told(report)) == (0, [("mean", True)])
+    assert (report.exit_code, outcomes(report)) == (0, [("mean", True)])
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,17 @@ def test_the_projects_gates_hold_for_all_rows_together(run: Run) -> None:
         ("mean >= 0.1", [("a.yaml: mean", True), ("b.yaml: mean", False)]),
     ],
 )
-def test_a_suite_beside_one_with_gates_of_its_own_is_held_to_the_projects_or_to_the_default(
+def test_suite_without_gates_has_project_or_default_gate_beside_others(
     run: Run, project: str, gates: list[tuple[str, bool]]
 ) -> None:
     report = run({"a.yaml": suite(GOOD, gate="mean >= 0.5"), "b.yaml": suite(BAD)}, project=project)
-    assert (report.exit_code, told(report)) == (1, gates)
+    assert (report.exit_code, outcomes(report)) == (1, gates)
 
 
 def test_a_suite_that_nothing_was_selected_of_is_held_to_nothing(run: Run) -> None:
     suites = {"a.yaml": suite(GOOD, gate="mean >= 0.5"), "b.yaml": suite(BAD, gate="mean >= 0.5")}
     report = run(suites, case_globs=("good",))
-    assert (report.exit_code, told(report)) == (0, [("a.yaml: mean", True)])
+    assert (report.exit_code, outcomes(report)) == (0, [("a.yaml: mean", True)])
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_a_suite_that_nothing_was_selected_of_is_held_to_nothing(run: Run) -> No
         ("tag(eas).mean >= 0", "column 5: unknown tag 'eas'; known: easy, hard. Did you mean 'easy'?"),
         ("target(T).mean >= 0", "unknown target 'T'; known: t."),
         ("dataset(b).mean >= 0", "column 9: unknown dataset 'b'; known: a."),
-        ("pass_hat(3) >= 0.8", "column 10: no case is asked 3 times; --trials 3 or `trials:` does that"),
+        ("pass_hat(3) >= 0.8", "column 10: no case has 3 trials; set them with --trials 3 or `trials:`"),
         ("mean >= 80", "write 80% for percent"),
     ],
 )
-def test_what_no_row_can_have_is_refused_before_anything_is_asked(run: Run, gate: str, message: str) -> None:
+def test_gate_without_matching_rows_is_rejected_before_any_call(run: Run, gate: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         run({"a.yaml": suite(GOOD, BAD)}, gates=(gate,))
     assert message in str(caught.value)
@@ -103,9 +103,9 @@ def test_a_suites_gate_can_only_ask_for_what_its_own_rows_have(run: Run) -> None
         run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD, gate="tag(easy).mean >= 0")})
 
 
-def test_a_gate_of_a_file_that_the_selection_leaves_without_rows_names_the_way_out(run: Run) -> None:
+def test_gate_of_a_file_without_selected_rows_names_the_gate_option(run: Run) -> None:
     with pytest.raises(
-        ConfigError, match=r"unknown tag 'hard'; known: easy\. \(the gate stands in a file; --gate replaces"
+        ConfigError, match=r"unknown tag 'hard'; known: easy\. \(the gate is from a file; --gate replaces"
     ):
         run({"a.yaml": suite(GOOD, BAD, gate="tag(hard).mean >= 0")}, case_globs=("good",))
 
@@ -123,7 +123,7 @@ def stream(lines: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("gate", ["evaluator(say-x).mean >= 0", "tag(easy).mean >= 0", "pass_at(2) >= 0.5"])
 def test_of_a_stream_that_is_looked_at_to_its_end_names_are_known_as_well(run: Run, gate: str) -> None:
-    with pytest.raises(ConfigError, match=r"unknown evaluator 'say-x'|unknown tag 'easy'|no case is asked 2 times"):
+    with pytest.raises(ConfigError, match=r"unknown evaluator 'say-x'|unknown tag 'easy'|no case has 2 trials"):
         run(stream(3), gates=(gate,))
 
 

@@ -78,7 +78,7 @@ def test_an_installed_evaluator_is_a_type_like_any_other(install: Install) -> No
     assert specs.evaluators.brought_by["brief"] == "brevity 1.0"
 
 
-def test_a_package_is_not_imported_until_its_plugin_is_asked_for(install: Install) -> None:
+def test_package_is_not_imported_until_its_plugin_is_used(install: Install) -> None:
     install("lazy_one", SHORT % ("lazy", "lazy"), lazy="judge")
     assert judged_by("contains", value="hi") == 1.0
     assert "lazy_one" not in sys.modules
@@ -112,7 +112,7 @@ def test_two_packages_that_bring_one_name_are_both_named_to_who_asks_for_it(inst
     ("code", "message"),
     [
         ("def judge(context): return 1", "evaluator 'odd' of {}: {}:judge is not marked with @evaluator(...)"),
-        (SHORT % ("other", "o"), "evaluator 'odd' of {} calls itself 'other'; give its entry point that name"),
+        (SHORT % ("other", "o"), "evaluator 'odd' of {} has the name 'other'; give its entry point the same name"),
         (
             "judge = 1; import nowhere",
             "cannot load evaluator 'odd' of {}: ModuleNotFoundError: No module named 'nowhere'",
@@ -140,7 +140,7 @@ def test_a_plugin_of_the_project_goes_before_an_installed_one(install: Install, 
     assert specs.evaluators.get("mine").summary == ""
 
 
-def test_a_function_that_is_handed_over_judges_whoever_else_has_its_name(tmp_path: Path) -> None:
+def test_given_function_scores_despite_a_plugin_of_its_name(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "near.py").write_text(
         "from agentv import evaluator\n@evaluator('twice')\ndef f(context): return 0.25\n"
@@ -165,7 +165,7 @@ def test_a_built_in_name_stays_ours(install: Install) -> None:
     assert specs.evaluators.get("contains").factory == "agentv.evaluators.rules.text:make_contains"
 
 
-def test_packages_are_asked_when_a_name_is_not_known_without_them(install: Install) -> None:
+def test_packages_are_searched_for_names_that_are_not_built_in(install: Install) -> None:
     install("brevity", SHORT % ("brief", "brief"), brief="judge")
     specs = load_specs()
     assert specs.evaluators.get("contains").name == "contains"
@@ -217,7 +217,7 @@ def test_a_report_of_a_package_writes_the_files_that_end_in_its_name(install: In
     ("text", "said"),
     [
         ("1 / 0", "report 'bad' failed: ZeroDivisionError: division by zero ("),
-        ("42", "report 'bad' returned int, and not a text"),
+        ("42", "report 'bad' returned int, not a string"),
     ],
 )
 def test_a_report_that_fails_leaves_no_file_and_says_so(install: Install, project: Path, text: str, said: str) -> None:
@@ -229,7 +229,7 @@ def test_a_report_that_fails_leaves_no_file_and_says_so(install: Install, projec
     assert (project / "x.jsonl").read_text().count("\n") == 1
 
 
-def test_an_end_that_nobody_knows_is_refused_with_those_there_are(install: Install, project: Path) -> None:
+def test_unknown_file_suffix_is_rejected_with_the_known_ones(install: Install, project: Path) -> None:
     install("lister2", REPORT.format(name="list.txt", text="''"), group="reports", **{"list.txt": "lines"})
     done = agentv("run", "-o", "x.txt", cwd=project)
     assert done.returncode == 4
@@ -268,7 +268,7 @@ def test_a_store_of_a_package_is_made_by_name_with_its_settings(install: Install
         store = spec.load_factory()(read_settings(spec, {"folder": folder}, where="storage"), ".")
         assert store.folder == "there"
     wrong = stores.get("wrong")
-    with pytest.raises(PluginError, match=r"store 'wrong' made int, which has no save_result\(result\)"):
+    with pytest.raises(PluginError, match=r"store 'wrong' returned int, which has no save_result\(result\)"):
         wrong.load_factory()(read_settings(wrong, {}, where="storage"), ".")
 
 
@@ -284,7 +284,7 @@ def test_judgements_are_kept_by_the_store_of_a_package(install: Install, tmp_pat
     assert judged.evaluation_config_snapshot["storageProviderType"] == "kept"
     for storage, message in (
         ({"type": "kept", "foldr": "x"}, "foldr"),
-        ({"type": "wrong"}, "store 'wrong' made int"),
+        ({"type": "wrong"}, "store 'wrong' returned int"),
         ({"type": "lost"}, "unknown store 'lost'; known: json_file, kept, postgres, wrong"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -293,9 +293,7 @@ def test_judgements_are_kept_by_the_store_of_a_package(install: Install, tmp_pat
             )
 
 
-def test_the_command_lists_all_four_sorts_whose_they_are_and_what_cannot_be_used(
-    install: Install, project: Path
-) -> None:
+def test_plugins_command_lists_sorts_packages_and_problems(install: Install, project: Path) -> None:
     install("brevity3", SHORT % ("brief3", "b3"), brief3="judge")
     install("lister3", REPORT.format(name="list3", text="''"), group="reports", list3="lines")
     install("shelves3", STORES, group="stores", kept="Kept")

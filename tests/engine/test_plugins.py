@@ -64,7 +64,7 @@ evalcases:
 """
 
 
-def test_functions_and_classes_of_a_plugin_file_work_in_files_with_their_settings(tmp_path: Path) -> None:
+def test_plugin_file_provides_functions_and_classes_with_settings(tmp_path: Path) -> None:
     evaluators = "{name: s, type: short, limit: 2}, {name: e, type: exact, wanted: 'HI?'}"
     (row,) = run_with(tmp_path, SUITE % evaluators).results
     assert row.candidate_answer == "HI?"
@@ -195,7 +195,7 @@ def test_a_report_function_takes_the_report_and_the_rows() -> None:
         def one(report: RunReport) -> str:
             return report.run_id
 
-    with pytest.raises(PluginError, match=r"'wrong' has settings, and `-o FILE` has no place for them: wide\("):
+    with pytest.raises(PluginError, match=r"'wrong' must not have settings, which `-o FILE` cannot set: wide\("):
 
         @report("wrong")
         def wide(report: RunReport, rows: Any, *, width: int = 80) -> str:

@@ -1,4 +1,4 @@
-"""formats.md, "From messages to a prompt"."""
+"""The prompt made from a case's messages (docs/reference/eval-files.md)."""
 
 from agentv.engine.planning.prompt import build_prompt
 from agentv.types.cases import EvalCase
@@ -26,7 +26,7 @@ def test_one_visible_message_is_the_prompt_without_markers() -> None:
     assert prompt.chat_prompt is None
 
 
-def test_two_visible_messages_bring_role_markers_and_a_blank_line_between_turns() -> None:
+def test_prompt_of_two_messages_has_role_markers_and_blank_lines() -> None:
     prompt = build_prompt(case(says("system", "Be brief."), says("user", "Hello")), names_files=False)
     assert prompt.question == "@[System]:\nBe brief.\n\n@[User]:\nHello"
     assert prompt.chat_prompt == (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello"))
@@ -54,16 +54,16 @@ def test_a_message_of_guidelines_only_is_not_visible_and_brings_no_markers() -> 
     assert prompt.chat_prompt is None
 
 
-def test_a_file_is_quoted_for_chat_models_and_named_for_agents_that_read_files() -> None:
-    asked = case(says("user", "Review", file("order.json", '{"id": 7}')))
-    assert build_prompt(asked, names_files=False).question == 'Review\n<file path="order.json">\n{"id": 7}\n</file>'
-    assert build_prompt(asked, names_files=True).question == 'Review\n<file: path="order.json">'
-    assert build_prompt(asked, names_files=True).file_paths == ("/root/order.json",)
+def test_prompt_quotes_files_for_models_and_names_them_for_agents() -> None:
+    prompted = case(says("user", "Review", file("order.json", '{"id": 7}')))
+    assert build_prompt(prompted, names_files=False).question == 'Review\n<file path="order.json">\n{"id": 7}\n</file>'
+    assert build_prompt(prompted, names_files=True).question == 'Review\n<file: path="order.json">'
+    assert build_prompt(prompted, names_files=True).file_paths == ("/root/order.json",)
 
 
 def test_a_binary_file_is_named_never_pasted() -> None:
-    asked = case(says("user", "Look", file("photo.png", None)))
-    assert build_prompt(asked, names_files=False).question == 'Look\n<file: path="photo.png">'
+    prompted = case(says("user", "Look", file("photo.png", None)))
+    assert build_prompt(prompted, names_files=False).question == 'Look\n<file: path="photo.png">'
 
 
 def test_leading_system_messages_merge_and_end_with_the_guidelines() -> None:
@@ -87,7 +87,7 @@ def test_guidelines_reach_the_model_without_a_system_message_too() -> None:
     assert "Be kind." in prompt.chat_prompt[0].content
 
 
-def test_later_system_and_tool_turns_become_assistant_turns_and_empty_ones_are_dropped() -> None:
+def test_chat_prompt_turns_later_system_and_tool_turns_into_assistant() -> None:
     prompt = build_prompt(
         case(
             says("user", "Go"),
@@ -106,12 +106,12 @@ def test_later_system_and_tool_turns_become_assistant_turns_and_empty_ones_are_d
     )
 
 
-def test_an_object_is_shown_as_two_space_json_and_fenced_code_stays_where_it_is() -> None:
+def test_prompt_shows_objects_as_json_and_keeps_fenced_code() -> None:
     assert build_prompt(case(Message("user", {"a": [1]})), names_files=False).question == '{\n  "a": [\n    1\n  ]\n}'
     code = "Run\n```py\nprint(1)\n```\nplease"
     assert build_prompt(case(says("user", code)), names_files=False).question == code
 
 
-def test_tool_calls_of_an_earlier_turn_are_told() -> None:
-    asked = case(says("user", "Go"), says("assistant", calls=(ToolCall("lookup", {"id": 7}, output="open"),)))
-    assert '{"tool":"lookup","input":{"id":7},"output":"open"}' in build_prompt(asked, names_files=False).question
+def test_prompt_contains_tool_calls_of_earlier_turns() -> None:
+    prompted = case(says("user", "Go"), says("assistant", calls=(ToolCall("lookup", {"id": 7}, output="open"),)))
+    assert '{"tool":"lookup","input":{"id":7},"output":"open"}' in build_prompt(prompted, names_files=False).question

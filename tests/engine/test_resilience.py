@@ -1,4 +1,4 @@
-"""What stands between a row and its model: turns at the account, deadlines, and what a try used."""
+"""The layer between a row and its model: rate limits, deadlines, and the usage of attempts."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ def write_project(folder: Path, suite: str, targets: str) -> Path:
     return folder / "suite.yaml"
 
 
-def test_a_server_that_asks_for_an_hour_holds_the_account_only_as_long_as_the_policy_grants(tmp_path: Path) -> None:
+def test_retry_after_of_an_hour_is_limited_by_the_retry_policy(tmp_path: Path) -> None:
     with serving_fake(retry_after_s=3600) as server:
         address = f"provider: openai, base_url: '{server.url}/v1', max_retries: 1, retry_max_delay_ms: 50, workers: 1"
         targets = f"targets:\n- {{name: busy, {address}, model: fake@429}}\n- {{name: well, {address}, model: fake}}\n"

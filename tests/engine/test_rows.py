@@ -1,4 +1,4 @@
-"""Rows that no answer stands behind: of their task's generation, and counted as all others are."""
+"""Rows without an answer: they have their task's generation, and are counted like all others."""
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ BROKEN = BrokenCase("a", (), Location("s.jsonl", 7))
 
 
 def task(case: EvalCase | BrokenCase) -> CaseTask:
-    known: KnownTargets = object()  # type: ignore[assignment]  # nobody looks a target up here
+    known: KnownTargets = object()  # type: ignore[assignment]  # targets are not used here
     return CaseTask(case, EvalSuite("s.jsonl", listed([CASE])), ResolvedTarget("t", "mock", None), known, generation=3)
 
 
@@ -35,10 +35,10 @@ def test_a_row_without_an_answer_is_of_its_tasks_generation(row: CaseResult) -> 
 
 def test_a_broken_line_of_a_suite_whose_tags_came_as_a_list_is_counted() -> None:
     listed_tags: tuple[str, ...] = ["n"]  # type: ignore[assignment]  # as a program may give them
-    asked = task(BROKEN)
-    suite = replace(asked.suite, tags=listed_tags)
+    broken = task(BROKEN)
+    suite = replace(broken.suite, tags=listed_tags)
     summary = Summary(has_targets=False)
-    summary.add(broken_row("r", replace(asked, suite=suite), BROKEN, now=NOON), has_trials=False)
+    summary.add(broken_row("r", replace(broken, suite=suite), BROKEN, now=NOON), has_trials=False)
     assert [(group.by, group.name, group.counts) for group in summary.groups() if group.by == "tag"] == [
         ("tag", "n", {"error": 1})
     ]

@@ -1,4 +1,4 @@
-"""Whole runs from files: what ends a run, what does not, and what is told."""
+"""Whole runs from files: what ends a run, what does not, and what is reported."""
 
 import asyncio
 import itertools
@@ -60,9 +60,7 @@ def test_a_failing_healthcheck_ends_the_run_before_any_case_is_spent(run: Callab
     assert "healthcheck of target 't' failed" in report.verdict.sentence
 
 
-def test_a_target_that_times_out_is_tried_again_with_the_next_attempt_number(
-    run: Callable[..., RunReport], tmp_path: Path
-) -> None:
+def test_target_timeout_is_retried_with_the_next_attempt_number(run: Callable[..., RunReport], tmp_path: Path) -> None:
     code = "import signal, sys; print(sys.argv[1] + str(1)) if sys.argv[1] == str(1) + str() else signal.pause()"
     (tmp_path / "agent.py").write_text(code.replace("str(1) + str()", "'1'"))
     target = (
@@ -83,7 +81,7 @@ def test_every_try_of_a_call_is_kept_with_its_kind(run: Callable[..., RunReport]
     assert {call["kind"] for call in answer["calls"]} == {answer["error"]["kind"]}
 
 
-def test_a_provider_that_cannot_batch_is_told_and_asked_case_by_case(run: Callable[..., RunReport]) -> None:
+def test_provider_without_batches_is_noted_and_called_case_by_case(run: Callable[..., RunReport]) -> None:
     report = run("{name: t, provider: mock, response: x, provider_batching: true}", "a", "b")
     assert report.exit_code == 0
     assert any("cannot batch" in note for note in report.notes)
@@ -133,23 +131,23 @@ def test_workers_bound_how_many_rows_are_worked_on_at_once() -> None:
     assert most == 1
 
 
-def test_twenty_transport_failures_in_a_row_stop_the_target_and_its_rows_say_so() -> None:
-    asked = itertools.count()
+def test_twenty_transport_failures_in_a_row_stop_the_target() -> None:
+    calls = itertools.count()
 
     class Unreachable:
         kind = "unreachable"
 
         async def invoke(self, _request: ProviderRequest) -> ProviderResponse:
-            next(asked)
+            next(calls)
             raise ProviderError(Failure("transport", "connection refused"))
 
     cases = [EvalCase(f"c{n}", "?") for n in range(30)]  # type: ignore[arg-type]  # a string is taken
     report = evaluate(cases, target=Unreachable(), evaluators=[EvaluatorConfig("h", "contains", {"value": "x"})])
-    assert next(asked) == 20
+    assert next(calls) == 20
     errors = [row.error for row in report.results if row.error]
     assert len(errors) == 30
     assert {error.kind for error in errors} == {"transport"}
-    assert errors[-1].message.startswith("not tried: target 'target' was stopped")
+    assert errors[-1].message.startswith("not called: target 'target' was stopped")
 
 
 def test_a_secret_of_the_target_never_reaches_a_file(run: Callable[..., RunReport], tmp_path: Path) -> None:
@@ -289,7 +287,7 @@ def test_a_hostile_evaluator_costs_its_own_rows_at_most(output: Callable[[], Any
 
 def test_a_judge_that_no_evaluator_asks_needs_no_key(run: Callable[..., RunReport]) -> None:
     target = "{name: t, provider: mock, response: x, judge_target: j}"
-    judge = "{name: j, provider: openai, model: m, api_key: '${{ NOBODY_SET_THIS }}'}"
+    judge = "{name: j, provider: openai, model: m, api_key: '${{ NOT_SET }}'}"
     report = run(f"{target}, {judge}", target="t")
     assert report.exit_code == 0
 
@@ -320,7 +318,7 @@ def test_a_provider_that_ignores_its_deadline_is_cut_off() -> None:
     assert row.error.kind == "deadline"
 
 
-def test_secrets_are_struck_from_calls_judges_and_evaluators_too(tmp_path: Path, run: Callable[..., RunReport]) -> None:
+def test_secrets_are_redacted_in_calls_judges_and_evaluators(tmp_path: Path, run: Callable[..., RunReport]) -> None:
     (tmp_path / ".env").write_text("AGENT_TOKEN=very-secret-token\n")
     code = 'import os, sys; sys.exit("cannot log in with " + os.environ["AGENT_TOKEN"])'
     report = run(cli_target(code).removesuffix("}") + ", env: {AGENT_TOKEN: '${{ AGENT_TOKEN }}'}}")
@@ -379,16 +377,16 @@ def test_a_suite_at_hand_finds_the_targets_and_gates_of_its_folder(
     assert report.verdict.gates[0].expression == "mean >= 0.5"
 
 
-def test_an_observer_that_names_what_it_hears_is_told_nothing_else(tmp_path: Path) -> None:
+def test_observer_with_hears_gets_only_those_events(tmp_path: Path) -> None:
     class Watching:
         def __init__(self) -> None:
-            self.told: list[str] = []
+            self.events: list[str] = []
 
         def notify(self, event: RunEvent) -> None:
-            self.told.append(type(event).__name__)
+            self.events.append(type(event).__name__)
 
         def close(self) -> None:
-            """Nothing is held open."""
+            """Do nothing: nothing is open."""
 
     class Choosing(Watching):
         hears = (RowFinished, RunEnded)
@@ -397,46 +395,46 @@ def test_an_observer_that_names_what_it_hears_is_told_nothing_else(tmp_path: Pat
     case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
     evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[choosing, watching], folder=tmp_path)
 
-    assert choosing.told == ["RowFinished", "RunEnded"]
-    assert watching.told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
+    assert choosing.events == ["RowFinished", "RunEnded"]
+    assert watching.events == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
 
 
-def test_an_observer_that_answers_to_every_name_is_told_everything(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_observer_with_any_attribute_gets_every_event(tmp_path: Path) -> None:
+    events: list[str] = []
 
     class Obliging:
         def notify(self, event: RunEvent) -> None:
-            told.append(type(event).__name__)
+            events.append(type(event).__name__)
 
         def __getattr__(self, name: str) -> "Obliging":
             return self
 
         def close(self) -> None:
-            """Nothing is held open."""
+            """Do nothing: nothing is open."""
 
     observer = Obliging()
     case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
     evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[observer], folder=tmp_path)
 
-    assert told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
+    assert events == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
 
 
-def test_an_observer_whose_output_is_gone_is_told_nothing_more_and_costs_no_row(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_observer_with_a_closed_pipe_is_removed(tmp_path: Path) -> None:
+    events: list[str] = []
 
     class Gone:
         def notify(self, event: RunEvent) -> None:
-            told.append(type(event).__name__)
+            events.append(type(event).__name__)
             if isinstance(event, RowFinished):
                 raise BrokenPipeError
 
         def close(self) -> None:
-            """Nothing is held open."""
+            """Do nothing: nothing is open."""
 
     cases = [EvalCase(name, "?") for name in "abc"]  # type: ignore[arg-type]  # a string is taken
     report = evaluate(cases, task=lambda _request: "x", evaluators=[HAS], observers=[Gone()], folder=tmp_path)
 
-    assert told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished"]
+    assert events == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished"]
     assert len(report.results) == 3
 
 
@@ -474,9 +472,7 @@ out.write_text("".join(json.dumps({"id": case["id"], "text": f"x {stored}"}) + "
 """
 
 
-def test_a_batch_is_kept_before_its_call_and_before_any_judge_and_stops_with_fail_fast(
-    run: Callable[..., RunReport], tmp_path: Path
-) -> None:
+def test_batch_is_saved_before_scoring_and_stops_with_fail_fast(run: Callable[..., RunReport], tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(BATCH_AGENT)
     command = f"{sys.executable} agent.py {{CASES_FILE}} {{OUTPUT_FILE}} {tmp_path / '.agentv'}"
     target = f"{{name: t, provider: cli, command_template: '{command}', provider_batching: true}}"
@@ -506,13 +502,13 @@ def test_options_that_no_run_can_be_made_with_are_refused(options: dict[str, Any
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 def test_a_weight_that_cannot_weigh_is_refused(weight: float) -> None:
     case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
-    with pytest.raises(ConfigError, match="weights are finite and at least 0"):
+    with pytest.raises(ConfigError, match="weight must be finite and at least 0"):
         evaluate(
             [case], task=lambda _request: "x", evaluators=[EvaluatorConfig("a", "contains", {"value": "x"}, weight)]
         )
 
 
-def test_a_late_line_of_a_stream_is_checked_before_the_run_like_an_early_one(tmp_path: Path) -> None:
+def test_late_line_of_a_stream_is_checked_before_the_run(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     line = '{"id": "c%d", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}], %s}'
     judge = '"evaluators": [{"name": "j", "type": "llm_judge", "target": "%s"}]'
@@ -524,7 +520,7 @@ def test_a_late_line_of_a_stream_is_checked_before_the_run_like_an_early_one(tmp
         evaluate(tmp_path / "data.jsonl", folder=tmp_path / ".agentv")
 
 
-def test_what_was_asked_is_kept_with_the_answer(run: Callable[..., RunReport]) -> None:
+def test_request_is_saved_with_the_answer(run: Callable[..., RunReport]) -> None:
     report = run("{name: t, provider: mock, response: x}")
     assert stored(report, "answers.jsonl")[0]["request"] == {"question": "hi"}
     assert report.results[0].agent_provider_request == {"question": "hi"}

@@ -1,4 +1,4 @@
-"""Cases that come from a stream: what is learnt of them only as they come."""
+"""Cases from a stream, whose settings are known only when they are read."""
 
 import itertools
 import json
@@ -18,9 +18,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *cases: dict[str, object]) -> RunReport:
-    """Ask a target whose answers are right and wrong by turns, cases given as the keys they have besides a question."""
-    asked = {"expected_outcome": "4", "input_messages": [{"role": "user", "content": "2 + 2"}]}
-    lines = [json.dumps({"id": f"case-{number}", **asked, **case}) for number, case in enumerate(cases)]
+    """Run a target whose answers are alternately right and wrong; `cases` are the extra keys of each case."""
+    common = {"expected_outcome": "4", "input_messages": [{"role": "user", "content": "2 + 2"}]}
+    lines = [json.dumps({"id": f"case-{number}", **common, **case}) for number, case in enumerate(cases)]
     (folder / "cases.jsonl").write_text("\n".join(lines))
     answers = itertools.cycle(["4", "5"])
     return evaluate(

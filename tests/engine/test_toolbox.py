@@ -1,4 +1,4 @@
-"""Which evaluators are made anew for each case, and which judge many answers."""
+"""Evaluators that are created for each case, and those that score many answers."""
 
 import random
 

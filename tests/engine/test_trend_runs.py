@@ -1,4 +1,4 @@
-"""Which stored runs trends are made of, and that no more of them are read."""
+"""The stored runs that a trend uses, and that no others are read."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ def listed(name: str, suites: str, *, parents: tuple[str, ...] = (), targets: st
 
 
 class Reader:
-    """Remembers which runs were read."""
+    """A loader of sums that records which runs were read."""
 
     def __init__(self, *places: Place) -> None:
         self.places = places
@@ -79,7 +79,7 @@ def test_a_run_that_does_not_say_what_it_was_to_do_is_read() -> None:
     assert list(run.sums) == [("evals/a.yaml", "t")]
 
 
-def test_a_run_whose_rows_cannot_be_read_says_so_and_one_without_a_record_is_left_out() -> None:
+def test_trend_run_with_unreadable_rows_has_a_problem() -> None:
     def broken(_: Path) -> Mapping[Place, RunSums]:
         raise OSError("disk is gone")
 

@@ -1,4 +1,4 @@
-"""A row's own folder: what its agent changed there is kept, and judges see it."""
+"""The workspace of a row: the agent's changes are saved, and judges see them."""
 
 import json
 import sys
@@ -68,11 +68,11 @@ def test_every_row_works_in_a_copy_whose_changes_are_kept_and_judged(
     assert "path" not in kept
 
 
-def test_a_failed_rows_workspace_is_kept_when_asked_and_its_place_told(run: Callable[..., RunReport]) -> None:
+def test_workspace_of_a_failed_row_is_kept_if_configured_and_noted(run: Callable[..., RunReport]) -> None:
     report = run("{template: template, keep: failed}")
-    (told,) = (note for note in report.notes if "kept as" in note)
-    kept = Path(told.partition("kept as ")[2])
-    assert ": b: workspace: kept as" in told
+    (note,) = (note for note in report.notes if "saved to" in note)
+    kept = Path(note.partition("saved to ")[2])
+    assert ": b: workspace: saved to" in note
     assert (kept / "notes.txt").read_text() == "first done"
     assert list(kept.parent.iterdir()) == [kept]
     assert all("path" not in answer["workspace"] for answer in answers(report))

@@ -41,7 +41,7 @@ def run(context: EvaluationContext, command: str | tuple[str, ...], **options: A
 
 
 def failure_of(score: EvaluationScore) -> tuple[str, str]:
-    """Return kind and message of a failure, having checked that it scores as the seed says."""
+    """Return kind and message of a failure, after checking that it scores as the seed requires."""
     assert score.error is not None
     assert (score.score, score.misses, score.status) == (0.0, (score.error.message,), "error")
     return score.error.kind, score.error.message
@@ -299,11 +299,11 @@ def test_a_python_function_stays_in_its_warm_process(module: Path) -> None:
     assert first.reasoning != str(os.getpid())
 
 
-def test_a_python_function_that_fails_harms_nobody_else(module: Path) -> None:
+def test_a_failing_python_function_affects_no_other_case(module: Path) -> None:
     functions = ("failing", "dying", "as_nothing", "hanging", "absent", "as_number")
     failing, dying, nothing, hanging, absent, fine = call(module, *functions, timeout_seconds=3)
     assert "raised ValueError: no idea" in failure_of(failing)[1]
-    assert "took its process down" in failure_of(dying)[1]
+    assert "crashed its process" in failure_of(dying)[1]
     assert failure_of(nothing)[1].endswith("its `score` is null")
     assert failure_of(hanging) == ("deadline", "judges.py:hanging did not return within 3 s; its process was ended")
     assert "has no 'absent'" in failure_of(absent)[1]

@@ -27,7 +27,7 @@ from agentv.types.messages import Message, ToolCall
 
 @dataclass
 class Member:
-    """An evaluator that gives what it is told."""
+    """An evaluator that returns a given score."""
 
     name: str
     output: Any
@@ -172,7 +172,7 @@ def test_a_model_may_aggregate() -> None:
     made = judge(JudgeAggregator(), GOOD, POOR, judge=said)
     assert made.score == 0.4
     assert len(made.members) == 2
-    question = said.asked[0].question
+    question = said.requests[0].question
     assert "[[ ## evaluator_results ## ]]\n<<<evaluator_results " in question
     assert '"misses": [\n      "no date"\n    ]' in question
     assert "[[ ## candidate_answer ## ]]" in question
@@ -181,7 +181,7 @@ def test_a_model_may_aggregate() -> None:
 def test_a_prompt_of_ones_own_gets_the_results() -> None:
     said = Judge(lambda request: signed(request, '"score": 0.4'))
     judge(JudgeAggregator(prompt="Weigh {{ evaluator_results }}"), GOOD, judge=said)
-    assert said.asked[0].question.startswith("Weigh <<<evaluator_results ")
+    assert said.requests[0].question.startswith("Weigh <<<evaluator_results ")
 
 
 def test_a_members_words_cannot_become_the_aggregators_verdict() -> None:
@@ -194,7 +194,11 @@ def test_a_members_words_cannot_become_the_aggregators_verdict() -> None:
     ("members", "aggregator", "message"),
     [
         ((), None, "`evaluators` must list at least one member"),
-        ((GOOD,), WeightedAverage(weights={"goood": 1}), "`weights` names 'goood', which is no member; members: good"),
+        (
+            (GOOD,),
+            WeightedAverage(weights={"goood": 1}),
+            "`weights` names 'goood', which is not a member; members: good",
+        ),
         ((GOOD,), Threshold(at_least=2), "`at_least` 2 cannot be reached by 1 members"),
     ],
 )

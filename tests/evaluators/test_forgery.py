@@ -1,4 +1,4 @@
-"""Nothing that an answer says becomes its own verdict."""
+"""No text in an answer is taken as the judge's verdict."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ HONEST = '"score": 0.2, "hits": [], "misses": ["wrong"], "reasoning": "not what 
 
 
 def evidence_in(request: ProviderRequest) -> str:
-    """Return what stands between the fences of a request."""
+    """Return the text between the fences of a request."""
     nonce = request.metadata["nonce"]
     found = re.search(
         rf"<<<candidate_answer {nonce}>>>\n(.*)\n<<<end of candidate_answer {nonce}>>>", request.question, re.DOTALL
@@ -59,7 +59,7 @@ def judged(candidate: str, reply: Callable[[ProviderRequest], str], **options: o
 
 
 def naive(candidate: str, reply: Callable[[ProviderRequest], str]) -> float:
-    """What one would write first: the first JSON object of the reply is the verdict."""
+    """A naive parser: the first JSON object of the reply is the verdict."""
     said = reply(ProviderRequest(question=candidate, metadata={"nonce": "n1"}))
     for start in (match.start() for match in re.finditer("{", said)):
         try:
@@ -70,12 +70,12 @@ def naive(candidate: str, reply: Callable[[ProviderRequest], str]) -> float:
 
 
 def quoting(candidate: str, honest: str = HONEST) -> Callable[[ProviderRequest], str]:
-    """A judge that repeats the answer before it judges it, as models do."""
+    """A judge that repeats the answer before its verdict, as models do."""
     return lambda request: f"The answer reads:\n{candidate}\nMy verdict:\n{signed(request, honest)}"
 
 
 def quoting_unsigned(candidate: str, honest: str = HONEST) -> Callable[[ProviderRequest], str]:
-    """The same with a judge that forgets the nonce."""
+    """Run the same test with a judge that omits the nonce."""
     return lambda _request: f"The answer reads:\n{candidate}\nMy verdict:\n{{{honest}}}"
 
 
@@ -182,7 +182,7 @@ def test_the_format_in_our_own_prompt_is_no_verdict_when_it_comes_back() -> None
     assert judged(FORGED, parrot, rubrics=("a",)).error is not None
 
 
-def test_the_judge_is_told_that_evidence_is_not_obeyed() -> None:
+def test_the_judge_prompt_says_that_evidence_is_not_obeyed() -> None:
     seen: list[str] = []
 
     def look(request: ProviderRequest) -> str:

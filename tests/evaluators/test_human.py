@@ -1,4 +1,4 @@
-"""What people said stands beside the judges, on every scale, and silence is no score."""
+"""Labels of people are results beside those of judges, on every scale; a missing label is not a score."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_one_annotators_score_is_kept_on_its_own_scale(tmp_path: Path) -> None:
     ]
 
 
-def test_several_annotators_are_averaged_and_their_spread_and_own_scores_kept(tmp_path: Path) -> None:
+def test_several_annotators_are_averaged_with_spread_and_own_scores(tmp_path: Path) -> None:
     score = judged(
         write(tmp_path / "a.jsonl", entry(4, "anna", reasoning="kind"), entry("5/5", "ben", reasoning="very"))
     )
@@ -108,7 +108,7 @@ def test_scores_are_read_on_the_scale_of_their_criterion(
     ("criteria", "given", "message"),
     [
         ((TONE,), 6, "6 is outside 1 to 5 (likert5)"),
-        ((LABELS,), "great", "'great' is none of the labels poor, fair, good"),
+        ((LABELS,), "great", "'great' is not one of the labels poor, fair, good"),
         ((), 4, "4 is outside 0 to 1 (tone); define 'tone' under `criteria`, with its scale"),
     ],
 )
@@ -127,30 +127,30 @@ def test_words_on_a_scale_of_ones_own_are_kept_and_not_averaged(tmp_path: Path) 
     assert (score.status, result.score, result.value, result.error) == ("skipped", "warm", None, None)
 
 
-def test_a_case_that_nobody_judged_is_skipped_and_says_so(tmp_path: Path) -> None:
+def test_a_case_without_labels_is_skipped_with_a_reason(tmp_path: Path) -> None:
     score = judged(write(tmp_path / "a.jsonl", {**entry(5), "eval_id": "refund-2"}))
     assert (score.status, score.error, score.results) == ("skipped", None, ())
-    assert score.reasoning == "nobody judged 'refund-1'"
+    assert score.reasoning == "no label for case 'refund-1'"
 
 
-def test_negate_does_not_make_a_score_of_silence(tmp_path: Path) -> None:
+def test_negate_does_not_score_missing_labels(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl")
     output = evaluator_of("human", file=str(file)).evaluate(make_context())
     score = to_score(output, name="people", kind="human", negate=True)
     assert (score.status, score.score, score.results) == ("skipped", 0.0, ())
 
 
-def test_one_criterion_may_be_asked_for_alone(tmp_path: Path) -> None:
+def test_one_criterion_may_be_selected(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", entry(5), {**entry(1), "criterion": "length"})
     assert [result.criterion_name for result in judged(file).results] == ["tone", "length"]
     assert [result.criterion_name for result in judged(file, criterion="tone").results] == ["tone"]
     silent = judged(file, criterion="style")
     (result,) = silent.results
     assert (silent.status, result.value, result.error) == ("skipped", None, None)
-    assert result.reasoning == "nobody judged it"
+    assert result.reasoning == "no label"
 
 
-def test_of_several_criteria_those_that_nobody_judged_have_no_value_and_no_error(tmp_path: Path) -> None:
+def test_criteria_without_labels_have_no_value_and_no_error(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", entry(4), {**entry(1), "criterion": "length"})
     human = evaluator_of("human", file=str(file), criteria=["tone", "style"])
     score = to_score(human.evaluate(make_context(criteria=(TONE,))), criteria=(TONE,))
@@ -161,7 +161,7 @@ def test_of_several_criteria_those_that_nobody_judged_have_no_value_and_no_error
     ]
 
 
-def test_the_criteria_door_counts_what_nobody_judged_as_expected_and_not_scored(tmp_path: Path) -> None:
+def test_evaluate_counts_unlabelled_criteria_as_expected_but_unscored(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", {**entry(4), "eval_id": "s-1"}, {**entry(5), "eval_id": "s-2"})
     config = EvaluationRunConfig([{"type": "human", "file": str(file)}])
     criteria = (TONE, EvaluationCriteria("style"))
@@ -173,7 +173,7 @@ def test_the_criteria_door_counts_what_nobody_judged_as_expected_and_not_scored(
     known, unknown = run("s-1"), run("s-3")
     assert (known.overall_score, known.scored, known.expected, known.run_errors) == (0.75, 1, 2, ())
     assert (unknown.overall_score, unknown.scored, unknown.expected, unknown.run_errors) == (None, 0, 2, ())
-    assert [each.reasoning for each in unknown.results] == ["nobody judged it"] * 2
+    assert [each.reasoning for each in unknown.results] == ["no label"] * 2
 
 
 def test_feedback_on_a_session_is_found_by_its_id(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
     assert judged(file).score == 1.0
 
 
-def test_every_bad_line_is_told_before_the_run(tmp_path: Path) -> None:
+def test_every_bad_line_is_reported_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "said.csv").write_text("eval_id,criterion,score,trial\na,tone,1,one\na,tone,1,0\n,tone,1,\n")
     suite = tmp_path / "suite.yaml"
     suite.write_text(
@@ -208,8 +208,8 @@ def test_every_bad_line_is_told_before_the_run(tmp_path: Path) -> None:
     )
     with pytest.raises(EvalFileError) as refused:
         load_suite(suite, specs=load_specs())
-    told = [(Path(each.path).name, each.line) for each in refused.value.problems if each.path.endswith("said.csv")]
-    assert told == [("said.csv", 2), ("said.csv", 4)]
+    places = [(Path(each.path).name, each.line) for each in refused.value.problems if each.path.endswith("said.csv")]
+    assert places == [("said.csv", 2), ("said.csv", 4)]
 
 
 def test_bad_lines_stop_a_run_from_python_too(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_run_counts_only_what_people_judged(tmp_path: Path) -> None:
     seen, unseen = report.results
     assert (seen.status, seen.score) == ("pass", 1.0)
     assert (unseen.status, unseen.score, unseen.verdict) == ("skipped", None, None)
-    assert unseen.reasoning == "nobody judged 'unseen'"
+    assert unseen.reasoning == "no label for case 'unseen'"
     assert (report.counts, report.targets[0].mean_score) == ({"pass": 1, "skipped": 1}, 1.0)
 
 
@@ -238,7 +238,7 @@ def test_a_file_that_is_gone_is_that_evaluators_error(tmp_path: Path) -> None:
         evaluator_of("human", file=str(tmp_path / "gone.jsonl"))
 
 
-def test_nothing_is_asked_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_checked_for_content(tmp_path: Path) -> None:
     spec = load_specs().evaluators.get("human")
     assert content_problems(spec.load_settings()(file="gone.jsonl"), str(tmp_path)) == ()
 

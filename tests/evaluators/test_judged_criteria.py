@@ -62,7 +62,7 @@ def judged(judge: Any, *names: str, **options: Any) -> EvaluationScore:
 def test_one_call_is_shown_every_criterion_with_what_it_allows() -> None:
     judge = Judge(lambda request: signed(request, said(facts=True)))
     judged(judge)
-    (request,) = judge.asked
+    (request,) = judge.requests
     assert request.question.endswith(
         "<<<end of candidate_answer n1>>>\n\n"
         "[[ ## criteria ## ]]\n"
@@ -85,7 +85,7 @@ def test_the_schema_names_the_criteria_and_the_types_of_their_scores() -> None:
     judge = Judge(lambda request: signed(request, said(facts=True, tone=4)))
     judged(judge, "facts", "tone")
     judged(judge, "tone")
-    both, one = (request.response_schema for request in judge.asked)
+    both, one = (request.response_schema for request in judge.requests)
     assert both is not None
     assert both["required"] == ["nonce", "criteria", "overall_reasoning"]
     entry: Any = both["properties"]["criteria"]["items"]  # type: ignore[index,call-overload]
@@ -111,7 +111,7 @@ def test_each_criterion_gets_its_result_and_the_whole_their_weighted_mean() -> N
 def test_a_reply_in_a_code_fence_and_without_the_nonce_is_read() -> None:
     judge = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
     assert [result.value for result in judged(judge, "facts", "tone").results] == [1.0, 0.75]
-    assert len(judge.asked) == 1
+    assert len(judge.requests) == 1
 
 
 def test_a_criterion_left_out_is_its_error_and_no_second_call() -> None:
@@ -120,14 +120,14 @@ def test_a_criterion_left_out_is_its_error_and_no_second_call() -> None:
     assert [result.error for result in score.results] == [None, "the judge did not answer it"]
     assert score.error is not None
     assert score.error.message == "tone: the judge did not answer it"
-    assert len(judge.asked) == 1
+    assert len(judge.requests) == 1
 
 
 def test_a_judge_that_cannot_be_heard_is_an_error_of_every_criterion() -> None:
     silent = judged(FailingJudge(Failure("rate_limited", "HTTP 429")), "facts", "tone")
     unread = judged(judge_saying("Looks fine to me."), "facts", "tone")
     assert {result.error for result in silent.results} == {"the judge 'failing' did not answer: HTTP 429"}
-    assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON, asked twice"}
+    assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON in two attempts"}
     assert [result.criterion_name for result in unread.results] == ["facts", "tone"]
     assert (unread.score, unread.reasoning) == (0.0, "Looks fine to me.")
     assert {result.reasoning for result in unread.results} == {"Looks fine to me."}
@@ -142,8 +142,8 @@ def test_several_judges_vote_on_each_criterion() -> None:
     assert "spread" in result.metadata
 
 
-def test_a_name_that_nobody_defined_is_an_error_that_lists_those_there_are() -> None:
-    with pytest.raises(EvaluatorError, match=r"no criterion 'tune' in `criteria`; there: facts, tone, length"):
+def test_an_undefined_name_is_an_error_that_lists_the_defined_ones() -> None:
+    with pytest.raises(EvaluatorError, match=r"no criterion 'tune' in `criteria`; defined: facts, tone, length"):
         judged(judge_saying(""), "tune")
 
 
@@ -159,7 +159,7 @@ evalcases:
     evaluators: [{name: e, type: llm_judge, criteria: [facts, tune]}]
 """
     )
-    with pytest.raises(EvalFileError, match="no criterion 'tune' in `criteria`; there: facts, tone") as caught:
+    with pytest.raises(EvalFileError, match="no criterion 'tune' in `criteria`; known: facts, tone") as caught:
         load_suite(suite, specs=Specs(providers=PROVIDERS, evaluators=EVALUATORS))
     (problem,) = caught.value.problems
     assert (problem.line, problem.suggestion) == (7, "tone")
@@ -187,8 +187,8 @@ def test_from_a_file_it_works_under_both_names() -> None:
 def test_a_custom_prompt_is_followed_by_the_criteria(tmp_path: Path) -> None:
     judge = Judge(lambda request: signed(request, said(tone=5)))
     judged(judge, "tone", prompt="Judge {{ candidate_answer }}", base_dir=str(tmp_path))
-    assert judge.asked[0].question.startswith("Judge <<<candidate_answer n1>>>")
-    assert '[[ ## criteria ## ]]\n- "tone"' in judge.asked[0].question
+    assert judge.requests[0].question.startswith("Judge <<<candidate_answer n1>>>")
+    assert '[[ ## criteria ## ]]\n- "tone"' in judge.requests[0].question
 
 
 def through_the_criteria_door(*evaluators: EvaluatorConfig) -> AggregatedEvaluationResult:
@@ -206,7 +206,7 @@ def test_a_judge_that_names_no_criterion_scores_all_of_an_input() -> None:
 
 def test_a_judge_with_requirements_stands_for_one_criterion() -> None:
     rubrics = {"rubrics": ["Is right"]}
-    with pytest.raises(ConfigError, match="does not say which criterion it scores"):
+    with pytest.raises(ConfigError, match="does not name the criterion it scores"):
         through_the_criteria_door(EvaluatorConfig("q", "llm_judge", rubrics))
     result = through_the_criteria_door(
         EvaluatorConfig("q", "llm_judge", rubrics, criterion="facts"),
@@ -223,7 +223,7 @@ def freeform(context: EvaluationContext) -> tuple[str, str]:
     judge = Judge(lambda request: signed(request, GOOD))
     evaluator = LlmJudgeEvaluator(nonce=numbered_nonces())
     asyncio.run(evaluator.evaluate(replace(context, judge_provider=judge)))
-    return judge.asked[0].question, judge.asked[0].system_prompt or ""
+    return judge.requests[0].question, judge.requests[0].system_prompt or ""
 
 
 def test_the_one_criterion_of_a_freeform_judge_is_shown_to_it() -> None:

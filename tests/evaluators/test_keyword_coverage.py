@@ -48,7 +48,7 @@ def test_the_reasoning_names_the_first_five_keywords_that_are_missing() -> None:
     assert score.reasoning == "1 of 8 keywords; " + "; ".join(f'does not have "{k}"' for k in "bcdef") + "; and 2 more"
 
 
-def test_keywords_in_a_text_have_no_blanks_around_them_when_white_space_counts() -> None:
+def test_keywords_from_a_text_are_stripped_even_if_white_space_counts() -> None:
     settings = {"keywords_source": "ground_truth", "normalize_whitespace": False}
     assert judge("pear and fig", truth="apple, pear ,fig", **settings).score == pytest.approx(2 / 3)
 
@@ -146,16 +146,16 @@ def test_a_source_without_keywords_is_an_error_and_neither_0_nor_1(source: str) 
 
 def test_no_ground_truth_is_an_error() -> None:
     context = make_context("refund", ground_truth=[])
-    with pytest.raises(EvaluatorError, match="no keyword at 'ground_truth'"):
+    with pytest.raises(EvaluatorError, match="no keywords found at 'ground_truth'"):
         evaluator_of("keyword_coverage", keywords_source="ground_truth").evaluate(context)
 
 
 def test_bad_settings_are_refused() -> None:
-    assert "`expected_keywords` must name at least one keyword" in refused()
-    assert "`expected_keywords` must name at least one keyword" in refused(expected_keywords=[])
-    assert '`expected_keywords` holds " "' in refused(expected_keywords=["a", " "])
+    assert "`expected_keywords` must have at least one keyword" in refused()
+    assert "`expected_keywords` must have at least one keyword" in refused(expected_keywords=[])
+    assert '`expected_keywords` has " "' in refused(expected_keywords=["a", " "])
     assert "`expected_keywords` are not read with" in refused(expected_keywords=["a"], keywords_source="ground_truth")
-    assert "`keywords_source` 'nowhere' names no source" in refused(keywords_source="nowhere")
+    assert "`keywords_source` 'nowhere' is not a source" in refused(keywords_source="nowhere")
     assert "keywords" in refused(keywords_source="config")
 
 

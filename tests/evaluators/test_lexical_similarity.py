@@ -27,7 +27,7 @@ def refused(**settings: Any) -> str:
     return str(caught.value)
 
 
-def test_it_tells_the_number_and_the_reference() -> None:
+def test_it_reports_the_number_and_the_reference() -> None:
     score = judge("night", "nacht")
     assert score.score == pytest.approx(0.25)
     assert score.reasoning == 'sorensen_dice 0.250 with ground_truth "nacht"'
@@ -46,7 +46,7 @@ def test_the_best_of_several_references_counts_and_is_named() -> None:
 
 
 def test_a_threshold_is_reached_in_decimal_figures() -> None:
-    # 1 - 4/5 is a hair below 0.2 for a computer
+    # 1 - 4/5 is slightly below 0.2 in floating point
     assert judge("abcde", "axxxx", algorithm="levenshtein", threshold=0.2).score == 1.0
 
 
@@ -134,18 +134,18 @@ def test_a_reference_that_leads_nowhere_is_an_error() -> None:
 
 
 def test_texts_that_are_too_long_are_an_error_and_no_zero() -> None:
-    with pytest.raises(EvaluatorError, match=r"levenshtein: texts of .* take sorensen_dice"):
+    with pytest.raises(EvaluatorError, match=r"levenshtein: texts of .* use sorensen_dice"):
         judge("ab" * 150_000, "ba" * 150_000, algorithm="levenshtein")
 
 
 def test_bad_settings_are_refused() -> None:
     assert "`threshold` must be above 0 and at most 1" in refused(threshold=0)
-    assert "`reference` 'nowhere' names no source" in refused(reference="nowhere")
-    assert "`reference` must name at least one place" in refused(reference=[])
+    assert "`reference` 'nowhere' is not a source" in refused(reference="nowhere")
+    assert "`reference` must name at least one path" in refused(reference=[])
     assert "algorithm" in refused(algorithm="soundex")
 
 
-def test_an_absent_extra_is_told_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_extra_is_reported_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     assert "pip install 'agentv[text]'" in refused(algorithm="bleu")
     assert judge("a b", "a b", algorithm="rouge_l").score == 1.0

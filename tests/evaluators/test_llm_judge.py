@@ -41,7 +41,7 @@ def evaluate(context: EvaluationContext, /, **options: Any) -> EvaluationScore:
 def test_the_prompts_of_the_freeform_mode() -> None:
     judge = judge_saying(GOOD)
     score = evaluate(make_context(judge=judge))
-    request = judge.asked[0]
+    request = judge.requests[0]
     assert request.question == (
         "[[ ## expected_outcome ## ]]\nSays that returns are possible for 30 days\n\n"
         "[[ ## question ## ]]\nMay I return it?\n\n"
@@ -60,7 +60,7 @@ def test_the_prompts_of_the_freeform_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "reference", "sections", "told"),
+    ("outcome", "reference", "sections", "instruction"),
     [
         (
             "Says 30 days",
@@ -79,16 +79,16 @@ def test_the_prompts_of_the_freeform_mode() -> None:
     ],
 )
 @pytest.mark.parametrize("rubrics", [(), ("Is right",)])
-def test_a_judge_is_told_of_nothing_that_it_is_not_shown(
-    outcome: str, reference: str | None, sections: list[str], told: str, rubrics: tuple[str, ...]
+def test_a_prompt_mentions_nothing_that_it_does_not_show(
+    outcome: str, reference: str | None, sections: list[str], instruction: str, rubrics: tuple[str, ...]
 ) -> None:
     judge = judge_saying(GOOD, checks(**{"rubric-1": True}))
     case = replace(CASE, expected_outcome=outcome, expected_messages=())
     evaluate(make_context(judge=judge, eval_case=case, reference_answer=reference, ground_truth=None), rubrics=rubrics)
-    question, system = judge.asked[0].question, judge.asked[0].system_prompt or ""
+    question, system = judge.requests[0].question, judge.requests[0].system_prompt or ""
     own = ["requirements"] if rubrics else []
     assert re.findall(r"\[\[ ## (\w+) ## \]\]", question) == [*sections, "candidate_answer", *own]
-    assert rubrics or told in system
+    assert rubrics or instruction in system
     assert ("reference" in system) is (bool(reference) and not rubrics)
     assert ("expected outcome" in system) is (bool(outcome) and not rubrics)
 
@@ -107,7 +107,7 @@ def test_the_verdict_becomes_the_score() -> None:
 def test_the_request_asks_for_structure_and_carries_the_options() -> None:
     judge = judge_saying(GOOD)
     evaluate(make_context(judge=judge), model="big", temperature=0.0, max_output_tokens=300)
-    request = judge.asked[0]
+    request = judge.requests[0]
     assert (request.model, request.temperature, request.max_output_tokens) == ("big", 0.0, 300)
     assert request.eval_case_id == "refund-1"
     assert request.metadata["nonce"] == "n1"
@@ -118,13 +118,13 @@ def test_the_request_asks_for_structure_and_carries_the_options() -> None:
 def test_the_model_of_the_context_is_used_when_no_other_is_named() -> None:
     judge = judge_saying(GOOD)
     evaluate(make_context(judge=judge, judge_model="from context"))
-    assert judge.asked[0].model == "from context"
+    assert judge.requests[0].model == "from context"
 
 
 def test_every_call_has_a_nonce_of_its_own() -> None:
     judge = judge_saying("?", GOOD)
     asyncio.run(LlmJudgeEvaluator().evaluate(make_context(judge=judge)))
-    first, second = (request.metadata["nonce"] for request in judge.asked)
+    first, second = (request.metadata["nonce"] for request in judge.requests)
     assert first != second
     assert len(str(first)) >= 16
 
@@ -134,20 +134,20 @@ def test_an_unreadable_reply_gets_one_repair_request() -> None:
     score = evaluate(make_context(judge=judge))
     assert score.score == 0.9
     assert [(call.role, call.score) for call in score.judge_calls] == [("sample", None), ("repair", 0.9)]
-    assert judge.asked[1].question.startswith(judge.asked[0].question.replace("n1", "n2"))
-    assert "Your last reply could not be read." in judge.asked[1].question
+    assert judge.requests[1].question.startswith(judge.requests[0].question.replace("n1", "n2"))
+    assert "Your last reply could not be read." in judge.requests[1].question
 
 
-def test_no_json_after_the_repair_is_a_judge_error_with_the_reply_as_reasoning() -> None:
+def test_no_json_after_repair_is_a_judge_error_with_the_reply() -> None:
     judge = judge_saying("x" * 3000)
     score = evaluate(make_context(judge=judge))
     assert (score.score, score.hits, score.misses) == (0.0, (), ())
     assert score.reasoning == "x" * 2000
     assert score.error == Failure(
-        "judge_error", "the judge 'scripted' gave no usable JSON, asked twice", stage="evaluator"
+        "judge_error", "the judge 'scripted' gave no usable JSON in two attempts", stage="evaluator"
     )
     assert score.status == "error"
-    assert len(judge.asked) == 2
+    assert len(judge.requests) == 2
     assert score.evaluator_raw_request is not None
 
 
@@ -171,7 +171,7 @@ def test_a_fault_of_the_provider_is_raised_as_it_is() -> None:
 
 def test_without_a_judge_it_says_how_to_name_one() -> None:
     with pytest.raises(
-        EvaluatorError, match="nobody can judge the answers of target 'agent'; name a judge with `judge_target:`"
+        EvaluatorError, match="no judge is configured for target 'agent'; name one with `judge_target:`"
     ):
         evaluate(make_context())
 
@@ -198,7 +198,7 @@ def test_options_may_be_an_object_keywords_or_both() -> None:
 def test_a_custom_prompt_is_the_whole_user_prompt_and_the_contract_stays() -> None:
     judge = judge_saying(GOOD)
     score = evaluate(make_context("fine"), judges=(judge,), prompt="Rate {{ candidate_answer }} for {{ question }}")
-    request = judge.asked[0]
+    request = judge.requests[0]
     assert (
         request.question
         == "Rate <<<candidate_answer n1>>>\nfine\n<<<end of candidate_answer n1>>> for May I return it?"
@@ -211,7 +211,7 @@ def test_a_custom_prompt_is_the_whole_user_prompt_and_the_contract_stays() -> No
 def test_a_system_prompt_of_the_context_replaces_our_instructions_only() -> None:
     judge = judge_saying(GOOD)
     evaluate(make_context(judge=judge, system_prompt="You are a lenient teacher."))
-    system = judge.asked[0].system_prompt or ""
+    system = judge.requests[0].system_prompt or ""
     assert system.startswith("You are a lenient teacher.\n\nReply with a single JSON object")
     assert "is evidence written by the system under judgement" in system
 
@@ -235,13 +235,13 @@ def test_every_variable_is_filled() -> None:
         criteria=(EvaluationCriteria("llm_judge", "Is it polite?", scale="likert5"),),
     )
     evaluate(replace(context, evaluator=EvaluatorConfig("llm_judge", "llm_judge")), prompt=template)
-    assert judge.asked[0].question == (
+    assert judge.requests[0].question == (
         "criterion_name=llm_judge\ncriterion_description=Is it polite?\ncriterion_scale=likert5\n"
         "guidelines=(none given)\ncontext.policy.days=30\ndiff=(none given)"
     )
 
 
-def test_an_odd_prompt_is_told_as_warnings() -> None:
+def test_an_odd_prompt_gives_warnings() -> None:
     assert LlmJudgeEvaluator(prompt="{{ candidate_answer }}").warnings == ()
     assert len(LlmJudgeEvaluator(prompt="{{ anwser }}").warnings) == 2
     assert LlmJudgeEvaluator().warnings == ()
@@ -251,7 +251,7 @@ def test_a_prompt_may_stand_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "judge.md").write_text("From a file: {{ candidate_answer }}")
     judge = judge_saying(GOOD)
     evaluate(make_context("x"), judges=(judge,), prompt="judge.md", base_dir=str(tmp_path))
-    assert judge.asked[0].question.startswith("From a file: <<<")
+    assert judge.requests[0].question.startswith("From a file: <<<")
     with pytest.raises(ConfigError, match=r"cannot read the prompt .*nope\.md.*there is no such file"):
         LlmJudgeEvaluator(prompt="nope.md", base_dir=str(tmp_path))
 
@@ -262,16 +262,16 @@ def test_the_trace_is_shown_on_request_and_absent_without_one() -> None:
     evaluate(make_context(judge=judge, candidate_trace_summary=summary), include_trace=True)
     evaluate(make_context(judge=judge), include_trace=True)
     evaluate(make_context(judge=judge, candidate_trace_summary=summary))
-    shown = ["[[ ## trace_summary ## ]]" in request.question for request in judge.asked]
+    shown = ["[[ ## trace_summary ## ]]" in request.question for request in judge.requests]
     assert shown == [True, False, False]
-    assert '"toolCallsByName"' in judge.asked[0].question
+    assert '"toolCallsByName"' in judge.requests[0].question
 
 
 def test_another_source_is_judged() -> None:
     judge = judge_saying(GOOD)
     messages = (Message(role="assistant", content="from messages", tool_calls=(ToolCall("t"),)),)
     evaluate(make_context(judge=judge, output_messages=messages), source="output_messages.-1")
-    assert "<<<candidate_answer n1>>>\nfrom messages\n" in judge.asked[0].question
+    assert "<<<candidate_answer n1>>>\nfrom messages\n" in judge.requests[0].question
 
 
 def checks(**said: bool) -> str:
@@ -286,10 +286,10 @@ def test_rubrics_are_checked_one_by_one() -> None:
     assert score.verdict == "fail"
     assert score.hits == ("[rule] Mentions 30 days",)
     assert score.misses == ("[amount] States the amount",)
-    assert judge.asked[0].question.endswith(
+    assert judge.requests[0].question.endswith(
         "[[ ## requirements ## ]]\n- rule: Mentions 30 days\n- amount (required): States the amount"
     )
-    assert '"checks"' in (judge.asked[0].system_prompt or "")
+    assert '"checks"' in (judge.requests[0].system_prompt or "")
 
 
 @pytest.mark.parametrize(("said", "verdict"), [({"rule": True, "amount": True}, None), ({"rule": True}, "fail")])
@@ -312,7 +312,7 @@ def test_samples_repeat_the_judge_and_keep_the_spread() -> None:
     judge = judge_saying('{"score": 1.0}', '{"score": 0.5}')
     score = evaluate(make_context(judge=judge), samples=2)
     assert score.score == 0.75
-    assert len(judge.asked) == 2
+    assert len(judge.requests) == 2
     assert to_score(score, name="x").results[0].metadata is not None
 
 
@@ -334,7 +334,7 @@ def test_settings_choose_judges_by_name() -> None:
     assert asyncio.run(both.evaluate(context)).score == 0.1  # type: ignore[arg-type]
 
 
-def test_a_judge_of_its_config_alone_judges_many_answers_by_the_criterion_of_that_config() -> None:
+def test_a_reusable_judge_scores_answers_by_its_config_criterion() -> None:
     tools = Tools(judges={"first": judge_saying(GOOD)})
     evaluator = make_evaluator(EvaluatorConfig("kind", "llm_judge", criterion="tone"))
     assert getattr(evaluator, "reusable", False)
@@ -344,7 +344,7 @@ def test_a_judge_of_its_config_alone_judges_many_answers_by_the_criterion_of_tha
     for outcome in ("Is refused", "", "Is granted"):
         case = replace(CASE, expected_outcome=outcome)
         asyncio.run(evaluator.evaluate(make_context(judge=judge, eval_case=case, criteria=(tone,))))  # type: ignore[arg-type]
-    questions = [request.question for request in judge.asked]
+    questions = [request.question for request in judge.requests]
     assert all(question.startswith("[[ ## criterion ## ]]\ntone: Is it kind?") for question in questions)
     assert ["expected_outcome" in question for question in questions] == [True, False, True]
 
@@ -374,7 +374,7 @@ def test_a_rubric_in_yaml_takes_plain_texts_and_items() -> None:
         ),
     ],
 )
-def test_settings_that_cannot_be_asked_are_refused(type_: str, settings: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_used_are_refused(type_: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(EvalFileError, match=message):
         evaluator_of(type_, **settings)
 

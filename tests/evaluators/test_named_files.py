@@ -1,4 +1,4 @@
-"""Which files an evaluator's settings name."""
+"""The files that an evaluator's settings name."""
 
 import sys
 from collections.abc import Sequence

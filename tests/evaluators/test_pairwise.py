@@ -1,4 +1,4 @@
-"""`pairwise`: which of two answers is better, asked in both orders."""
+"""`pairwise`: which of two answers is better, in both orders."""
 
 import asyncio
 import json
@@ -46,12 +46,12 @@ def answers_in(request: ProviderRequest) -> tuple[str, str]:
 
 
 def judge_by(better: Callable[[str, str], str]) -> Judge:
-    """Return a judge that decides by the two texts it is shown."""
+    """Return a judge that decides by the two texts in the prompt."""
     return Judge(lambda request: signed(request, f'"reasoning": "so", "better": "{better(*answers_in(request))}"'))
 
 
 def preferring(text: str) -> Judge:
-    """Return a judge that finds one text better wherever it stands."""
+    """Return a judge that prefers one text in either position."""
     return judge_by(lambda a, b: "A" if a == text else "B" if b == text else "tie")
 
 
@@ -82,7 +82,7 @@ def test_a_win_is_1_a_tie_a_half_and_a_loss_0(judge: Judge, score: float, line: 
 
 
 @pytest.mark.parametrize("place", ["A", "B"])
-def test_a_verdict_that_goes_by_the_place_is_a_tie_and_told(place: str) -> None:
+def test_a_position_biased_verdict_is_a_tie_and_reported(place: str) -> None:
     said = judged(judge_by(lambda _a, _b: place))
     assert said.score == 0.5
     assert said.hits == ()
@@ -98,10 +98,10 @@ def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
     assert said.misses[1].startswith("position-biased")
 
 
-def test_both_orders_are_asked_in_the_same_words() -> None:
+def test_both_orders_have_the_same_prompt() -> None:
     judge = preferring(CANDIDATE)
     said = judged(judge)
-    first, second = judge.asked
+    first, second = judge.requests
     assert first.question == (
         "[[ ## expected_outcome ## ]]\nSays that returns are possible for 30 days\n\n"
         "[[ ## question ## ]]\nMay I return it?\n\n"
@@ -116,13 +116,13 @@ def test_both_orders_are_asked_in_the_same_words() -> None:
     assert said.evaluator_raw_request["swapped"]["userPrompt"] == second.question  # type: ignore[index,call-overload]
 
 
-def test_nothing_tells_the_judge_which_answer_is_the_candidate() -> None:
+def test_the_prompt_does_not_reveal_the_candidate() -> None:
     judge = preferring(CANDIDATE)
     messages = (Message("assistant", CANDIDATE),)
     prompt = "{{ answer_a }} {{ answer_b }} {{ candidate_answer }} {{ reference_answer }} {{ output_messages }}"
     judged(judge, settings={"prompt": prompt}, output_messages=messages)
     judged(judge)
-    for request in judge.asked:
+    for request in judge.requests:
         shown = f"{request.system_prompt}{request.question}"
         assert shown.count(CANDIDATE) == shown.count(REFERENCE) == 1
         assert not any(word in (request.system_prompt or "").lower() for word in ("candidate", "reference"))
@@ -133,7 +133,7 @@ def test_nothing_tells_the_judge_which_answer_is_the_candidate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "instruction"),
     [
         ({}, "closer to the expected outcome"),
         ({"settings": {"prefer": "It is shorter."}}, "What makes one the better one: It is shorter."),
@@ -141,13 +141,13 @@ def test_nothing_tells_the_judge_which_answer_is_the_candidate() -> None:
         ({"eval_case": EvalCase("c", (Message("user", "May I return it?"),))}, "does better what was asked for"),
     ],
 )
-def test_the_judge_is_told_what_counts(fields: dict[str, Any], told: str) -> None:
+def test_the_prompt_says_what_counts(fields: dict[str, Any], instruction: str) -> None:
     judge = preferring(CANDIDATE)
     if "criteria" in fields:
         fields = {**fields, "evaluator": EvaluatorConfig("pairwise", "pairwise")}
     judged(judge, **fields)
-    assert told in (judge.asked[0].system_prompt or "")
-    assert ("[[ ## criterion ## ]]\npairwise: Is it kind?" in judge.asked[0].question) is ("criteria" in fields)
+    assert instruction in (judge.requests[0].system_prompt or "")
+    assert ("[[ ## criterion ## ]]\npairwise: Is it kind?" in judge.requests[0].question) is ("criteria" in fields)
 
 
 def test_several_judges_and_samples_vote() -> None:
@@ -167,7 +167,7 @@ def test_a_judge_that_fails_or_cannot_be_read_is_no_loss() -> None:
     for said in (failed, unread):
         assert said.error is not None
         assert said.error.kind == "judge_error"
-    with pytest.raises(EvaluatorError, match="name a judge with `judge_target:`"):
+    with pytest.raises(EvaluatorError, match="name one with `judge_target:`"):
         judged(None)
 
 
@@ -247,7 +247,7 @@ REPLIES = st.sampled_from([PairReply("A"), PairReply("B"), PairReply("tie")])
 @given(st.lists(st.tuples(REPLIES, REPLIES), min_size=1), st.sampled_from(["mean", "median"]))
 def test_exchanging_the_answers_mirrors_the_score(pairs: list[tuple[PairReply, PairReply]], vote: Any) -> None:
     orders = [BothOrders(*pair) for pair in pairs]
-    # The candidate and the other change places: what was asked first is now the swapped order.
+    # The candidate and the other answer are exchanged: the first order is now the swapped one.
     mirrored = [BothOrders(each.swapped, each.first) for each in orders]
     score = compared(orders, CRITERION, against="x", vote=vote).score
     assert compared(mirrored, CRITERION, against="x", vote=vote).score == pytest.approx(1.0 - score)
@@ -267,7 +267,7 @@ def test_a_fair_judge_mirrors_its_score(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"against": "nowhere"}, "`against`: 'nowhere' names no source"),
+        ({"against": "nowhere"}, "`against`: 'nowhere' is not a source"),
         ({"against": "prompt", "against_run": "latest"}, "`against_run` and `against` exclude each other"),
         ({"prefer": "x", "prompt": "y"}, "`prefer` and `prompt` exclude each other"),
         ({"samples": 0}, "`samples` must be at least 1"),
@@ -298,7 +298,7 @@ def test_runs_are_compared_by_what_they_kept(tmp_path: Path) -> None:
     kept_run(tmp_path, "Go away.", judge, EvaluatorConfig("short", "length", {"max": 99}))
     (row,) = kept_run(tmp_path, "Hello!", judge, versus).results
     assert (row.score, row.hits) == (1.0, ("better than run latest: so (A is the candidate)",))
-    assert answers_in(judge.asked[0]) == ("Hello!", "Go away.")
+    assert answers_in(judge.requests[0]) == ("Hello!", "Go away.")
 
 
 def test_a_run_without_the_case_is_an_error_of_the_evaluator(tmp_path: Path) -> None:
@@ -308,4 +308,4 @@ def test_a_run_without_the_case_is_an_error_of_the_evaluator(tmp_path: Path) -> 
     (row,) = kept_run(tmp_path, "Hello!", judge, EvaluatorConfig("v", "pairwise", {"against_run": "latest"})).results
     assert row.status == "error"
     assert "run 'latest' has no answer to compare with" in str(row.misses)
-    assert judge.asked == []
+    assert judge.requests == []

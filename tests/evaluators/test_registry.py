@@ -42,9 +42,9 @@ def test_the_registrys_judge_asks_as_the_cases_config_says(kind: str) -> None:
     case = EvalCase("c", "hi", evaluators=(EvaluatorConfig("tone", kind, settings),))  # type: ignore[arg-type]  # a string is taken
     score, _ = asyncio.run(run_evaluators_for_case(case, "x", evaluator_registry=registry))
     assert score.score == 1.0
-    assert judge.asked[0].question.startswith("<<<candidate_answer")
-    assert judge.asked[0].max_output_tokens == 9
-    assert (score.evaluator_raw_request or {})["userPrompt"] == judge.asked[0].question
+    assert judge.requests[0].question.startswith("<<<candidate_answer")
+    assert judge.requests[0].max_output_tokens == 9
+    assert (score.evaluator_raw_request or {})["userPrompt"] == judge.requests[0].question
 
 
 def test_an_unknown_kind_falls_back_to_the_judge_and_then_raises() -> None:

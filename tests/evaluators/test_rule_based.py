@@ -169,7 +169,7 @@ def test_what_one_rule_cannot_judge_leaves_the_others_as_they_are() -> None:
     ]
 
 
-def test_rules_for_one_criterion_stand_side_by_side_and_enter_as_their_mean() -> None:
+def test_rules_for_one_criterion_are_listed_and_averaged() -> None:
     criteria = (EvaluationCriteria("form", weight=1), EvaluationCriteria("content", weight=3))
     judged = results(
         ANSWER,
@@ -205,10 +205,10 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
     ("rules", "message"),
     [
         ([], "$.rules  `rules` must have at least one rule"),
-        ([{"type": "regex", "pattern": "("}], '$.rules[0].pattern  `pattern` "(" is no regular expression'),
+        ([{"type": "regex", "pattern": "("}], '$.rules[0].pattern  `pattern` "(" is not a valid regular expression'),
         (
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "("}}],
-            '$.rules[0]  `pattern` "(" is no regular expression',
+            '$.rules[0]  `pattern` "(" is not a valid regular expression',
         ),
         (
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "a", "flgs": "i"}}],
@@ -221,13 +221,16 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
         ([{"type": "length", "min": 9, "max": 1}], "$.rules[0].min  `min` 9 is larger than `max` 1"),
         ([{"type": "keyword_count", "keyword": "a"}], "$.rules[0]  `keyword_count` needs `min`, `max` or both"),
         ([{"type": "keyword_count", "keyword": "", "min": 1}], "$.rules[0].keyword  `keyword` must not be empty"),
-        ([{"type": "includes", "keywords": []}], "$.rules[0].keywords  `keywords` must name at least one text"),
+        ([{"type": "includes", "keywords": []}], "$.rules[0].keywords  `keywords` must have at least one text"),
         ([{"type": "includes", "keywords": ["a"], "expectedOutcome": "some"}], "'some' is not allowed here"),
         ([{"type": "regex", "pattern": "a", "expect": "maybe"}], "'maybe' is not allowed here; allowed: match"),
         ([{"type": "contains", "value": "a", "source": "contxt"}], "$.rules[0].source  `source` 'contxt' names no"),
         ([{"type": "lenght", "max": 1}], "did you mean 'length'?"),
         ([{"pattern": "a"}], "$.rules[0]  the key 'type' is missing"),
-        ([{"type": "json_parse", "schema": {"type": "objekt"}}], "$.rules[0].schema  `schema` is no JSON Schema"),
+        (
+            [{"type": "json_parse", "schema": {"type": "objekt"}}],
+            "$.rules[0].schema  `schema` is not a valid JSON Schema",
+        ),
         ([{"type": "equals"}], "$.rules[0]  the key 'value' is missing"),
         ([{"type": "length", "max": 1}, {"type": "length", "mxa": 1}], "$.rules[1].mxa  unknown key 'mxa'"),
     ],
@@ -237,7 +240,7 @@ def test_bad_rules_are_refused_before_the_run(rules: list[dict[str, Any]], messa
         evaluator_of("rule_based", rules=rules)
 
 
-def test_all_bad_rules_are_told_at_once() -> None:
+def test_all_bad_rules_are_reported_at_once() -> None:
     with pytest.raises(EvalFileError) as caught:
         evaluator_of("rule_based", rules=[{"type": "regex", "pattern": "("}, {"type": "length"}, {"type": "x"}])
     assert len(caught.value.problems) == 3

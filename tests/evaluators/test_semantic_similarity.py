@@ -28,7 +28,7 @@ DEGREES = {"east": 0, "north-east": 45, "north": 90, "west": 180}
 
 @dataclass
 class Compass:
-    """Texts are directions, so that every cosine is known; others are what `odd` says."""
+    """An embedder with known vectors, so that every cosine is known; `odd` has the vectors of other texts."""
 
     odd: Mapping[str, Embedding] | None = None
     name: str = "compass"
@@ -42,7 +42,7 @@ class Refusing:
     failure: Failure
     name: str = "embedder"
 
-    async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:  # noqa: ARG002 - it never looks
+    async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:  # noqa: ARG002 - unused
         raise ProviderError(self.failure)
 
 
@@ -100,7 +100,7 @@ def test_references_may_stand_in_several_places() -> None:
 def test_a_reference_that_is_an_object_is_compared_as_json() -> None:
     embedder = WordEmbedder()
     judge(heading("east", {"answer": "east"}), embedder)
-    assert embedder.asked == [("east", '{"answer":"east"}')]
+    assert embedder.requests == [("east", '{"answer":"east"}')]
 
 
 def test_a_criterion_gets_the_score_on_its_own_scale() -> None:
@@ -134,7 +134,7 @@ def test_a_reference_that_is_not_there_is_an_error() -> None:
 
 def test_a_zero_vector_is_an_error_that_names_its_text() -> None:
     embedder = Compass(odd={"east": Embedding(array("f", [0.0, 0.0]))})
-    with pytest.raises(EvaluatorError, match="'ground_truth' is zero") as raised:
+    with pytest.raises(EvaluatorError, match="'ground_truth' is all zeros") as raised:
         judge(heading("north"), embedder)
     assert raised.value.failure.kind == "unexpected_shape"
 
@@ -153,7 +153,7 @@ def test_a_failure_of_the_embedder_keeps_its_kind() -> None:
 
 def test_a_text_that_was_read_in_part_is_named() -> None:
     embedder = Compass(odd={"north": Embedding(array("f", [1.0, 0.0]), is_cut=True)})
-    assert str(judge(heading("north"), embedder).reasoning).endswith("; only the beginning was read of response")
+    assert str(judge(heading("north"), embedder).reasoning).endswith("; truncated to the model's limit: response")
 
 
 def test_what_the_vectors_used_is_summed() -> None:
@@ -172,10 +172,10 @@ def test_what_is_paid_at_an_unknown_price_has_no_cost() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 0}, "`threshold` must lie above 0"),
-        ({"threshold": 1.5}, "`threshold` must lie above 0"),
+        ({"threshold": 0}, "`threshold` must be above 0"),
+        ({"threshold": 1.5}, "`threshold` must be above 0"),
         ({"reference": []}, "`reference` must name at least one text"),
-        ({"reference": "nowhere.at.all"}, "names no source"),
+        ({"reference": "nowhere.at.all"}, "is not a source"),
         ({"model": 7}, "model"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_neutral_category_is_the_middle() -> None:
 def test_a_category_that_the_labels_do_not_have_is_an_error() -> None:
     result = judge(FLAT, scale=on("tone", labels=("positive", "negative")), output="category")
     assert result.value is None
-    assert result.error == "'neutral' is none of the labels positive, negative"
+    assert result.error == "'neutral' is not one of the labels positive, negative"
 
 
 @pytest.mark.parametrize(("expect", "text"), [("positive", GLAD), ("neutral", FLAT), ("negative", SAD)])
@@ -115,12 +115,12 @@ def test_bad_settings_are_refused() -> None:
     assert "`positive_threshold` -0.5 and `negative_threshold` 0.5" in refused(
         positive_threshold=-0.5, negative_threshold=0.5
     )
-    assert "must lie in -1..1" in refused(positive_threshold=1.5)
+    assert "must be in -1..1" in refused(positive_threshold=1.5)
     assert "`expect` is about a category" in refused(expect="positive", output="raw_score")
     assert "expect" in refused(expect="angry")
 
 
-def test_an_absent_extra_is_told_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_extra_is_reported_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vaderSentiment", None)
     assert "sentiment needs optional packages; install them with: pip install 'agentv[text]'" in refused()
 

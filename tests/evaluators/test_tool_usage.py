@@ -50,7 +50,7 @@ def result(**rule: Any) -> EvaluationResult:
         ({"tool": "lookup_order", "max_calls": 1}, False, "lookup_order called 2 times (maximum: 1)"),
         ({"tool": "lookup_order", "min_calls": 2, "max_calls": 2}, True, "lookup_order called 2 times"),
         ({"tool": "cancel", "max_calls": 0}, True, "cancel called 0 times, which is allowed"),
-        ({"tool": "lookup_order", "args": ID}, True, "lookup_order called 2 times, the first call as demanded"),
+        ({"tool": "lookup_order", "args": ID}, True, "lookup_order called 2 times, the first call as required"),
         (
             {"tool": "lookup_order", "args": ID, "each": "all"},
             False,
@@ -59,7 +59,7 @@ def result(**rule: Any) -> EvaluationResult:
         (
             {"tool": "lookup_order", "args": {"properties": {"id": {"const": "x"}}}, "each": "any"},
             True,
-            "lookup_order called 2 times, call 2 as demanded",
+            "lookup_order called 2 times, call 2 as required",
         ),
         (
             {"tool": "lookup_order", "args": {"required": ["name"]}, "each": "any"},
@@ -69,20 +69,20 @@ def result(**rule: Any) -> EvaluationResult:
                 "call 2 of lookup_order: $: 'name' is a required property"
             ),
         ),
-        ({"args": ID}, True, "any tool called 3 times, the first call as demanded"),
+        ({"args": ID}, True, "any tool called 3 times, the first call as required"),
         ({"args": ID, "each": "all"}, False, "call 2 of lookup_order: $.id: 'x' is not of type 'integer'"),
         (
             {"tool": "lookup_order", "result": {"properties": {"status": {"enum": ["sent"]}}}, "each": "all"},
             False,
-            "call 2 of lookup_order returned something else: $.status: 'lost' is not one of ['sent']",
+            "call 2 of lookup_order returned an unexpected result: $.status: 'lost' is not one of ['sent']",
         ),
         # A tool often returns JSON as a text.
         (
             {"tool": "refund", "result": {"type": "object", "required": ["ok"]}},
             True,
-            "refund called 1 time, the first call as demanded",
+            "refund called 1 time, the first call as required",
         ),
-        ({"tool": "refund", "result": {"type": "string"}}, True, "refund called 1 time, the first call as demanded"),
+        ({"tool": "refund", "result": {"type": "string"}}, True, "refund called 1 time, the first call as required"),
         (
             {"sequence": ["lookup_order", "refund"]},
             True,
@@ -141,7 +141,7 @@ def test_a_function_may_check_the_arguments() -> None:
     ("check", "message"),
     [
         (raising, "call 1 of refund: raising raised KeyError: 'amount'"),
-        (late, "call 1 of refund: late is a coroutine function; a check must be a plain one"),
+        (late, "call 1 of refund: late is a coroutine function; a check must be a synchronous function"),
         (vague, "call 1 of refund: vague returned 'fine'; it must return a bool or {isValid, reason}"),
         (lambda _args: {"valid": True}, "it must return a bool or {isValid, reason}"),
     ],
@@ -171,7 +171,7 @@ def test_an_optional_tool_that_was_not_called_passes_on_every_scale(
     assert judged.score == passed != failed
 
 
-def test_where_one_good_call_is_enough_a_check_that_raises_matters_only_without_one() -> None:
+def test_each_any_ignores_a_raising_check_if_another_call_passes() -> None:
     def picky(args: Any) -> bool:
         return bool(args["id"] / 1 == 7)
 
@@ -195,7 +195,7 @@ def test_a_call_without_arguments_is_checked_as_one_with_none() -> None:
 
 def test_a_result_that_is_not_on_record_is_an_error() -> None:
     (judged,) = results({"tool": "a", "result": {"type": "object"}}, context=context_of(ToolCall("a")))
-    assert judged.error == "call 1 of a: what it returned is not on record"
+    assert judged.error == "call 1 of a: its result is not recorded"
 
 
 def test_a_pattern_in_a_schema_cannot_hang_the_rule() -> None:
@@ -231,13 +231,13 @@ def test_where_nothing_is_on_record_no_demand_is_met(rule: dict[str, Any], reaso
 @pytest.mark.parametrize("source", [None, "context", "messageHistory", "message_history"])
 def test_calls_are_looked_for_where_it_says(source: str | None) -> None:
     context = make_context(
-        message_history=(Message("assistant", tool_calls=(ToolCall("told"),)),),
+        message_history=(Message("assistant", tool_calls=(ToolCall("sent"),)),),
         context={"toolCalls": [{"toolName": "listed", "args": {"id": 7}}]},
     )
     own = {} if source is None else {"toolDataSource": source}
-    rules = ({"tool": "told", "required": True}, {"tool": "listed", "required": True, "args": ID})
-    told, listed = results(*rules, context=context, **own)
-    assert told.score is (source != "context")
+    rules = ({"tool": "sent", "required": True}, {"tool": "listed", "required": True, "args": ID})
+    sent, listed = results(*rules, context=context, **own)
+    assert sent.score is (source != "context")
     assert listed.score is (source in {None, "context"})
 
 
@@ -269,13 +269,19 @@ def test_a_function_of_a_file_may_check_the_arguments(tmp_path: Path) -> None:
         ({"tool": ""}, "$.rules[0]  a rule needs `tool`"),
         ({"tool": "a", "min_calls": 3, "max_calls": 1}, "$.rules[0].min_calls  `min_calls` 3 is larger than"),
         ({"tool": "a", "max_calls": -1}, "$.rules[0].max_calls  `max_calls` must be at least 0"),
-        ({"tool": "a", "required": True, "max_calls": 0}, "$.rules[0].required  `required` demands a call"),
-        ({"tool": "a", "args": {"type": "objekt"}}, "$.rules[0].args  `args` is no JSON Schema"),
-        ({"tool": "a", "result": {"type": 1}}, "$.rules[0].result  `result` is no JSON Schema"),
-        ({"tool": "a", "args": {"id": 7}}, "$.rules[0].args  `args` is a JSON Schema, and 'id' is no keyword of one"),
+        (
+            {"tool": "a", "required": True, "max_calls": 0},
+            "$.rules[0].required  `required` and `max_calls: 0` contradict each other",
+        ),
+        ({"tool": "a", "args": {"type": "objekt"}}, "$.rules[0].args  `args` is not a valid JSON Schema"),
+        ({"tool": "a", "result": {"type": 1}}, "$.rules[0].result  `result` is not a valid JSON Schema"),
+        (
+            {"tool": "a", "args": {"id": 7}},
+            "$.rules[0].args  `args` must be a JSON Schema, and 'id' is not a keyword of one",
+        ),
         ({"tool": "a", "args": "is_valid"}, "$.rules[0].args  `args` must be a JSON Schema, or name a function"),
         ({"tool": "a", "each": "last"}, "'last' is not allowed here; allowed: first, any, all"),
-        ({"tool": "a", "sequence": ["b"]}, "$.rules[0].sequence  `sequence` stands alone"),
+        ({"tool": "a", "sequence": ["b"]}, "$.rules[0].sequence  `sequence` cannot be combined"),
         ({"tol": "a"}, "did you mean 'tool'?"),
     ],
 )
@@ -294,7 +300,7 @@ def test_no_rules_and_an_unknown_source_are_refused() -> None:
 def test_a_rule_that_every_answer_passes_is_warned_about() -> None:
     evaluator = evaluator_of("tool_usage", rules=[{"tool": "a", "required": True}, {"tool": "b"}])
     assert evaluator.warnings == (  # type: ignore[attr-defined]  # not every evaluator has some
-        "rule 2 demands nothing of b: add `required: true`, or what it is called with",
+        "rule 2 requires nothing of b: add `required: true`, a number of calls or `args`",
     )
 
 

@@ -132,7 +132,7 @@ def test_case_counts_on_request() -> None:
     assert is_clean("Heck", "heck", case_sensitive=True)
 
 
-def test_the_place_in_the_original_is_told_whatever_was_folded() -> None:
+def test_the_position_in_the_original_is_reported_despite_folding() -> None:
     text = "ﬁne…  \u200bStraße,\n\n ｄ\u200bａrn"
     (place,) = judge(text).results[0].metadata["found"]  # type: ignore[index, misc]
     assert place == {"term": "darn", "start": text.index("ｄ"), "end": len(text), "line": 3}
@@ -182,12 +182,12 @@ class TestFile:
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
-            (b"# nothing\n\n", "terms.txt  $  has no term; one stands on each line"),
-            (b"ok\n\xe2\x80\x8b\n", 'terms.txt:2:1  $  "\u200b" is a term that every text has'),
-            (b"ok\n\xff\n", "is no UTF-8 text: invalid start byte at byte 3"),
+            (b"# nothing\n\n", "terms.txt  $  has no terms; one term per line"),
+            (b"ok\n\xe2\x80\x8b\n", 'terms.txt:2:1  $  every text contains the term "\u200b"'),
+            (b"ok\n\xff\n", "is not UTF-8 text: invalid start byte at byte 3"),
         ],
     )
-    def test_what_is_wrong_in_the_file_is_told_before_a_run(
+    def test_problems_of_the_file_are_reported_before_a_run(
         self, config: EvaluatorConfig, tmp_path: Path, content: bytes, problem: str
     ) -> None:
         (tmp_path / "terms.txt").write_bytes(content)
@@ -200,8 +200,8 @@ class TestFile:
 def test_bad_settings_are_refused() -> None:
     assert "toxic_terms" in refused()
     assert "`toxic_terms` must have at least one term" in refused(toxic_terms=[])
-    assert '`toxic_terms` holds " "' in refused(toxic_terms=["darn", " "])
-    assert "`toxic_terms` holds" in refused(toxic_terms=["\u200b"])
+    assert '`toxic_terms` has " "' in refused(toxic_terms=["darn", " "])
+    assert "`toxic_terms` has" in refused(toxic_terms=["\u200b"])
     assert "`toxic_terms` must name a file" in refused(toxic_terms="")
 
 

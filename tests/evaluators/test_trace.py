@@ -78,9 +78,9 @@ def test_the_score_is_the_share_of_bounds_that_are_met() -> None:
 @pytest.mark.parametrize(
     ("bound", "message"),
     [
-        ({"max_duration_ms": 1}, "how long the answer took is not known"),
-        ({"max_cost_usd": 1}, "what the answer cost is not known"),
-        ({"max_tokens": 1}, "how many tokens the answer used is not known"),
+        ({"max_duration_ms": 1}, "the duration of the answer is not known"),
+        ({"max_cost_usd": 1}, "the cost of the answer is not known"),
+        ({"max_tokens": 1}, "the number of tokens of the answer is not known"),
     ],
 )
 def test_a_bound_on_what_is_not_known_is_an_error_and_never_met(bound: dict[str, Any], message: str) -> None:
@@ -104,26 +104,26 @@ def test_without_any_trace_bounds_on_it_are_missed() -> None:
     )
 
 
-def test_a_trace_tells_of_steps_calls_and_errors() -> None:
+def test_a_trace_gives_steps_calls_and_errors() -> None:
     score = judge(make_context(trace=TRACE), max_tool_calls=1, max_errors=0, max_model_steps=2, no_repeated_calls=1)
     assert score.hits == ("1 tool call (maximum: 1)", "no call made more than 1 time")
     assert score.misses == ("1 error (maximum: 0)", "3 model steps (maximum: 2)")
 
 
-def test_a_trace_that_tells_of_no_steps_leaves_their_number_open() -> None:
+def test_a_trace_without_steps_leaves_their_number_unknown() -> None:
     trace = (TraceEvent("tool_call", name="lookup"),)
     assert count_model_steps(make_context(trace=trace)) is None
     assert judge(make_context(candidate_trace=trace), max_model_steps=9).misses == (f"{NO_TRACE} (model steps)",)
 
 
-def test_a_summary_alone_tells_of_calls_and_errors() -> None:
+def test_a_summary_alone_gives_calls_and_errors() -> None:
     context = make_context(candidate_trace_summary=summarize_trace(TRACE))
     assert judge(context, max_tool_calls=1, max_errors=0).misses == ("1 error (maximum: 0)",)
     assert judge(context, no_repeated_calls=1).misses == (f"{NO_TRACE} (repeated calls)",)
 
 
 def test_a_result_that_says_it_failed_is_an_error() -> None:
-    told = messages_from_json(
+    messages = messages_from_json(
         [
             {"role": "assistant", "tool_calls": [{"tool": "lookup", "id": "1"}]},
             {
@@ -132,7 +132,7 @@ def test_a_result_that_says_it_failed_is_an_error() -> None:
             },
         ]
     )
-    assert judge(make_context(output_messages=told), max_errors=0).misses == ("1 error (maximum: 0)",)
+    assert judge(make_context(output_messages=messages), max_errors=0).misses == ("1 error (maximum: 0)",)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_arguments_nested_too_deep_are_an_error() -> None:
     for _ in range(100_000):
         deep = [deep]
     calls = (ToolCall("a", deep),)
-    with pytest.raises(EvaluatorError, match="what a was called with is nested too deep to compare"):
+    with pytest.raises(EvaluatorError, match="the arguments of a are nested too deep to compare"):
         judge(make_context(output_messages=(Message("assistant", tool_calls=calls),)), no_repeated_calls=1)
 
 
@@ -186,7 +186,7 @@ def bounded(*, key: str, bound: float) -> EvalCase:
 
 
 @pytest.mark.parametrize("key", ["max_duration_ms", "max_cost_usd", "max_tokens"])
-def test_a_run_tells_what_the_answer_took(key: str) -> None:
+def test_a_run_records_the_resources_of_the_answer(key: str) -> None:
     def task(_request: ProviderRequest) -> ProviderResponse:
         return ProviderResponse("hi", usage=Usage(10, 5, total=15), cost_usd=0.5)
 
@@ -196,13 +196,13 @@ def test_a_run_tells_what_the_answer_took(key: str) -> None:
     assert (strict.status, strict.score) == ("fail", 0.0)
 
 
-def test_of_an_answer_at_hand_nobody_knows_how_long_it_took() -> None:
+def test_the_duration_of_a_given_answer_is_unknown() -> None:
     answer = ProviderResponse("hi", usage=Usage(10, 5, total=15))
     score, _ = asyncio.run(run_evaluators_for_case(bounded(key="max_tokens", bound=15), answer))
     assert score.score == 1.0
     score, _ = asyncio.run(run_evaluators_for_case(bounded(key="max_duration_ms", bound=15), answer))
     assert score.error is not None
-    assert "how long the answer took is not known" in score.error.message
+    assert "the duration of the answer is not known" in score.error.message
 
 
 @given(st.integers(0, 5), st.integers(0, 5))

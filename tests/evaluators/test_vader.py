@@ -1,4 +1,4 @@
-"""Our VADER is the package's, sooner."""
+"""Our VADER gives the package's results, faster."""
 
 import random
 import time

@@ -32,9 +32,9 @@ def test_a_function_of_a_package_is_found(tmp_path: Path) -> None:
     package = tmp_path / "shop_of_this_test"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "desk.py").write_text("def answer(question): return 'shop'\n")
+    (package / "clerk.py").write_text("def answer(question): return 'shop'\n")
 
-    assert load_callable("shop_of_this_test.desk:answer", tmp_path)("hi") == "shop"
+    assert load_callable("shop_of_this_test.clerk:answer", tmp_path)("hi") == "shop"
     assert load_callable("os.path:basename", tmp_path)("a/b") == "b"
 
 
@@ -45,8 +45,8 @@ def test_a_file_is_executed_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("agent.py", "names no function; write package.module:function or path/to/file.py:function"),
-        ("agent.py:", "names no function"),
+        ("agent.py", "does not name a function; write package.module:function or path/to/file.py:function"),
+        ("agent.py:", "does not name a function"),
         ("missing.py:answer", "there is no file .*missing.py"),
         ("no_such_package_here:answer", "ModuleNotFoundError: No module named 'no_such_package_here'"),
         ("agent.py:anser", "agent.py has no 'anser'. Did you mean 'answer'?"),

@@ -27,8 +27,8 @@ def over() -> Iterator["subprocess.Popen[bytes]"]:
         yield process
 
 
-class RunNotes:
-    """Who was said to have exited, in order."""
+class ExitNames:
+    """The names of the commands reported as exited, in order."""
 
     def __init__(self) -> None:
         self.names: asyncio.Queue[str] = asyncio.Queue()
@@ -41,28 +41,28 @@ def test_to_forget_a_command_that_is_over_leaves_the_next_one_watched(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]"
 ) -> None:
     async def one_after_another() -> list[str]:
-        exits, told = Exits.of(asyncio.get_running_loop()), RunNotes()
-        first = exits.watch(over, lambda: told.names.put_nowait("first"))
-        names = [await told.next()]
-        exits.watch(waiting, lambda: told.names.put_nowait("second"))  # its pidfd has the number that is free again
+        exits, exited = Exits.of(asyncio.get_running_loop()), ExitNames()
+        first = exits.watch(over, lambda: exited.names.put_nowait("first"))
+        names = [await exited.next()]
+        exits.watch(waiting, lambda: exited.names.put_nowait("second"))  # its pidfd has the number that is free again
         exits.forget(first)
         waiting.communicate()
-        names.append(await told.next())
+        names.append(await exited.next())
         exits.leave()
         return names
 
     assert asyncio.run(one_after_another()) == ["first", "second"]
 
 
-def test_a_command_that_is_forgotten_is_not_told_of(
+def test_a_forgotten_command_is_not_reported(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]"
 ) -> None:
     async def forgotten() -> str:
-        exits, told = Exits.of(asyncio.get_running_loop()), RunNotes()
-        exits.forget(exits.watch(over, lambda: told.names.put_nowait("forgotten")))
-        exits.watch(waiting, lambda: told.names.put_nowait("watched"))
+        exits, exited = Exits.of(asyncio.get_running_loop()), ExitNames()
+        exits.forget(exits.watch(over, lambda: exited.names.put_nowait("forgotten")))
+        exits.watch(waiting, lambda: exited.names.put_nowait("watched"))
         waiting.communicate()
-        first = await told.next()
+        first = await exited.next()
         exits.leave()
         return first
 
@@ -70,7 +70,7 @@ def test_a_command_that_is_forgotten_is_not_told_of(
 
 
 @needs_pidfd
-def test_a_command_that_starts_when_nobody_waits_any_more_leaves_nothing_open(
+def test_a_command_started_after_its_caller_left_leaves_nothing_open(
     waiting: "subprocess.Popen[bytes]",
 ) -> None:
     async def left() -> None:
@@ -85,7 +85,7 @@ def test_a_command_that_starts_when_nobody_waits_any_more_leaves_nothing_open(
 
 
 @needs_pidfd
-def test_the_end_of_a_process_that_nobody_asked_for_is_passed_over(
+def test_the_exit_of_an_unwatched_process_is_ignored(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def stranger_first() -> list[str]:
@@ -100,13 +100,13 @@ def test_the_end_of_a_process_that_nobody_asked_for_is_passed_over(
         loop.set_exception_handler(lambda _, context: reports.append(context["message"]))
         with monkeypatch.context() as patch:
             patch.setattr(select, "epoll", made)
-            exits, told = Exits.of(loop), RunNotes()
+            exits, exited = Exits.of(loop), ExitNames()
         stranger = os.pidfd_open(over.pid)
         epolls[0].register(stranger, select.EPOLLIN)
-        exits.watch(waiting, lambda: told.names.put_nowait("watched"))
+        exits.watch(waiting, lambda: exited.names.put_nowait("watched"))
         over.wait()
         waiting.communicate()
-        reports.append(await told.next())
+        reports.append(await exited.next())
         assert epolls[0].poll(0) == []
         exits.leave()
         os.close(stranger)

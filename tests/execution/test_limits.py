@@ -1,4 +1,4 @@
-"""The limiter against servers that keep their limits in the ways that vendors do, in virtual time."""
+"""The limiter against servers with the rate limits of real vendors, in virtual time."""
 
 import asyncio
 import math
@@ -27,11 +27,11 @@ class Server(Protocol):
 
 @dataclass
 class TokenBucket:
-    """Refills all the time and holds at most `capacity` requests; tells its quota if `tells`."""
+    """Refills all the time and holds at most `capacity` requests; reports its quota if `reports_quota`."""
 
     per_minute: float
     capacity: float
-    tells: bool = False
+    reports_quota: bool = False
     level: float = math.nan
     filled_at: float = 0.0
 
@@ -49,15 +49,15 @@ class TokenBucket:
         return None
 
     def quota(self) -> Quota | None:
-        return Quota(limit_requests=self.per_minute, remaining_requests=self.level) if self.tells else None
+        return Quota(limit_requests=self.per_minute, remaining_requests=self.level) if self.reports_quota else None
 
 
 @dataclass
 class SlidingWindow:
-    """Accepts so many requests in any sixty seconds, and says when to come back."""
+    """Accepts `per_minute` requests in any sixty seconds, and sends a retry delay."""
 
     per_minute: int
-    tells: bool = False
+    reports_quota: bool = False
     times: deque[float] = field(default_factory=deque)
 
     def accepts(self, now: float) -> bool:
@@ -73,7 +73,7 @@ class SlidingWindow:
 
     def quota(self) -> Quota | None:
         left = self.per_minute - len(self.times)
-        return Quota(limit_requests=self.per_minute, remaining_requests=left) if self.tells else None
+        return Quota(limit_requests=self.per_minute, remaining_requests=left) if self.reports_quota else None
 
 
 @dataclass
@@ -114,7 +114,7 @@ def drive(server: Server, *, calls: int, workers: int, requests_per_minute: floa
     async def work() -> Outcome:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time)
-        limiter.expect(requests_per_minute=requests_per_minute, tokens_per_minute=None, workers=workers)
+        limiter.add_target(requests_per_minute=requests_per_minute, tokens_per_minute=None, workers=workers)
         rng = random.Random(1)
         left, tried, refused = calls, 0, 0
 
@@ -152,16 +152,18 @@ IDEAL_S = 3000 / 300 * 60
 
 
 @pytest.mark.parametrize("make", SERVERS.values(), ids=SERVERS)
-def test_a_told_limit_is_used_to_nine_tenths_and_hardly_ever_refused(make: Callable[[], Server]) -> None:
+def test_a_configured_limit_is_used_almost_fully_and_rarely_refused(make: Callable[[], Server]) -> None:
     outcome = drive(make(), calls=3000, workers=16, requests_per_minute=300)
     assert outcome.took_s <= IDEAL_S * 1.1
     assert outcome.refused_share < 0.01
 
 
 @pytest.mark.parametrize(
-    "server", [TokenBucket(300, capacity=300, tells=True), SlidingWindow(300, tells=True)], ids=["bucket", "window"]
+    "server",
+    [TokenBucket(300, capacity=300, reports_quota=True), SlidingWindow(300, reports_quota=True)],
+    ids=["bucket", "window"],
 )
-def test_a_limit_that_the_server_tells_serves_as_well(server: Server) -> None:
+def test_a_limit_from_quota_headers_serves_as_well(server: Server) -> None:
     outcome = drive(server, calls=3000, workers=16)
     assert outcome.took_s <= IDEAL_S * 1.1
     assert outcome.refused_share < 0.01
@@ -227,7 +229,7 @@ def test_concurrency_halves_at_a_refusal_and_never_exceeds_the_workers() -> None
     async def work() -> tuple[int, int]:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time)
-        limiter.expect(requests_per_minute=None, tokens_per_minute=None, workers=8)
+        limiter.add_target(requests_per_minute=None, tokens_per_minute=None, workers=8)
         permits = [await limiter.acquire() for _ in range(8)]
         before = limiter.in_flight
         for permit in permits:
@@ -292,7 +294,7 @@ def test_a_learned_pace_recovers_from_calls_of_many_requests_too() -> None:
     assert run_virtually(work(7)) == pytest.approx(run_virtually(work(1)), rel=0.1)
 
 
-def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
+def test_a_cancelled_waiter_does_not_block_the_others() -> None:
     async def work() -> float:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time, requests_per_minute=60)
@@ -306,14 +308,14 @@ def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
     assert run_virtually(work()) == pytest.approx(1.0, rel=0.1)
 
 
-def test_nobody_goes_before_one_who_waits() -> None:
+def test_a_new_call_does_not_overtake_a_waiting_one() -> None:
     async def work() -> bool:
-        limiter = AccountLimiter(now=asyncio.get_running_loop().time, most_at_once=1)
+        limiter = AccountLimiter(now=asyncio.get_running_loop().time, max_concurrency=1)
         first = limiter.acquire_now()
         assert first is not None
         waiting = asyncio.create_task(limiter.acquire())
         await let_pass(0.1)
-        first.done()  # there is room now, but whoever waits has not seen it yet
+        first.done()  # there is room now, but the waiting call has not noticed it yet
         overtaking = limiter.acquire_now()
         await waiting
         return overtaking is not None

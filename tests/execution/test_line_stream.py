@@ -1,4 +1,4 @@
-"""Lines of files and pipes: whole, numbered, in bounded memory, and no sooner than somebody wants them."""
+"""Lines of files and pipes: complete, numbered, in bounded memory, and read only on demand."""
 
 import asyncio
 import gzip
@@ -75,7 +75,7 @@ def test_gzip_that_is_broken_costs_the_rest_of_its_file_only(tmp_path: Path) -> 
     assert texts([last]) == [b"next"]
 
 
-def test_a_file_that_is_gone_is_told_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_and_the_next_one_is_read(tmp_path: Path) -> None:
     (tmp_path / "good").write_bytes(b"next\n")
     lost, line = read(tmp_path / "missing", tmp_path / "good")
     assert lost == LostLine(str(tmp_path / "missing"), 1, "cannot be read: No such file or directory")
@@ -108,7 +108,7 @@ def test_a_pipe_is_read_as_it_is_written_and_stopped_while_it_is_silent(tmp_path
     assert (texts(first), texts(second)) == ([b"one"], [b"two"])
 
 
-def test_a_named_pipe_is_waited_for_until_somebody_writes(tmp_path: Path) -> None:
+def test_a_named_pipe_is_awaited_until_it_is_written(tmp_path: Path) -> None:
     async def work() -> list[ReadLine]:
         os.mkfifo(tmp_path / "pipe")
         reading = asyncio.ensure_future(read_all(LineStream([str(tmp_path / "pipe")], max_bytes=1000)))

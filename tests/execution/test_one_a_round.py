@@ -1,11 +1,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agentv.execution.sharing import CROWD, OneARound
+from agentv.execution.sharing import CROWD, TurnQueue
 
 
 async def _woken_together(number: int, turn: Callable[[], Awaitable[None]]) -> list[str]:
-    """Return what tasks that wait for one event do: each goes on, and hands its next question to a task that sends."""
+    """Return the order of events of tasks that wait for one event and then pass a request to a sender task."""
     events: list[str] = []
     begun, sending = asyncio.Event(), []
 
@@ -32,7 +32,7 @@ async def _no_turn() -> None:
 
 
 def test_what_a_task_sends_is_on_its_way_before_the_next_but_one_goes_on() -> None:
-    events = asyncio.run(_woken_together(8, OneARound().turn))
+    events = asyncio.run(_woken_together(8, TurnQueue().turn))
 
     assert all(events.index(f"sent {task}") < events.index(f"goes on {task + 2}") for task in range(6))
 
@@ -44,13 +44,13 @@ def test_without_turns_nothing_is_sent_before_all_have_gone_on() -> None:
 
 
 def test_tasks_go_on_in_the_order_in_which_they_came() -> None:
-    events = asyncio.run(_woken_together(100, OneARound().turn))
+    events = asyncio.run(_woken_together(100, TurnQueue().turn))
 
     assert [event for event in events if event.startswith("goes on")] == [f"goes on {task}" for task in range(100)]
 
 
 def test_of_a_crowd_a_tenth_goes_on_at_once() -> None:
-    events = asyncio.run(_woken_together(10 * CROWD, OneARound().turn))
+    events = asyncio.run(_woken_together(10 * CROWD, TurnQueue().turn))
 
     before = events[: events.index("sent 1")]
     assert 1 + CROWD <= sum(event.startswith("goes on") for event in before) <= 3 * CROWD
@@ -58,7 +58,7 @@ def test_of_a_crowd_a_tenth_goes_on_at_once() -> None:
 
 def test_who_comes_alone_does_not_wait() -> None:
     async def alone() -> bool:
-        waiting = OneARound().turn()
+        waiting = TurnQueue().turn()
         try:
             waiting.send(None)
         except StopIteration:
@@ -68,9 +68,9 @@ def test_who_comes_alone_does_not_wait() -> None:
     assert asyncio.run(alone())
 
 
-def test_who_is_cancelled_while_waiting_keeps_nobody_back() -> None:
+def test_a_cancelled_task_does_not_block_the_queue() -> None:
     async def run() -> list[int]:
-        turns, gone_on = OneARound(), list[int]()
+        turns, gone_on = TurnQueue(), list[int]()
 
         async def work(task: int) -> None:
             await turns.turn()

@@ -67,11 +67,11 @@ def test_a_command_has_our_environment_as_it_is_now_and_what_is_added(monkeypatc
     assert seen() == ["second", "unset", "é"]
 
 
-def test_a_failing_command_tells_its_exit_code_and_the_end_of_its_errors(family: Family) -> None:
+def test_a_failing_command_has_its_exit_code_and_its_last_errors(family: Family) -> None:
     outcome = run(hostile("fail"), family)
 
     assert outcome.exit_code == 1
-    assert outcome.stderr == "cannot reach the order desk\n"
+    assert outcome.stderr == "cannot reach the order service\n"
 
 
 def test_a_command_ended_by_a_signal_has_its_negative_number(family: Family) -> None:
@@ -314,7 +314,7 @@ def run_many_commands() -> None:
     assert psutil.Process().children() == []
 
 
-def test_a_dead_orphan_that_nobody_can_claim_is_reaped_after_a_while() -> None:
+def test_an_unclaimed_zombie_is_reaped_after_a_while() -> None:
     in_own_process(leave_an_orphan)
 
 
@@ -352,9 +352,9 @@ def test_a_missing_program_is_an_os_error() -> None:
 
 
 def test_a_command_has_exactly_one_program() -> None:
-    with pytest.raises(ValueError, match="either argv or shell"):
+    with pytest.raises(ValueError, match="exactly one of argv and shell"):
         Command(argv=("x",), shell="x")
-    with pytest.raises(ValueError, match="either argv or shell"):
+    with pytest.raises(ValueError, match="exactly one of argv and shell"):
         Command()
 
 

@@ -22,7 +22,7 @@ BUSY = Failure("server_error", "HTTP 503", http_status=503)
 
 
 class Script:
-    """Fails as told, then answers; owns the clock, so that no test waits."""
+    """Fails as scripted, then answers; owns the clock, so that no test waits."""
 
     def __init__(self, *failures: Failure) -> None:
         self.failures = list(failures)
@@ -72,7 +72,7 @@ def test_an_answer_at_once_is_one_try() -> None:
     assert script.waits == []
 
 
-def test_by_default_three_repeats_start_at_one_second_and_double_with_jitter() -> None:
+def test_by_default_three_retries_double_from_one_second_with_jitter() -> None:
     script = Script(BUSY, BUSY, BUSY)
 
     answer, calls = script.run()
@@ -97,7 +97,7 @@ def test_every_try_is_recorded_with_its_pause_and_what_it_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "usage"),
+    ("details", "usage"),
     [
         ({"input": 7, "output": 2, "total": 9, "requests": 1}, Usage(input=7, output=2, total=9, requests=1)),
         ({"input": "many"}, None),
@@ -105,8 +105,8 @@ def test_every_try_is_recorded_with_its_pause_and_what_it_said() -> None:
         (None, None),
     ],
 )
-def test_what_a_failed_try_had_used_is_recorded(told: JsonValue, usage: Usage | None) -> None:
-    _, calls = Script(Failure("server_error", "busy", http_status=503, details={"usage": told})).run()
+def test_the_usage_of_a_failed_attempt_is_recorded(details: JsonValue, usage: Usage | None) -> None:
+    _, calls = Script(Failure("server_error", "busy", http_status=503, details={"usage": details})).run()
 
     assert [call.usage for call in calls] == [usage, ANSWER.usage]
 
@@ -158,13 +158,13 @@ def test_no_pause_is_longer_than_the_policy_allows() -> None:
     assert script.waits == [30.0, 30.0]
 
 
-def test_whoever_watches_is_told_before_each_pause() -> None:
-    told: list[tuple[str, float]] = []
+def test_on_retry_is_called_before_each_pause() -> None:
+    retries: list[tuple[str, float]] = []
     script = Script(BUSY)
 
-    script.run(on_retry=lambda call, wait_s: told.append((call.kind, wait_s)))
+    script.run(on_retry=lambda call, wait_s: retries.append((call.kind, wait_s)))
 
-    assert told == [("server_error", script.waits[0])]
+    assert retries == [("server_error", script.waits[0])]
 
 
 def test_no_pause_goes_beyond_the_deadline_for_all_tries() -> None:
@@ -181,13 +181,13 @@ def test_a_try_that_keeps_no_deadline_is_cancelled_and_recorded() -> None:
         return await asyncio.Future()
 
     with pytest.raises(ProviderError, match="no answer within") as raised:
-        Script().run(call=never, deadline_s=-OVERTIME_S)  # over before it began, so that nobody waits
+        Script().run(call=never, deadline_s=-OVERTIME_S)  # over before it began, so that the test does not wait
 
     assert raised.value.failure.kind == "deadline"
     assert [call.kind for call in raised.value.calls] == ["deadline"]
 
 
-def test_a_repeat_that_keeps_no_deadline_is_cancelled_when_the_time_for_all_tries_is_over() -> None:
+def test_an_attempt_without_a_deadline_is_cancelled_after_the_total() -> None:
     async def never_again(number: int, _ends_at: float) -> ProviderResponse:
         if number == 0:
             raise ProviderError(BUSY)
@@ -195,7 +195,7 @@ def test_a_repeat_that_keeps_no_deadline_is_cancelled_when_the_time_for_all_trie
 
     async def run() -> float:
         began = asyncio.get_running_loop().time()
-        with pytest.raises(ProviderError, match=r"no answer within 60 s \(tries: 2\)") as raised:
+        with pytest.raises(ProviderError, match=r"no answer within 60 s \(attempts: 2\)") as raised:
             await retry_call(never_again, RetryPolicy(), rng=random.Random(1), clock=lambda: NOON, deadline_s=60.0)
         assert [call.kind for call in raised.value.calls] == ["server_error", "deadline"]
         return asyncio.get_running_loop().time() - began
@@ -219,10 +219,10 @@ def test_a_time_out_of_the_callee_itself_is_its_own_error() -> None:
     st.none() | st.floats(allow_nan=False),
 )
 def test_a_pause_lies_between_zero_and_the_limit(
-    retry: int, initial: float, factor: float, limit: float, asked: float | None
+    retry: int, initial: float, factor: float, limit: float, requested: float | None
 ) -> None:
     policy = RetryPolicy(initial_delay_s=initial, backoff_factor=factor, max_delay_s=limit)
-    failure = Failure("server_error", "busy", retry_after_s=asked)
+    failure = Failure("server_error", "busy", retry_after_s=requested)
 
     assert 0 <= delay_s(failure, policy, retry=retry, rng=random.Random(0)) <= limit
 

@@ -19,8 +19,8 @@ def test_a_part_is_opened_once_and_closed_at_the_end_last_first() -> None:
 
     async def run() -> None:
         async with Shared() as shared:
-            asked = [shared.get("a", lambda: part("a")) for _ in range(5)]
-            assert await asyncio.gather(*asked) == ["a"] * 5
+            calls = [shared.get("a", lambda: part("a")) for _ in range(5)]
+            assert await asyncio.gather(*calls) == ["a"] * 5
             assert await shared.get("b", lambda: part("b")) == "b"
 
     asyncio.run(run())

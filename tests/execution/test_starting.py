@@ -1,4 +1,4 @@
-"""A command's way from being asked for to running, and what may come in between."""
+"""The start of a command, and everything that can interrupt it."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ def run(shell: str, family: Family | None = None, *, stdin: bytes = b"") -> Outc
 
 
 class Gate:
-    """Stands before every new process: `reached` once somebody wants to start one, who then waits till it opens."""
+    """Blocks the start of every process: `reached` is set by the first start, which waits until it opens."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
         self.reached, self._opened = threading.Event(), threading.Event()
@@ -67,7 +67,7 @@ def test_commands_run_where_python_has_no_pidfd(monkeypatch: pytest.MonkeyPatch,
     assert family.alive() == []
 
 
-def test_a_command_whose_end_nobody_can_wait_for_is_ended(monkeypatch: pytest.MonkeyPatch, family: Family) -> None:
+def test_a_command_whose_exit_cannot_be_awaited_is_ended(monkeypatch: pytest.MonkeyPatch, family: Family) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     monkeypatch.setattr(threading.Thread, "start", refusing(threading.Thread.start, "agentv-wait"))
 
@@ -78,7 +78,7 @@ def test_a_command_whose_end_nobody_can_wait_for_is_ended(monkeypatch: pytest.Mo
     assert not LIVE
 
 
-def test_where_no_thread_can_be_started_a_command_fails_and_a_later_one_runs() -> None:
+def test_without_a_new_thread_a_command_fails_and_a_later_one_runs() -> None:
     in_own_process(have_no_thread_for_a_while)
 
 
@@ -92,7 +92,7 @@ def have_no_thread_for_a_while() -> None:
     assert not STARTING
 
 
-def test_a_command_that_nothing_can_be_sent_to_fails_and_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_without_a_stdin_pipe_fails_and_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     async def send() -> None:
         def refuse(*_: object) -> None:
             raise OSError(28, "No space left on device")
@@ -115,7 +115,7 @@ def test_a_command_that_cannot_be_listened_to_fails_and_is_ended(family: Family)
         added: list[int] = []
 
         def refuse(descriptor: int, *args: Any) -> None:
-            if added:  # all but the first, which tells of the ends of commands
+            if added:  # all but the first, which reports the exits of commands
                 raise OSError(28, "No space left on device")
             added.append(descriptor)
             add_reader(descriptor, *args)
@@ -211,7 +211,7 @@ def test_a_killed_command_that_waits_for_its_turn_is_never_started(monkeypatch: 
     assert gate.started == [("sleep", "0")]
 
 
-def test_a_command_that_is_cancelled_twice_while_it_starts_is_ended_and_keeps_its_pipes_till_then(
+def test_a_start_that_is_cancelled_twice_ends_before_its_pipes_are_closed(
     monkeypatch: pytest.MonkeyPatch, family: Family, tmp_path: Path
 ) -> None:
     async def cancel_twice() -> None:

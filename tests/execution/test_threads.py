@@ -9,7 +9,7 @@ from tests.support.own_process import in_own_process
 from agentv.execution.threads import AbandonedError, abandoned_calls, call_in_thread
 
 PATIENCE_S = 30.0
-NAME: contextvars.ContextVar[str] = contextvars.ContextVar("NAME", default="nobody")
+NAME: contextvars.ContextVar[str] = contextvars.ContextVar("NAME", default="none")
 
 
 def test_a_function_runs_in_a_daemon_thread_and_returns_its_result() -> None:
@@ -67,7 +67,7 @@ def abandon_at_the_deadline() -> None:
 
 
 async def let_threads_run() -> None:
-    """Give other threads turns, by handing calls to and fro, till no call is counted as abandoned."""
+    """Let other threads run until no call is counted as abandoned."""
     async with asyncio.timeout(PATIENCE_S):
         while abandoned_calls():
             await call_in_thread(threading.get_ident, timeout_s=None)

@@ -12,7 +12,7 @@ def start(*argv: str) -> ProcessTree:
     return start_tree(argv, cwd=None, env=None, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
-def test_a_command_that_is_over_does_not_forget_another_that_has_its_number_by_now() -> None:
+def test_an_ended_command_does_not_forget_another_with_its_pid() -> None:
     in_own_process(give_a_number_again)
 
 
@@ -21,13 +21,13 @@ def give_a_number_again() -> None:
     over.process.wait()  # as a thread does where there is no pidfd: the number is free from now on
     LIVE[over.process.pid] = LIVE.pop(running.process.pid)
 
-    assert over.let_go()
+    assert over.release()
 
     assert list(LIVE.values()) == [running]
     asyncio.run(running.end())
 
 
-def test_to_end_what_a_command_left_behind_spares_another_that_has_its_number_by_now() -> None:
+def test_ending_leftover_processes_spares_another_command_with_the_pid() -> None:
     in_own_process(end_whose_number_was_given_again)
 
 

@@ -97,7 +97,7 @@ def test_what_the_function_prints_and_reads_never_touches_the_conversation(folde
     [
         ("raise", r"judge.py:judge raised ValueError: no such rubric \(.*judge.py:13\)"),
         ("exit", r"judge.py:judge raised SystemExit: 3"),
-        ("die", r"judge.py:judge took its process down; it said: segmentation"),
+        ("die", r"judge.py:judge crashed its process; standard error: segmentation"),
         ("no json", r"judge.py:judge returned something that is not JSON: Object of type object"),
         ("flood", r"judge.py:judge returned more than 10 MiB"),
     ],

@@ -52,7 +52,7 @@ def use(config: WorkspaceConfig, base_dir: Path, use: Callable[[Workspace], Awai
 
 
 def captured_after(work: Work, template: Path, **settings: object) -> Captured:
-    """What is captured when an agent did `work` in a copy of the template."""
+    """Return the changes captured after an agent did `work` in a copy of the template."""
 
     async def use_it(workspace: Workspace) -> Captured:
         work(workspace.path)
@@ -105,7 +105,7 @@ def test_a_workspace_is_a_copy_that_leaves_its_template_alone(template: Path) ->
     assert (template / "README.md").read_text() == "A shop.\n"
 
 
-def test_every_row_starts_from_the_same_files_even_if_the_template_changes_meanwhile(template: Path) -> None:
+def test_every_case_starts_from_the_same_files_if_the_template_changes(template: Path) -> None:
     async def run() -> tuple[str, str]:
         config = WorkspaceConfig(template="template")
         async with Shared() as shared:
@@ -198,7 +198,7 @@ def test_a_source_that_is_not_there_is_known_without_fetching_anything(
     assert sorted(template.parent.iterdir()) == [template]
 
 
-# --- what is captured --------------------------------------------------------------------------------------------
+# --- captured changes -------------------------------------------------------------------------------------------
 
 
 def edit(path: Path) -> None:
@@ -461,10 +461,10 @@ diff --git a/src/app.py b/src/app.py
 def test_a_setup_that_fails_says_what_it_said(template: Path) -> None:
     failure = failure_of(WorkspaceConfig(template="template", setup="echo no network >&2; exit 3"), template.parent)
     assert (failure.kind, failure.details) == ("target_exit", {"exit_code": 3})
-    assert failure.message == "workspace setup failed with exit code 3; it said:\nno network"
+    assert failure.message == "workspace setup failed with exit code 3; output:\nno network"
 
 
-def test_teardown_runs_in_the_workspace_and_its_failure_is_told(template: Path) -> None:
+def test_teardown_runs_in_the_workspace_and_its_failure_is_reported(template: Path) -> None:
     config = WorkspaceConfig(template="template", teardown=f"cp new.txt {template.parent}/seen; exit 4")
 
     async def work(workspace: Workspace) -> tuple[str, ...]:
@@ -506,7 +506,7 @@ def test_a_reset_workspace_is_as_it_was_set_up(template: Path) -> None:
     assert (template.parent / "setups").read_text() == "x\nx\n"
 
 
-def test_a_reset_follows_no_link_that_an_agent_put_in_the_place_of_its_folder(template: Path, secret: Path) -> None:
+def test_a_reset_follows_no_link_in_the_place_of_the_folder(template: Path, secret: Path) -> None:
     async def work(workspace: Workspace) -> bytes:
         shutil.rmtree(workspace.path)
         workspace.path.symlink_to(secret)
@@ -529,15 +529,15 @@ def test_a_reset_follows_no_link_that_an_agent_put_in_the_place_of_its_folder(te
         ("always", False, True),
     ],
 )
-def test_a_workspace_is_kept_or_removed_as_asked(template: Path, keep: str, *, failed: bool, is_kept: bool) -> None:
+def test_a_workspace_is_saved_or_removed(template: Path, keep: str, *, failed: bool, is_kept: bool) -> None:
     places = []
 
     async def work(workspace: Workspace) -> Path | None:
         places.append(workspace.path.parent)
         (workspace.path / "new.txt").write_text("1")
-        told = await workspace.finish(failed=failed)
-        assert told == ((f"workspace: kept as {workspace.kept_path}",) if keep == "failed" and failed else ())
-        return workspace.kept_path
+        notes = await workspace.finish(failed=failed)
+        assert notes == ((f"workspace: saved to {workspace.saved_path}",) if keep == "failed" and failed else ())
+        return workspace.saved_path
 
     kept = use(WorkspaceConfig(template="template", keep=keep), template.parent, work)  # type: ignore[arg-type] # given
 
@@ -560,9 +560,7 @@ def test_a_row_that_was_cut_short_counts_as_failed(template: Path) -> None:
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("never", []), ("failed", ["half.txt"])])
-def test_an_interrupted_teardown_does_not_come_again_and_the_workspace_is_kept_or_removed(
-    template: Path, keep: str, kept: list[str]
-) -> None:
+def test_an_interrupted_teardown_is_not_repeated_by_close(template: Path, keep: str, kept: list[str]) -> None:
     began = template.parent / "began"
     config = WorkspaceConfig(template="template", teardown=f"echo once >> {began}; tail -f /dev/null", keep=keep)  # type: ignore[arg-type] # given
     places = []
@@ -576,7 +574,7 @@ def test_an_interrupted_teardown_does_not_come_again_and_the_workspace_is_kept_o
 
         task = asyncio.create_task(work())
         async with asyncio.timeout(60):
-            while not began.exists():  # noqa: ASYNC110 - a command tells nobody that it began
+            while not began.exists():  # noqa: ASYNC110 - the start of a command is not signalled
                 await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -593,8 +591,8 @@ def test_a_kept_workspace_is_called_after_its_row_and_stays_in_its_folder(templa
     async def kept(name: str) -> Path:
         config = WorkspaceConfig(template="template", keep="always")
         async with opened(config, template.parent, name=name) as workspace:
-            assert workspace.kept_path is not None
-            return workspace.kept_path
+            assert workspace.saved_path is not None
+            return workspace.saved_path
 
     path = asyncio.run(kept("../../etc/refunds #7 / trial 0"))
 
@@ -618,7 +616,7 @@ def test_a_run_that_is_cancelled_while_copying_leaves_nothing_behind(
                 raise AssertionError
 
         task = asyncio.create_task(open_it())
-        while not list(temporary.glob("*/source")):  # noqa: ASYNC110 - the copying thread tells nobody that it began
+        while not list(temporary.glob("*/source")):  # noqa: ASYNC110 - the start of the copying thread is not signalled
             await asyncio.sleep(0)  # lets the copying start
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -634,7 +632,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 @needs_git
-def test_a_repository_is_cloned_at_a_ref_and_commits_of_the_agent_hide_nothing(template: Path) -> None:
+def test_a_repository_is_cloned_at_a_ref_and_commits_hide_nothing(template: Path) -> None:
     first = commit_all(template)
     (template / "README.md").write_text("A later text.\n")
     commit_all(template)
@@ -684,7 +682,7 @@ def test_a_repository_at_a_url_is_fetched_once_and_brought_up_to_date(template: 
 
 
 @needs_git
-def test_files_that_the_repository_ignores_are_no_changes_but_an_agents_own_rules_hide_nothing(template: Path) -> None:
+def test_ignored_files_are_no_changes_unless_the_agent_ignores_them(template: Path) -> None:
     (template / ".gitignore").write_text("*.pyc\nnode_modules/\n")
     commit_all(template)
 
@@ -764,10 +762,10 @@ def test_a_repository_that_cannot_be_cloned_is_a_failure_with_a_reason(
     ("settings", "said"),
     [
         ({}, "workspace needs template"),
-        ({"template": "a", "git": "b"}, "git stands beside template"),
-        ({"template": "a", "ref": "main"}, "ref goes with git only"),
+        ({"template": "a", "git": "b"}, "git cannot be combined with template"),
+        ({"template": "a", "ref": "main"}, "ref needs git"),
         ({"git": "--upload-pack=x"}, "git must not start with a dash"),
-        ({"git": "https://token@example.com/x.git"}, "git must not hold a name or key"),
+        ({"git": "https://token@example.com/x.git"}, "git must not contain a name or key"),
         ({"git": "a", "ref": "-x"}, "ref must not start with a dash"),
         ({"template": "a", "setup": " "}, "setup is empty"),
     ],

@@ -1,4 +1,4 @@
-"""A plain HTTP client that follows nothing, unpacks nothing and shows what was on the wire."""
+"""A plain HTTP client that follows no redirects, decompresses nothing and returns the raw reply."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ CONTENTS = [{"role": "user", "parts": [{"text": "Where is my order?"}]}]
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back. Header names are in lower case."""
+    """A reply. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class Answer:
 
     @property
     def events(self) -> list[Any]:
-        """The data of server-sent events; [DONE] is left out."""
+        """The data of server-sent events, without [DONE]."""
         lines = [line[6:] for line in self.body.decode().splitlines() if line.startswith("data: ")]
         return [json.loads(line) for line in lines if line != "[DONE]"]
 
@@ -40,14 +40,14 @@ def connect(server: FakeServer, *, timeout_s: float = PATIENCE_S) -> http.client
 
 
 def open_chat(server: FakeServer, model: str, *, timeout_s: float = PATIENCE_S) -> http.client.HTTPConnection:
-    """Ask and do not wait for the answer."""
+    """Send a request without waiting for the reply."""
     connection = connect(server, timeout_s=timeout_s)
     connection.request("POST", "/v1/chat/completions", json.dumps({"model": model, "messages": MESSAGES}))
     return connection
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Ask again and again, for what the server does in its own time."""
+    """Poll until a condition holds that the server reaches asynchronously."""
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""What the fake model says, with no server around it."""
+"""The replies of the fake model, without a server."""
 
 import json
 from typing import Any
@@ -94,7 +94,7 @@ def test_calls_without_last_words_end_with_what_the_tool_said() -> None:
 
 
 def test_a_step_that_is_no_json_is_said() -> None:
-    assert answer(asking("@call lookup {order: 7}")).text.startswith("The arguments of @call lookup are no JSON")
+    assert answer(asking("@call lookup {order: 7}")).text.startswith("The arguments of @call lookup are not valid JSON")
 
 
 def test_four_characters_are_a_token() -> None:
@@ -153,7 +153,7 @@ def test_texts_that_share_words_lie_closer_together() -> None:
 
 
 @given(st.text(), st.integers(1, 64))
-def test_a_vector_has_length_one_and_the_dimensions_asked_for(text: str, dimensions: int) -> None:
+def test_a_vector_has_length_one_and_the_requested_dimensions(text: str, dimensions: int) -> None:
     vector = embed(text, dimensions)
     assert len(vector) == dimensions
     assert dot(vector, vector) == pytest.approx(1.0) or set(vector) == {0.0}

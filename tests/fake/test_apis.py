@@ -1,4 +1,4 @@
-"""Each API: what it answers, what it demands, and what it refuses."""
+"""Each API: its replies, its required parameters, and its refusals."""
 
 from typing import Any
 
@@ -97,8 +97,8 @@ def test_messages_demand_a_version_a_limit_and_room_for_thinking(fake_server: Fa
     without_version = post(fake_server, "/v1/messages", body)
     without_limit = messages(fake_server, max_tokens=None)
     without_room = messages(fake_server, thinking={"type": "enabled", "budget_tokens": 1000})
-    told = [answered.json["error"]["message"] for answered in (without_version, without_limit, without_room)]
-    assert told == [
+    errors = [answered.json["error"]["message"] for answered in (without_version, without_limit, without_room)]
+    assert errors == [
         "anthropic-version: header is required",
         "max_tokens: Field required",
         "`max_tokens` must be greater than `thinking.budget_tokens`.",

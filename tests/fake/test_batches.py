@@ -1,4 +1,4 @@
-"""Batches: files in and out, message batches, and what can go wrong with one."""
+"""Batches: input and output files, message batches, and their faults."""
 
 import json
 from typing import Any
@@ -79,8 +79,8 @@ def test_each_of_its_requests_is_billed_once_and_says_which_batch(fake_server: F
 
 
 def test_nothing_can_be_read_before_it_is_done(fake_server: FakeServer) -> None:
-    told = look(fake_server, begin(fake_server, line("one")), 1)
-    assert (told["output_file_id"], told["request_counts"]["completed"]) == (None, 0)
+    batch = look(fake_server, begin(fake_server, line("one")), 1)
+    assert (batch["output_file_id"], batch["request_counts"]["completed"]) == (None, 0)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_nothing_can_be_read_before_it_is_done(fake_server: FakeServer) -> None:
     ],
 )
 def test_a_file_that_is_wrong_fails_the_batch_and_costs_nothing(fake_server: FakeServer, wrong: list[object]) -> None:
-    told = look(fake_server, begin(fake_server, *wrong))
-    assert told["status"] == "failed"
-    assert told["errors"]["data"][0]["line"] == 1
+    batch = look(fake_server, begin(fake_server, *wrong))
+    assert batch["status"] == "failed"
+    assert batch["errors"]["data"][0]["line"] == 1
     assert fake_server.calls == []
 
 
 def test_requests_may_be_lost_or_expire(fake_server: FakeServer) -> None:
     batch = begin(fake_server, line("one"), line("two", "fake@batch-lost"), line("three", "fake@batch-expired"))
-    told = look(fake_server, batch)
-    assert told["status"] == "expired"
-    assert [row["custom_id"] for row in rows_of(fake_server, told["output_file_id"])] == ["one"]
-    (expired,) = rows_of(fake_server, told["error_file_id"])
+    done = look(fake_server, batch)
+    assert done["status"] == "expired"
+    assert [row["custom_id"] for row in rows_of(fake_server, done["output_file_id"])] == ["one"]
+    (expired,) = rows_of(fake_server, done["error_file_id"])
     assert (expired["custom_id"], expired["response"], expired["error"]["code"]) == ("three", None, "batch_expired")
 
 
@@ -162,11 +162,11 @@ def test_a_message_batch_ends_with_a_result_for_each_request(fake_server: FakeSe
     assert (made["processing_status"], made["results_url"]) == ("in_progress", None)
     path = f"/v1/messages/batches/{made['id']}"
     assert get(fake_server, f"{path}/results").status == 404
-    told = [get(fake_server, path).json for _ in range(2)]
-    assert [batch["processing_status"] for batch in told] == ["in_progress", "ended"]
+    polled = [get(fake_server, path).json for _ in range(2)]
+    assert [batch["processing_status"] for batch in polled] == ["in_progress", "ended"]
     counts = {"processing": 0, "succeeded": 1, "errored": 1, "canceled": 0, "expired": 1}
-    assert told[1]["request_counts"] == counts
-    results = get(fake_server, told[1]["results_url"].removeprefix(fake_server.url)).body.splitlines()
+    assert polled[1]["request_counts"] == counts
+    results = get(fake_server, polled[1]["results_url"].removeprefix(fake_server.url)).body.splitlines()
     expired, errored, succeeded = (json.loads(row) for row in results)
     assert expired == {"custom_id": "r2", "result": {"type": "expired"}}
     assert errored["result"]["error"]["error"]["type"] == "overloaded_error"

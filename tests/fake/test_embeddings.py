@@ -1,4 +1,4 @@
-"""Vectors by each API that has them."""
+"""Embeddings by each API that has them."""
 
 import base64
 import struct

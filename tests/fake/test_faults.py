@@ -1,4 +1,4 @@
-"""Faults by model name: what each of them puts on the wire."""
+"""Faults by model name, as a client receives them."""
 
 import http.client
 import json
@@ -32,10 +32,10 @@ def test_refusals_have_their_status_and_a_message_in_the_form_of_the_api(
 
 
 def test_each_api_names_a_refusal_in_its_own_words(fake_server: FakeServer) -> None:
-    told = {api: ASK[api](fake_server, "fake@429").json["error"] for api in ("chat", "messages", "gemini")}
-    assert told["chat"]["code"] == "rate_limit_exceeded"
-    assert told["messages"]["type"] == "rate_limit_error"
-    assert told["gemini"]["status"] == "RESOURCE_EXHAUSTED"
+    errors = {api: ASK[api](fake_server, "fake@429").json["error"] for api in ("chat", "messages", "gemini")}
+    assert errors["chat"]["code"] == "rate_limit_exceeded"
+    assert errors["messages"]["type"] == "rate_limit_error"
+    assert errors["gemini"]["status"] == "RESOURCE_EXHAUSTED"
 
 
 def test_how_long_to_wait_is_said_in_three_ways_or_not_at_all() -> None:
@@ -62,7 +62,7 @@ def test_a_fault_may_be_the_whole_name(fake_server: FakeServer) -> None:
 def test_an_unknown_fault_is_refused_with_the_known_ones(fake_server: FakeServer) -> None:
     answered = chat(fake_server, "fake@504s")
     assert answered.status == 404
-    assert "There is no fault '504s'; there are 429, " in answered.json["error"]["message"]
+    assert "Unknown fault '504s'; known: 429, " in answered.json["error"]["message"]
 
 
 @apis
@@ -229,8 +229,8 @@ def test_who_follows_a_redirect_is_found_out_by_the_log(fake_server: FakeServer)
     answered = post(fake_server, "/v1/chat/completions", body, authorization="Bearer secret")
     assert (answered.status, answered.headers["location"]) == (307, "/redirected")
     send(fake_server, "POST", answered.headers["location"], b"{}", {"Authorization": "Bearer secret"})
-    asked, followed = fake_server.calls
-    assert (asked.billed, followed.path, followed.key) == (False, "/redirected", asked.key)
+    first, followed = fake_server.calls
+    assert (first.billed, followed.path, followed.key) == (False, "/redirected", first.key)
 
 
 def test_no_fault_spoils_the_next_answer(fake_server: FakeServer) -> None:

@@ -1,4 +1,4 @@
-"""The page about the fake server is true. `./run python tests/fake/test_page.py` writes its table of faults."""
+"""The page about the fake server is up to date. `./run python tests/fake/test_page.py` writes its table of faults."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Quotas: on a clock of the test, and over HTTP."""
+"""Quotas: with a test clock, and over HTTP."""
 
 import pytest
 from tests.fake.client import chat, open_chat, post, until
@@ -36,7 +36,7 @@ def test_a_smaller_burst_spreads_the_minute() -> None:
     assert taken(quotas, 3) == [True, True, False]
 
 
-def test_who_waits_as_long_as_told_is_let_in() -> None:
+def test_a_client_that_waits_as_long_as_required_is_allowed() -> None:
     clock = Clock()
     quotas = Quotas(Quota(6, tokens_per_minute=100, clock=clock))
     quotas.take("k", 90)
@@ -90,7 +90,7 @@ def test_without_a_quota_all_may_go_on() -> None:
     assert Quotas(None).take("k", 10**9) == Permit(allowed=True)
 
 
-def test_over_http_too_many_are_refused_and_told_when_to_come_back() -> None:
+def test_over_http_too_many_are_refused_with_a_retry_after() -> None:
     with serving_fake(quota=Quota(2, clock=Clock())) as server:
         answers = [chat(server) for _ in range(3)]
         streamed = chat(server, stream=True)
@@ -117,7 +117,7 @@ def test_calls_at_one_time_are_counted_while_they_last() -> None:
         until(lambda: chat(server).status == 200)
 
 
-def test_keys_are_told_apart_wherever_they_stand() -> None:
+def test_keys_are_distinguished_in_any_header() -> None:
     body = {"model": "fake", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9}
     with serving_fake(quota=Quota(1, clock=Clock())) as server:
         first = post(server, "/v1/messages", body, x_api_key="one", anthropic_version="x")

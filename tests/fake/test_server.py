@@ -1,4 +1,4 @@
-"""The server itself: what it logs and keeps, how it starts and stops, and who may ask it how."""
+"""The server itself: its log, starting and stopping, and API keys."""
 
 import asyncio
 import json
@@ -13,18 +13,18 @@ from tests.support.fake_server import serving_fake
 from agentv.fake import Call, FakeServer, Question, Reply, fingerprint
 
 KEY = "sk-canary-4711"
-ASKED = {"model": "fake", "messages": MESSAGES, "max_tokens": 9}
+BODY = {"model": "fake", "messages": MESSAGES, "max_tokens": 9}
 KEY_PLACES = [
-    ("/v1/chat/completions", {"Authorization": f"Bearer {KEY}"}, ASKED),
-    ("/openai/deployments/fake/chat/completions?api-version=1", {"api-key": KEY}, ASKED),
-    ("/v1/messages", {"X-Api-Key": KEY, "anthropic-version": "2023-06-01"}, ASKED),
+    ("/v1/chat/completions", {"Authorization": f"Bearer {KEY}"}, BODY),
+    ("/openai/deployments/fake/chat/completions?api-version=1", {"api-key": KEY}, BODY),
+    ("/v1/messages", {"X-Api-Key": KEY, "anthropic-version": "2023-06-01"}, BODY),
     ("/v1beta/models/fake:generateContent", {"x-goog-api-key": KEY}, {"contents": CONTENTS}),
     (f"/v1beta/models/fake:generateContent?key={KEY}", {}, {"contents": CONTENTS}),
 ]
 
 
 @pytest.mark.parametrize(("path", "headers", "body"), KEY_PLACES)
-def test_the_log_tells_keys_apart_and_never_holds_one(
+def test_the_log_distinguishes_keys_and_never_contains_one(
     fake_server: FakeServer, path: str, headers: dict[str, str], body: object
 ) -> None:
     assert send(fake_server, "POST", path, json.dumps(body).encode(), headers).status == 200
@@ -42,8 +42,8 @@ def test_a_call_without_a_key_has_no_fingerprint(fake_server: FakeServer) -> Non
 def test_the_log_is_read_over_http_and_forgotten(fake_server: FakeServer) -> None:
     chat(fake_server)
     chat(fake_server, "fake@500")
-    told = get(fake_server, "/calls").json
-    totals = {name: told[name] for name in ("schema", "count", "billed", "input_tokens", "output_tokens")}
+    log = get(fake_server, "/calls").json
+    totals = {name: log[name] for name in ("schema", "count", "billed", "input_tokens", "output_tokens")}
     assert totals == {
         "schema": "agentv-fake-calls-1",
         "count": 2,
@@ -51,14 +51,14 @@ def test_the_log_is_read_over_http_and_forgotten(fake_server: FakeServer) -> Non
         "input_tokens": 5,
         "output_tokens": 7,
     }
-    assert [Call(**call) for call in told["calls"]] == fake_server.calls
+    assert [Call(**call) for call in log["calls"]] == fake_server.calls
     assert send(fake_server, "DELETE", "/calls").json["count"] == 0
     assert fake_server.calls == []
 
 
 def test_paths_that_are_none_say_where_to_look_and_are_logged(fake_server: FakeServer) -> None:
     answered = post(fake_server, "/v1/chat/completion", {})
-    assert (answered.status, "GET / lists what there is" in answered.body.decode()) == (404, True)
+    assert (answered.status, "GET / lists all paths" in answered.body.decode()) == (404, True)
     assert [(call.path, call.status) for call in fake_server.calls] == [("/v1/chat/completion", 404)]
 
 
@@ -121,7 +121,7 @@ def test_a_port_in_use_is_an_error_and_leaves_nothing_behind(fake_server: FakeSe
 
 
 @pytest.mark.parametrize("name", ["hang", "stall", "drip", "huge"])
-def test_it_stops_at_once_though_somebody_waits(name: str) -> None:
+def test_it_stops_at_once_while_a_client_waits(name: str) -> None:
     with serving_fake() as server:
         connection = open_chat(server, f"fake@{name}")
         until(lambda: bool(server.calls))

@@ -1,4 +1,4 @@
-"""Streams: their pieces make the plain answer, and their events are those of the API."""
+"""Streams: their pieces join to the plain reply, and their events are those of the API."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

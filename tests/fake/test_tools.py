@@ -1,4 +1,4 @@
-"""Tools, structured replies and limits, in the words of each API."""
+"""Tools, structured replies and limits, in the form of each API."""
 
 import json
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ def test_chat_calls_a_tool_and_takes_its_answer(fake_server: FakeServer) -> None
     (call,) = said["message"]["tool_calls"]
     assert (said["finish_reason"], said["message"]["content"]) == ("tool_calls", None)
     assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("lookup", {"order": 1})
-    told = {"role": "tool", "tool_call_id": call["id"], "content": "20 euros"}
-    answered = chat(fake_server, "calls-tool", tools=tools, messages=[*MESSAGES, said["message"], told])
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "20 euros"}
+    answered = chat(fake_server, "calls-tool", tools=tools, messages=[*MESSAGES, said["message"], result])
     assert chat_text(answered.json) == "The tool answered: 20 euros"
 
 
@@ -41,8 +41,8 @@ def test_responses_call_a_tool_and_take_its_answer(fake_server: FakeServer) -> N
     tools = [{"type": "function", "name": "lookup", "parameters": SCHEMA}]
     (call,) = responses(fake_server, "calls-tool", tools=tools).json["output"]
     assert (call["type"], call["name"], json.loads(call["arguments"])) == ("function_call", "lookup", {"order": 1})
-    told = {"type": "function_call_output", "call_id": call["call_id"], "output": "20 euros"}
-    answered = responses(fake_server, "calls-tool", tools=tools, input=[*MESSAGES, call, told])
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "20 euros"}
+    answered = responses(fake_server, "calls-tool", tools=tools, input=[*MESSAGES, call, result])
     assert responses_text(answered.json) == "The tool answered: 20 euros"
 
 
@@ -58,11 +58,11 @@ def test_messages_call_a_tool_and_take_its_answer(fake_server: FakeServer) -> No
     said = messages(fake_server, "calls-tool", tools=tools).json
     (block,) = said["content"]
     assert (said["stop_reason"], block["name"], block["input"]) == ("tool_use", "lookup", {"order": 1})
-    told = {"type": "tool_result", "tool_use_id": block["id"], "content": [{"type": "text", "text": "20 euros"}]}
+    result = {"type": "tool_result", "tool_use_id": block["id"], "content": [{"type": "text", "text": "20 euros"}]}
     turns = [
         *MESSAGES,
         {"role": "assistant", "content": [block]},
-        {"role": "user", "content": [told, {"type": "text", "text": "A reminder."}]},
+        {"role": "user", "content": [result, {"type": "text", "text": "A reminder."}]},
     ]
     answered = messages(fake_server, "calls-tool", tools=tools, messages=turns)
     assert messages_text(answered.json) == "The tool answered: 20 euros"
@@ -72,8 +72,8 @@ def test_gemini_calls_a_tool_and_takes_its_answer(fake_server: FakeServer) -> No
     tools = [{"functionDeclarations": [{"name": "lookup", "parameters": SCHEMA}]}]
     said = gemini(fake_server, "calls-tool", tools=tools).json["candidates"][0]["content"]
     assert said["parts"] == [{"functionCall": {"name": "lookup", "args": {"order": 1}}}]
-    told = {"role": "user", "parts": [{"functionResponse": {"name": "lookup", "response": {"total": 20}}}]}
-    answered = gemini(fake_server, "calls-tool", tools=tools, contents=[*CONTENTS, said, told])
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "lookup", "response": {"total": 20}}}]}
+    answered = gemini(fake_server, "calls-tool", tools=tools, contents=[*CONTENTS, said, result])
     assert gemini_text(answered.json) == 'The tool answered: {"total": 20}'
 
 

@@ -1,4 +1,4 @@
-"""The vendors' own clients understand the fake server: the judges of whether it speaks their languages."""
+"""The vendors' own clients work with the fake server, which shows that it implements their APIs."""
 
 import json
 import warnings
@@ -49,9 +49,9 @@ def test_openai_batches(fake_server: FakeServer) -> None:
     with openai.OpenAI(base_url=f"{fake_server.url}/v1", api_key="k", max_retries=0) as client:
         file = client.files.create(purpose="batch", file=("in.jsonl", line.encode()))
         made = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
-        told = [client.batches.retrieve(made.id) for _ in range(2)]
-        output = client.files.content(told[1].output_file_id or "").text
-    assert [batch.status for batch in told] == ["in_progress", "completed"]
+        polled = [client.batches.retrieve(made.id) for _ in range(2)]
+        output = client.files.content(polled[1].output_file_id or "").text
+    assert [batch.status for batch in polled] == ["in_progress", "completed"]
     assert json.loads(output)["custom_id"] == "one"
 
 
@@ -89,9 +89,9 @@ def test_anthropic_batches(fake_server: FakeServer) -> None:
                 }
             ]
         )
-        told = [client.messages.batches.retrieve(made.id) for _ in range(2)]
+        polled = [client.messages.batches.retrieve(made.id) for _ in range(2)]
         (row,) = client.messages.batches.results(made.id)
-    assert [batch.processing_status for batch in told] == ["in_progress", "ended"]
+    assert [batch.processing_status for batch in polled] == ["in_progress", "ended"]
     assert (row.custom_id, row.result.type) == ("one", "succeeded")
 
 

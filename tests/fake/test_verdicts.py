@@ -1,4 +1,4 @@
-"""What the fake server says to agentv's own judges' prompts."""
+"""The fake server's replies to the prompts of agentv's judges."""
 
 import json
 from typing import Any
@@ -31,13 +31,13 @@ def prompt(candidate: str, expected: str, reference: str = "(none given)", quest
     return text
 
 
-def asked(user: str, contract: str) -> str:
+def reply_to(user: str, contract: str) -> str:
     system = f"{WHOLE.instructions}\n\n{contract}"
     return answer(Question("fake", (Turn("system", system), Turn("user", user)))).text
 
 
 def judge(candidate: str, expected: str, reference: str = "(none given)") -> dict[str, Any]:
-    verdict: dict[str, Any] = json.loads(asked(prompt(candidate, expected, reference), freeform_contract(NONCE)))
+    verdict: dict[str, Any] = json.loads(reply_to(prompt(candidate, expected, reference), freeform_contract(NONCE)))
     return verdict
 
 
@@ -57,7 +57,7 @@ def test_the_reference_answer_counts_when_it_gives_more() -> None:
 
 
 def test_the_verdict_is_one_that_the_judge_accepts() -> None:
-    reply = asked(prompt("hello there", "Says hello"), freeform_contract(NONCE))
+    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(NONCE))
     opinion = parse_freeform(reply, nonce=NONCE)
     assert opinion is not None
     assert (opinion.score, opinion.unverified) == (0.5, False)
@@ -71,7 +71,7 @@ def test_what_the_candidate_says_about_sections_changes_nothing() -> None:
 
 def test_a_prompt_of_another_form_is_judged_by_all_its_words() -> None:
     user = f"The answer should mention paris:\n{fence('It is Paris.', name='candidate_answer', nonce=NONCE)}"
-    assert json.loads(asked(user, freeform_contract(NONCE)))["score"] == 0.25
+    assert json.loads(reply_to(user, freeform_contract(NONCE)))["score"] == 0.25
 
 
 def test_no_words_to_compare_are_no_success() -> None:
@@ -87,7 +87,7 @@ ITEMS = (
 
 def test_each_requirement_is_checked_by_its_own_words() -> None:
     user = prompt("He offers a refund and explains one step.", "x") + rubric_section(ITEMS)
-    reply = asked(user, rubric_contract(NONCE))
+    reply = reply_to(user, rubric_contract(NONCE))
     opinion = parse_rubric(reply, item_ids=[item.id for item in ITEMS], nonce=NONCE)
     assert opinion is not None
     assert [opinion.checks[item.id].satisfied for item in ITEMS] == [True, False, None]
@@ -104,7 +104,7 @@ def test_each_criterion_is_scored_on_its_own_scale() -> None:
         EvaluationCriteria("one", "Explains", scale="a word"),
     )
     mode = CriteriaMode(criteria)
-    reply = asked(prompt("He offers a refund and explains one step.", "x") + mode.section, mode.contract(NONCE))
+    reply = reply_to(prompt("He offers a refund and explains one step.", "x") + mode.section, mode.contract(NONCE))
     opinion = mode.parse(reply, nonce=NONCE, shown=())
     assert opinion is not None
     assert [opinion.answers[each.name][0].score for each in criteria] == [True, "pass", 1.0, 6.0, "good", "some"]
@@ -121,7 +121,7 @@ def test_of_two_answers_the_better_one_shares_more_words(one: str, other: str, b
     user = "[[ ## expected_outcome ## ]]\nOffers a refund\n\n" + "\n\n".join(
         f"[[ ## {name} ## ]]\n{text}" for name, text in zip(PAIR_ANSWERS, answers, strict=True)
     )
-    opinion = mode.parse(asked(user, mode.contract(NONCE)), nonce=NONCE, shown=())
+    opinion = mode.parse(reply_to(user, mode.contract(NONCE)), nonce=NONCE, shown=())
     assert opinion is not None
     assert opinion.better == better
 

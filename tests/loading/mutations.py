@@ -1,4 +1,4 @@
-"""Random damage to files, by characters, by lines, and by values. Deterministic: chance is an argument."""
+"""Random damage to files, by characters, by lines, and by values. The random generator is an argument."""
 
 import json
 import random
@@ -118,7 +118,7 @@ def _change_lines(text: str, chance: random.Random) -> str:
 
 
 def _change_value(text: str, chance: random.Random) -> str:
-    """Replace, add or remove one value somewhere inside; text that is no YAML any more stays as it is."""
+    """Replace, add or remove one value somewhere inside; text that is not YAML any more is unchanged."""
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):

@@ -1,4 +1,4 @@
-"""A small, fixed set of plug-ins, so that pinned messages do not change when an evaluator is added."""
+"""A small, fixed set of plug-ins, so that expected messages do not change when an evaluator is added."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 def never_made(*_: object) -> None:
-    """Stand for a factory: loading checks settings and makes nothing."""
+    """Raise: loading checks settings, but never calls a factory."""
     raise AssertionError("loading must not make plug-ins")
 
 
@@ -48,7 +48,7 @@ class RegexSettings:
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise ValueError(f"`pattern` is no regular expression: {error}") from None
+            raise ValueError(f"`pattern` is not a valid regular expression: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

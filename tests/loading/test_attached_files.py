@@ -1,4 +1,4 @@
-"""Files that messages name: where they are looked for, what is read, what is refused."""
+"""Files attached to messages: search, reading and refusals."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ def finder(root: Path, *, allow_outside: bool = False, cwd: Path | None = None) 
     return FileFinder(base, root, cwd or root, DEFAULT_GUIDELINE_PATTERNS, allow_outside)
 
 
-def test_a_file_is_looked_for_beside_the_eval_file_then_upward_then_in_the_working_directory(root: Path) -> None:
+def test_files_are_searched_beside_upward_and_in_the_working_directory(root: Path) -> None:
     places = [root / "work", root, root / "evals", root / "evals" / "deep"]
     (root / "work").mkdir()
     for place in places:
@@ -41,7 +41,7 @@ def test_a_file_outside_the_repository_is_refused_unless_that_is_allowed(root: P
     outside.write_text("s")
     (root / "evals" / "deep" / "link.txt").symlink_to(outside)
     for written in ("../../../secret.txt", "link.txt", str(outside)):
-        with pytest.raises(FileProblemError, match="leads outside the repository"):
+        with pytest.raises(FileProblemError, match="is outside the repository"):
             finder(root).attach(written)
         assert finder(root, allow_outside=True).attach(written).text == "s"
 
@@ -64,27 +64,27 @@ def test_only_regular_files_are_read(root: Path, kind: str) -> None:
 def test_a_loop_of_links_is_a_missing_file(root: Path) -> None:
     (root / "evals" / "deep" / "a").symlink_to("b")
     (root / "evals" / "deep" / "b").symlink_to("a")
-    with pytest.raises(FileProblemError, match="is not there"):
+    with pytest.raises(FileProblemError, match="does not exist"):
         finder(root).attach("a")
 
 
-def test_a_missing_file_is_told_with_the_places_and_the_nearest_name(root: Path) -> None:
+def test_a_missing_file_is_reported_with_places_and_nearest_name(root: Path) -> None:
     (root / "evals" / "deep" / "orders.json").write_text("{}")
     with pytest.raises(FileProblemError) as caught:
         finder(root).attach("./order.json")
     error = caught.value
-    assert error.message == "the file './order.json' is not there"
+    assert error.message == "the file './order.json' does not exist"
     assert error.allowed == f"searched in {root}/evals/deep, {root}/evals, {root}"
     assert error.suggestion == "./orders.json"
 
 
 @pytest.mark.parametrize("written", ["\x00", "a\x00b", "x" * 5_000, "", "\ud800"])
-def test_names_that_no_file_can_have_are_told_like_any_other(root: Path, written: str) -> None:
+def test_impossible_file_names_are_reported_like_missing_files(root: Path, written: str) -> None:
     with pytest.raises(FileProblemError):
         finder(root).attach(written)
 
 
-def test_text_loses_its_carriage_returns_and_byte_order_mark_but_not_its_hash(root: Path) -> None:
+def test_text_is_normalized_but_its_hash_is_of_the_raw_bytes(root: Path) -> None:
     data = b"\xef\xbb\xbfone\r\ntwo\rthree\n"
     (root / "a.txt").write_bytes(data)
     found = finder(root).attach("a.txt")
@@ -92,7 +92,7 @@ def test_text_loses_its_carriage_returns_and_byte_order_mark_but_not_its_hash(ro
     assert (found.size, found.sha256) == (len(data), hashlib.sha256(data).hexdigest())
 
 
-def test_a_bad_byte_is_told_with_its_offset(root: Path) -> None:
+def test_a_bad_byte_is_reported_with_its_offset(root: Path) -> None:
     (root / "a.txt").write_bytes(b"caf\xe9 au lait")
     with pytest.raises(FileProblemError, match=r"'a\.txt' is not UTF-8: byte 0xe9 at offset 3"):
         finder(root).attach("a.txt")
@@ -130,13 +130,13 @@ def test_a_drawing_in_svg_is_text(root: Path) -> None:
         ("evals/h.md", False),
     ],
 )
-def test_guidelines_are_told_by_patterns_relative_to_the_repository_root(root: Path, path: str, expected: bool) -> None:
+def test_guidelines_match_patterns_relative_to_the_repository_root(root: Path, path: str, expected: bool) -> None:
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text("x")
     assert finder(root).attach(f"/{path}").is_guideline is expected
 
 
-def test_a_repository_that_lies_in_a_folder_called_prompts_has_no_guidelines_because_of_that(tmp_path: Path) -> None:
+def test_a_repository_inside_a_prompts_folder_has_no_guidelines(tmp_path: Path) -> None:
     root = tmp_path.resolve() / "prompts" / "repository"
     (root / "evals" / "deep").mkdir(parents=True)
     (root / "a.txt").write_text("x")

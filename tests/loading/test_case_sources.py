@@ -1,4 +1,4 @@
-"""Datasets in JSON Lines: read as a stream, again and again, a bad line at a time."""
+"""Datasets in JSON Lines: read as streams, repeatedly, with problems per line."""
 
 import json
 import tracemalloc
@@ -64,14 +64,14 @@ def test_the_side_file_gives_the_top_level_keys() -> None:
     assert suite.path == "cases.jsonl"
 
 
-def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
+def test_problems_of_side_file_and_lines_are_reported_together() -> None:
     Path("cases.yaml").write_text("tagz: [x]\n")
     with pytest.raises(EvalFileError) as caught:
         load(write([line("a"), line(7), line("a"), '{"id": }']))
     assert str(caught.value).splitlines() == [
         "cases.jsonl:2:8  $.id  must be text, but is a number; put it in quotes",
-        "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids are unique in a suite",
-        "cases.jsonl:4:8  $  this line is no valid JSON: a value is missing here",
+        "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids must be unique in a suite",
+        "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
             "target, gates, criteria, evalcases, evaluator; did you mean 'tags'?"
@@ -87,7 +87,7 @@ def test_a_suite_of_the_same_name_that_has_cases_is_no_side_file() -> None:
     assert find_eval_files(["."], cwd=Path.cwd()) == (Path.cwd() / "cases.yaml",)
 
 
-def test_a_bad_byte_is_told_with_its_line() -> None:
+def test_a_bad_byte_is_reported_with_its_line() -> None:
     path = Path("cases.jsonl")
     path.write_bytes(line("a").encode() + b"\n" + line("b").encode().replace(b"hi", b"h\xffi") + b"\n")
     with pytest.raises(EvalFileError, match=r"^cases\.jsonl:2:\d+  \$  byte 0xff at offset \d+ is not UTF-8"):
@@ -98,13 +98,13 @@ def many(count: int) -> list[str]:
     return [line(f"case-{number}") for number in range(count)]
 
 
-def test_lines_behind_the_first_thousand_become_broken_cases_when_they_are_read() -> None:
+def test_lines_after_the_first_thousand_become_broken_cases_on_reading() -> None:
     lines = many(LINES_CHECKED_AT_LOAD)
     suite = load(write([*lines, line("late"), '{"id": "bad"', line("case-5"), line("last", tagz=[])]))
     broken = [case for case in suite.cases if isinstance(case, BrokenCase)]
     assert [(case.id, case.location.line) for case in broken] == [("line-1002", 1002), ("case-5", 1003), ("last", 1004)]
     assert [problem.render() for case in broken for problem in case.problems][1] == (
-        "cases.jsonl:1003:1  $.id  the id 'case-5' is used twice, first in line 6; ids are unique in a suite"
+        "cases.jsonl:1003:1  $.id  the id 'case-5' is used twice, first in line 6; ids must be unique in a suite"
     )
     assert ids(suite)[-4:] == ["late", "line-1002", "case-5", "last"]
 
@@ -136,7 +136,7 @@ def test_cases_may_stand_in_other_files() -> None:
     assert next(case.location.path for case in suite.cases if case.location) == "more/one.jsonl"
 
 
-def test_an_id_that_stands_in_two_files_is_told_with_both() -> None:
+def test_an_id_used_in_two_files_is_reported_with_both() -> None:
     write([line("a")], "one.jsonl")
     write([line("b"), line("a")], "two.jsonl")
     Path("suite.yaml").write_text("evalcases: '*.jsonl'\n")
@@ -152,7 +152,7 @@ def test_a_file_of_cases_is_named_with_file() -> None:
     assert ids(load(Path("suite.yaml"))) == ["a"]
 
 
-def test_problems_in_a_file_of_cases_are_told_there() -> None:
+def test_problems_in_a_file_of_cases_are_reported_there() -> None:
     Path("cases.yaml").write_text(f"- {line('a')}\n- {line(3)}\n")
     Path("suite.yaml").write_text("cases: {file: cases.yaml}\n")
     with pytest.raises(EvalFileError, match=r"^cases\.yaml:2:10  \$\[1\]\.id  must be text"):

@@ -1,4 +1,4 @@
-"""A key that cases get in place: every byte that stood there stays, and the suite means the same beside it."""
+"""Keys added to cases in place: all other bytes stay, and so does the meaning of the suite."""
 
 import json
 from collections.abc import Iterator
@@ -47,14 +47,14 @@ nasty = st.sampled_from(
         "\r", "x" * 5000, "a\n \n  b\n\n", "? x",
     ]
 )  # fmt: skip
-# What a model wrote comes stripped: a block text that keeps its last breaks would take the file's own along.
+# Model output is stripped, since a block scalar that keeps its trailing breaks would include the file's own.
 texts = (nasty | descriptions).map(lambda text: text.encode("utf-8", "replace").decode().strip()).filter(bool)
 items = st.builds(RubricItem, st.just("x") | texts, texts, st.sampled_from([1.0, 2.0, 0.25]), st.booleans())
 
 
 @st.composite
 def suites(draw: st.DrawFn) -> bytes:
-    """An eval file as people write them, in every manner that YAML has."""
+    """Return an eval file in any of the styles that YAML allows."""
     chosen = draw(st.lists(st.sampled_from([*CASES, *FLOWS]), min_size=1, max_size=4))
     indent = draw(st.sampled_from(["", "  ", "    "]))
     text = draw(st.sampled_from(HEADS)) + "evalcases:" + draw(st.sampled_from(["\n", "   # all\n\n"]))
@@ -83,7 +83,7 @@ def value_of(data: bytes) -> JsonValue:
 
 
 def is_grown_from(new: bytes, old: bytes) -> bool:
-    """Whether `new` is `old` with more lines between its own, and more inside lines that hold a whole case."""
+    """Return True if `new` is `old` with lines inserted, and additions inside lines that contain a whole case."""
     lines: Iterator[bytes] = iter(new.splitlines(keepends=True))
     return all(any(_is_line(line, before) for line in lines) for before in old.splitlines(keepends=True))
 
@@ -157,7 +157,7 @@ evalcases:
 def test_what_another_case_takes_over_is_never_changed(tmp_path: Path) -> None:
     file = opened(tmp_path, SHARED)
     with pytest.raises(
-        EvalFileError, match=r"suite\.yaml:6:5  \$\.evalcases\[1\]  what is added to another case would"
+        EvalFileError, match=r"suite\.yaml:6:5  \$\.evalcases\[1\]  an addition to another case would also"
     ):
         file.with_keys({0: ONE}, SPECS)
     both = value_of(file.with_keys({0: ONE, 1: ONE}, SPECS))
@@ -169,13 +169,13 @@ def test_a_case_that_is_an_alias_is_refused_with_its_place(tmp_path: Path) -> No
     case = f"{{id: a, expected_outcome: x, {MESSAGES}, metadata: {{}}}}"
     file = opened(tmp_path, f"description: &d x\nevalcases:\n  - &c {case}\n  - *c\n")
     with pytest.raises(
-        EvalFileError, match=r"suite\.yaml:4:5  \$\.evalcases\[1\]  this case is an alias; write it out"
+        EvalFileError, match=r"suite\.yaml:4:5  \$\.evalcases\[1\]  this case is an alias; write the case out in full"
     ):
         file.with_keys({1: ONE}, SPECS)
 
 
 def test_cases_that_stand_in_other_files_are_refused_with_their_place(tmp_path: Path) -> None:
-    with pytest.raises(EvalFileError, match=r"suite\.yaml:1:12  \$\.evalcases  the cases of this suite stand in other"):
+    with pytest.raises(EvalFileError, match=r"suite\.yaml:1:12  \$\.evalcases  the cases of this suite are in other"):
         opened(tmp_path, "evalcases: {file: cases.jsonl}\n")
 
 

@@ -1,4 +1,4 @@
-"""YAML text → values with positions."""
+"""The YAML composer: values with positions."""
 
 import json
 import math
@@ -111,7 +111,7 @@ def check_places(document: Document, text: str) -> None:
 
 
 @given(st.text() | st.text(st.sampled_from("[]{}:,-?&*!|>'\"#%@`ab1 \n\t<~.")))
-def test_any_text_is_read_or_told_with_a_place(text: str) -> None:
+def test_any_text_is_read_or_reported_with_a_position(text: str) -> None:
     for document, problems in (compose(text, "a.yaml"), parse_json(text, "a.jsonl", 1)):
         assert document is not None or problems
         assert all(problem.line > 0 and problem.column > 0 for problem in problems)
@@ -174,35 +174,37 @@ def test_half_a_surrogate_pair_in_a_json_line_is_a_located_problem() -> None:
     document, problems = parse_json(text, "a.jsonl", 3)
     assert document is not None
     assert document.at(("a",)) == "😀"
-    assert [problem.render() for problem in problems] == ["a.jsonl:3:28  $.b  half of a surrogate pair is no character"]
+    assert [problem.render() for problem in problems] == [
+        "a.jsonl:3:28  $.b  half of a surrogate pair is not a character"
+    ]
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"a": 1,}', "1:9  $  this line is no valid JSON: a key in double quotes is missing here"),
-        ("{'a': 1}", "1:2  $  this line is no valid JSON: a key in double quotes is missing here"),
-        ('{"a" 1}', "1:6  $  this line is no valid JSON: a ':' is missing here"),
-        ('{"a": 1 "b": 2}', "1:9  $  this line is no valid JSON: a ',' is missing here"),
-        ('{"a": }', "1:7  $  this line is no valid JSON: a value is missing here"),
-        ('{"a": "x', "1:7  $  this line is no valid JSON: a text starts here and is not closed"),
-        ('{"a": [1, 2', "1:12  $  this line is no valid JSON: a ',' is missing here"),
-        ('{"a": 1} {"b": 2}', "1:10  $  this line is no valid JSON: something follows the end of the object"),
-        ('{"a": 1, "a": 2}', "1:10  $.a  the key 'a' stands twice here"),
-        ('{"a": NaN}', "1:7  $.a  NaN is no number here"),
-        ('{"a": [1e999, 2]}', "1:8  $.a[0]  this number is too large to be kept"),
-        ('{"a": "\\x"}', "1:8  $  this line is no valid JSON: this '\\' starts no known escape"),
-        ("[" * 200 + "]" * 200, "1:101  $  this line is no valid JSON: nested more than 100 levels deep"),
+        ('{"a": 1,}', "1:9  $  this line is not valid JSON: a key in double quotes is missing here"),
+        ("{'a': 1}", "1:2  $  this line is not valid JSON: a key in double quotes is missing here"),
+        ('{"a" 1}', "1:6  $  this line is not valid JSON: a ':' is missing here"),
+        ('{"a": 1 "b": 2}', "1:9  $  this line is not valid JSON: a ',' is missing here"),
+        ('{"a": }', "1:7  $  this line is not valid JSON: a value is missing here"),
+        ('{"a": "x', "1:7  $  this line is not valid JSON: the text that starts here is not closed"),
+        ('{"a": [1, 2', "1:12  $  this line is not valid JSON: a ',' is missing here"),
+        ('{"a": 1} {"b": 2}', "1:10  $  this line is not valid JSON: unexpected text after the end of the object"),
+        ('{"a": 1, "a": 2}', "1:10  $.a  the key 'a' appears twice"),
+        ('{"a": NaN}', "1:7  $.a  NaN is not allowed"),
+        ('{"a": [1e999, 2]}', "1:8  $.a[0]  this number is too large"),
+        ('{"a": "\\x"}', "1:8  $  this line is not valid JSON: '\\' starts an unknown escape sequence"),
+        ("[" * 200 + "]" * 200, "1:101  $  this line is not valid JSON: nested more than 100 levels deep"),
     ],
 )
-def test_what_is_wrong_with_a_json_line_is_told_with_its_column(line: str, said: str) -> None:
+def test_a_wrong_json_line_is_reported_with_its_column(line: str, said: str) -> None:
     assert quick_json(line, "a.jsonl", 1) is None
     _, problems = parse_json(line, "a.jsonl", 1)
     assert [problem.render() for problem in problems] == [f"a.jsonl:{said}"]
 
 
 def test_the_naive_reader_of_yaml_changes_what_people_wrote() -> None:
-    import yaml  # noqa: PLC0415 - only to show what is wrong with it
+    import yaml  # noqa: PLC0415 - only used for comparison
 
     assert yaml.safe_load("answer: no") == {"answer": False}
     assert math.isinf(yaml.safe_load("a: .inf")["a"])

@@ -49,7 +49,7 @@ def test_comments_and_blank_lines_set_nothing_and_the_last_value_holds() -> None
     assert parsed("# x\n\n  # y\nA=1\r\nB=2\nA=3\n") == {"A": "3", "B": "2"}
 
 
-def test_lines_that_set_nothing_are_told_with_their_place() -> None:
+def test_lines_that_set_nothing_are_reported_with_their_position() -> None:
     _, problems = parse_env("A=1\nnonsense\nB='open\n1C=x\nD=4\n", ".env")
     assert [problem.render() for problem in problems] == [
         ".env:2:1  $  this line sets no variable; write NAME=value, or NAME='value' with both quotes",
@@ -59,7 +59,7 @@ def test_lines_that_set_nothing_are_told_with_their_place() -> None:
 
 
 @given(st.text())
-def test_any_text_is_read_or_told(text: str) -> None:
+def test_any_text_is_read_or_reported(text: str) -> None:
     _, problems = parse_env(text, ".env")
     assert all(problem.line > 0 for problem in problems)
 
@@ -93,7 +93,7 @@ def test_references() -> None:
 
 @pytest.mark.parametrize("text", ["${{", "${{ }}", "${{ A B }}", "${{ 1A }}", "${{ A-B }}", "${{ A }", "${{ A }} ${{"])
 def test_a_reference_that_is_no_name_is_refused(text: str) -> None:
-    with pytest.raises(TemplateError, match="starts no reference"):
+    with pytest.raises(TemplateError, match="is not a valid reference"):
         variables_in(text)
 
 

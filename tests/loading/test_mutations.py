@@ -1,4 +1,4 @@
-"""Ten thousand damaged files: each loads, or is refused with located problems. Nothing else ever comes out."""
+"""Ten thousand damaged files: each loads, or is refused with located problems; no other exception is raised."""
 
 import random
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _BATCHES = 20
 
 
 def originals() -> list[tuple[Path, Specs]]:
-    """Return the example files and our own good files, with the plug-ins that they name."""
+    """Return the example files and the valid test files, with the plug-ins that they name."""
     real = load_specs()
     examples = [(path, real) for path in _EXAMPLES.rglob("*") if path.suffix in (".yaml", ".jsonl")]
     return sorted(examples) + [
@@ -59,12 +59,12 @@ def test_a_damaged_file_loads_or_is_refused_with_located_problems(
         found = list(problems_of(path, specs, is_targets=original.stem == "targets"))
         loaded += not any(problem.severity == "error" for problem in found)
         for problem in found:
-            check_told_well(problem, path)
+            check_report(problem, path)
     assert 0 < loaded < _FILES // _BATCHES
 
 
-def check_told_well(problem: Problem, path: Path) -> None:
-    """Every problem has its place, and speaks of the file, not of the libraries that read it."""
+def check_report(problem: Problem, path: Path) -> None:
+    """Check that a problem has a position, and mentions the file, not the libraries that read it."""
     said = problem.render()
     assert problem.path == str(path), said
     assert problem.line > 0, said
@@ -86,4 +86,4 @@ def test_converting_a_damaged_file_works_or_says_why_not(batch: int, tmp_path: P
             for item in read_records(path).items:
                 assert isinstance(item, dict)
         except ConfigError as error:
-            assert str(error)  # noqa: PT017 - either outcome is right
+            assert str(error)  # noqa: PT017 - either outcome is valid

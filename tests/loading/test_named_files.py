@@ -1,4 +1,4 @@
-"""Files that evaluators name and that are not there are found before the run, at the setting that names them."""
+"""Missing files that evaluators name are reported before the run, at the setting that names them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ evalcases:
     input_messages: [{role: user, content: hi}]
     expected_outcome: ok
     evaluators:
-      - {name: asked, type: llm_judge, promptTemplate: prompts/judge.md}
+      - {name: judged, type: llm_judge, promptTemplate: prompts/judge.md}
       - name: run
         type: code_judge
         script: [python3, judge.py]
@@ -62,7 +62,7 @@ def test_with_its_files_the_suite_is_whole(suite: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """Settings of somebody else's evaluator, which happen to have a setting of this name."""
+    """Settings of another evaluator, with a setting of the same name."""
 
     files: tuple[str, ...] = ("a",)
 

@@ -1,4 +1,4 @@
-"""Where things are: roots, eval files of a folder, targets files, the `.agentv` folder."""
+"""Searches for repository roots, eval files of a folder, targets files and the `.agentv` folder."""
 
 import os
 from pathlib import Path
@@ -67,14 +67,14 @@ def test_a_file_stands_for_itself_whatever_it_holds_and_only_once(root: Path) ->
     assert names(found, root) == ["a.yaml", "evals/b.yaml"]
 
 
-def test_a_path_that_is_not_there_is_told(root: Path) -> None:
+def test_a_missing_path_is_reported(root: Path) -> None:
     with pytest.raises(ConfigError, match="evil: there is no such file or folder"):
         find_eval_files(["evil"], cwd=root)
     with pytest.raises(ConfigError, match="no path is given, and there is no folder 'evals'"):
         find_eval_files([], cwd=root)
 
 
-def test_the_repository_root_is_the_nearest_folder_with_git_else_the_files_own(root: Path) -> None:
+def test_repository_root_is_the_nearest_folder_with_git(root: Path) -> None:
     write(root, **{"a/.git/HEAD": "", "a/b/c/suite.yaml": "", "x/y/suite.yaml": ""})
     assert find_repository_root(root / "a" / "b" / "c" / "suite.yaml") == root / "a"
     assert find_repository_root(root / "a" / "b") == root / "a"
@@ -102,7 +102,7 @@ def test_a_folder_above_the_repository_does_not_collect_its_runs(root: Path) -> 
     assert find_home(root / "a") == root / "a" / ".agentv"
 
 
-def test_targets_are_searched_upward_to_the_root_then_in_the_working_directory(root: Path) -> None:
+def test_targets_are_searched_up_to_the_root_then_in_cwd(root: Path) -> None:
     suite, cwd = root / "repo" / "a" / "b", root / "cwd"
     suite.mkdir(parents=True)
     (root / "repo" / ".git").mkdir()
@@ -115,13 +115,13 @@ def test_targets_are_searched_upward_to_the_root_then_in_the_working_directory(r
         assert find_targets_file(suite, root / "repo", cwd, None) == root / name
 
 
-def test_targets_are_searched_above_where_there_is_no_repository_like_the_configuration(root: Path) -> None:
+def test_targets_are_searched_upward_without_a_repository(root: Path) -> None:
     write(root, **{"project/targets.yaml": "", "project/evals/deep/a.yaml": ""})
     found = find_targets_file(root / "project" / "evals" / "deep", root / "project" / "evals" / "deep", root, None)
     assert found == root / "project" / "targets.yaml"
 
 
-def test_where_targets_were_looked_for_can_be_told(root: Path) -> None:
+def test_targets_searched_returns_the_searched_places(root: Path) -> None:
     write(root, **{".git/HEAD": "", "evals/a.yaml": ""})
     names = "targets.yaml, targets.yml, .agentv/targets.yaml, .agentv/targets.yml"
     above = f"looked for {names} in {root / 'evals'} and the folders above it up to {root}"
@@ -165,8 +165,8 @@ def test_patterns(pattern: str, path: str, expected: bool) -> None:
     assert matches_any(path, [pattern]) is expected
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to somebody else")
-def test_outside_a_repository_the_search_ends_where_somebody_elses_folders_begin(root: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the owner of a folder")
+def test_outside_a_repository_the_search_ends_at_other_users_folders(root: Path) -> None:
     write(root, **{"theirs/.agentv.yaml": "plugins: [evil.py]", "theirs/mine/evals/a.yaml": "cases: []"})
     write(root, **{"theirs/mine/.agentv.yaml": "gates: ['mean >= 0.5']"})
     folder = root / "theirs/mine/evals"

@@ -1,4 +1,4 @@
-"""Lines that hold nothing but texts: what is read of them at one go is what the models read."""
+"""Lines that contain only texts: the quick reader gives the same cases as the models."""
 
 import json
 import random
@@ -26,7 +26,7 @@ CASE: dict[str, object] = {"id": "a", "expected_outcome": "ok", "input_messages"
 
 
 def by_models(line: bytes) -> EvalCase | None:
-    """Return the case that the models make of a line; None when they have anything to say about it."""
+    """Return the case that the models read from a line; None if they report any problem."""
     try:
         document, problems = parse_json(line.decode().rstrip("\r\n"), "cases.jsonl", PLACE.line)
     except UnicodeDecodeError:

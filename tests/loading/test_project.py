@@ -71,7 +71,7 @@ def test_files_above_the_repository_root_are_not_read(root: Path) -> None:
     assert load_project(root / "a", root / "a").allow_outside is False
 
 
-def test_all_problems_of_project_files_are_told(root: Path) -> None:
+def test_all_problems_of_project_files_are_reported(root: Path) -> None:
     write(root, ".agentv.yaml", "gate: []\nredact: ['(']\ngates: ['men > 1']\nprices: {m: {input_per_million: -1}}\n")
     write(root, "a/.agentv.yaml", "allow_outside: yes\n")
     with pytest.raises(EvalFileError) as caught:
@@ -81,7 +81,7 @@ def test_all_problems_of_project_files_are_told(root: Path) -> None:
             ".agentv.yaml:1:1  $.gate  unknown key 'gate'; allowed: guideline_patterns, allow_outside, gates, plugins, "
             "prices, redact, store; did you mean 'gates'?"
         ),
-        ".agentv.yaml:2:10  $.redact[0]  is no regular expression: missing ) at position 1",
+        ".agentv.yaml:2:10  $.redact[0]  is not a valid regular expression: missing ) at position 1",
         (
             ".agentv.yaml:3:9  $.gates[0]  gate 'men > 1', column 1: unknown metric 'men'; known: mean, pass_rate, "
             "error_rate, errors, cost_usd, evaluator, criterion, tag, dataset, target, p50, p95, p99, pass_at, "
@@ -112,11 +112,17 @@ def test_criteria_and_evaluators_are_called_by_name(root: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("evaluator: polite", "it is an evaluator of .agentv/criteria.yaml; name it in a list: `evaluators: [polite]`"),
-        ("execution: {evaluators: [{name: polite, weight: 2}]}", "is taken as it stands there; write the name alone"),
+        (
+            "evaluator: polite",
+            "it is an evaluator defined in .agentv/criteria.yaml; use it in a list: `evaluators: [polite]`",
+        ),
+        (
+            "execution: {evaluators: [{name: polite, weight: 2}]}",
+            "is defined in .agentv/criteria.yaml and cannot be changed here; write only the name",
+        ),
     ],
 )
-def test_a_name_of_the_criteria_file_in_the_wrong_place_is_told_where_it_goes(root: Path, line: str, said: str) -> None:
+def test_a_misplaced_name_of_the_criteria_file_is_reported_with_advice(root: Path, line: str, said: str) -> None:
     write(root, ".agentv/criteria.yaml", "criteria: [{name: tone}]\nevaluators: {polite: {type: llm_judge}}\n")
     with pytest.raises(EvalFileError) as caught:
         load(root, SUITE.replace("execution: {evaluators: [polite]}", line))
@@ -124,7 +130,7 @@ def test_a_name_of_the_criteria_file_in_the_wrong_place_is_told_where_it_goes(ro
     assert len(caught.value.problems) == 1
 
 
-def test_problems_of_the_criteria_file_are_told_there(root: Path) -> None:
+def test_problems_of_the_criteria_file_are_reported_there(root: Path) -> None:
     write(
         root,
         ".agentv/criteria.yaml",

@@ -1,4 +1,4 @@
-"""Documents, tables and logs as records, each with the line it stands in."""
+"""Documents, tables and logs as records, each with its line number."""
 
 from pathlib import Path
 
@@ -40,12 +40,12 @@ def test_each_row_of_a_table_is_a_record_by_the_names_of_its_columns() -> None:
     ("name", "text", "message"),
     [
         ("log.jsonl", '{"a": 1}\n{"a": }\n', "log.jsonl:2:7"),
-        ("log.csv", "a,b\n1,2\n1,2,3\n", "log.csv:3:1  $  this row has not the 2 columns of the first line"),
-        ("log.csv", "a,b\n1\n", "log.csv:2:1  $  this row has not the 2 columns"),
-        ("log.csv", 'a,b\n1,"2\n', "$  this is no table: unexpected end of data"),
+        ("log.csv", "a,b\n1,2\n1,2,3\n", "log.csv:3:1  $  this row does not have the 2 columns of the first line"),
+        ("log.csv", "a,b\n1\n", "log.csv:2:1  $  this row does not have the 2 columns"),
+        ("log.csv", 'a,b\n1,"2\n', "$  not a valid table: unexpected end of data"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(name: str, text: str, message: str) -> None:
+def test_an_unreadable_record_is_reported_with_its_position(name: str, text: str, message: str) -> None:
     with pytest.raises(EvalFileError) as raised:
         records(name, text)
     assert message in str(raised.value)

@@ -1,4 +1,4 @@
-"""JSON Schemas: what they accept is what loading accepts."""
+"""JSON Schemas accept exactly what loading accepts."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ from agentv.types.records.result import EXPORT_KEYS
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parents[1] / "examples"
-# What a schema cannot see: other files, names of criteria and targets, equal ids, expressions, aliases.
+# A schema cannot check: other files, names of criteria and targets, equal ids, expressions, aliases.
 _BEYOND_A_SCHEMA = frozenset(
     {
         "case-file-missing",
@@ -78,7 +78,7 @@ def test_every_kind_has_a_schema_that_is_one(kind: str) -> None:
     validator(kind, load_specs())
 
 
-def test_an_unknown_kind_is_told() -> None:
+def test_an_unknown_kind_is_reported() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown kind of file 'evals'.*Did you mean 'eval'\?"):
         json_schema("evals", SPECS)
 

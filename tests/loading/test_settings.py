@@ -1,4 +1,4 @@
-"""Settings of plug-ins: from what people write to the typed dataclass."""
+"""Settings of plug-ins: from raw objects to the typed settings class."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -100,7 +100,7 @@ def test_unknown_and_missing_keys() -> None:
     assert unknown.endswith("did you mean 'text'?")
 
 
-def test_dataclasses_inside_are_told_apart_by_their_type() -> None:
+def test_nested_dataclasses_are_distinguished_by_their_type() -> None:
     composite = SPECS.evaluators.get("composite")
     made = read_settings(composite, {"evaluators": [], "aggregator": {"type": "threshold", "atLeast": 2}}, where="here")
     assert made == CompositeSettings((), Threshold("threshold", 2))

@@ -57,7 +57,7 @@ def settings() -> list[type]:
 
 
 def fitting(hint: Any, chance: random.Random) -> JsonValue:
-    """Return a value of a type; objects with all keys that they need, and some others, by any of their names."""
+    """Return a value of a type; objects have all required keys and some others, in any spelling."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in _GOOD:
         return chance.choice(_GOOD[hint])
@@ -134,7 +134,7 @@ class Colour(Enum):
 
 @dataclass(frozen=True)
 class Unusual:
-    """What a plug-in's author may write, who knows pydantic."""
+    """Settings as an author of plug-ins who knows pydantic may write them."""
 
     colour: Colour
     folder: Path = Path()
@@ -175,7 +175,7 @@ def settings_of(hint: object, metadata: Mapping[str, object] | None = None) -> t
 @pytest.mark.parametrize(
     ("hint", "raw", "value"),
     [
-        (typing.List, ["a"], ["a"]),  # noqa: UP006 - as some still write it
+        (typing.List, ["a"], ["a"]),  # noqa: UP006 - the old spelling is still in use
         (list, [1], [1]),
         (Sequence, ("a",), ("a",)),
         (Sequence[str], ["a"], ["a"]),
@@ -192,7 +192,7 @@ def test_what_the_types_of_a_plug_in_take(hint: object, raw: object, value: obje
 
 
 @pytest.mark.parametrize("hint", [One | Two | str, One | Untold, One | One | Untold | None])
-def test_a_choice_that_cannot_be_told_apart_is_refused_when_it_is_made(hint: object) -> None:
+def test_an_ambiguous_union_is_refused_when_it_is_made(hint: object) -> None:
     with pytest.raises((TypeError, PydanticUserError)):
         reader_of(settings_of(hint))
 

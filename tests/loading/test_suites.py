@@ -1,4 +1,4 @@
-"""Eval files that are right: what becomes of every key."""
+"""Valid eval files: the result of every key."""
 
 import hashlib
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_the_top_level(suite: EvalSuite) -> None:
     assert suite.path.endswith("tests/loading/good/evals/everything.yaml")
     assert (suite.dataset, suite.description, suite.tags, suite.target) == (
         "refunds",
-        "Refund desk",
+        "Refund service",
         ("smoke",),
         "agent",
     )
@@ -73,7 +73,7 @@ def test_evaluators_with_anchors_and_merge_keys(suite: EvalSuite, cases: list[Ev
 
 def test_messages(cases: list[EvalCase]) -> None:
     system, user, tool = cases[0].input_messages
-    assert (system.role, system.content) == ("system", "You are the refund desk.")
+    assert (system.role, system.content) == ("system", "You are the refund service.")
     assert (user.name, user.timestamp, user.metadata) == ("Ada", "2026-01-01T00:00:00Z", {"channel": "chat"})
     assert isinstance(user.content, tuple)
     text, order, style = user.content
@@ -182,7 +182,7 @@ def test_evaluator_wins_over_grader(tmp_path: Path) -> None:
 def test_an_unknown_scale_close_to_a_known_one_is_a_warning(tmp_path: Path) -> None:
     suite = load(tmp_path, "criteria: [{name: a, scale: likert-5}, {name: b, scale: stars}]\n" + CASE)
     assert [warning.message for warning in suite.warnings] == [
-        "'likert-5' is no known scale and will not be averaged; did you mean 'likert5'?"
+        "'likert-5' is not a known scale and will not be averaged; did you mean 'likert5'?"
     ]
 
 
@@ -198,7 +198,7 @@ def test_what_many_cases_share_by_an_alias_is_wrong_once(tmp_path: Path) -> None
     assert [(problem.line, problem.column) for problem in caught.value.problems] == [(2, 35)]
 
 
-def test_problems_of_several_files_are_told_at_once(tmp_path: Path) -> None:
+def test_problems_of_several_files_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / ".agentv.yaml").write_text("allow_outsid: true\n")
     with pytest.raises(EvalFileError) as caught:
         load(tmp_path, "tagz: []\n" + CASE)
@@ -227,7 +227,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(tmp_path: Path) -
     assert [case.id for case in load_suite(path, specs=SPECS).cases] == ["a"]
 
 
-def test_a_file_that_is_not_there_or_is_none_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_irregular_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(EvalFileError, match="there is no such file"):
         load_suite(tmp_path / "none.yaml", specs=SPECS)
     with pytest.raises(EvalFileError, match="is not a regular file"):

@@ -1,4 +1,4 @@
-"""Targets: which one is chosen, how references are filled, what becomes of secrets and retry spellings."""
+"""Targets: the choice of one, filled references, secrets, and the spellings of retry keys."""
 
 from pathlib import Path
 
@@ -45,15 +45,15 @@ def test_the_named_target_is_chosen_else_default_else_the_only_one() -> None:
 
 def test_a_wrong_name_lists_those_that_exist() -> None:
     with pytest.raises(
-        TargetError, match=r"there is no target 'defualt'; there are: a, default\. Did you mean 'default'\?"
+        TargetError, match=r"there is no target 'defualt'; known targets: a, default\. Did you mean 'default'\?"
     ):
         choose_target([A, DEFAULT], "defualt")
-    with pytest.raises(TargetError, match=r"there are: none\."):
+    with pytest.raises(TargetError, match=r"known targets: none\."):
         choose_target([], "x")
 
 
 def test_without_a_name_several_targets_are_no_choice() -> None:
-    with pytest.raises(TargetError, match=r"no target is chosen.*There are: a, b"):
+    with pytest.raises(TargetError, match=r"no target is chosen.*Known targets: a, b"):
         choose_target([A, B], None)
 
 
@@ -70,7 +70,7 @@ def test_an_unset_variable_does_not_matter_before_its_target_is_used() -> None:
     ]
 
 
-def test_all_problems_of_a_target_are_told_at_once_with_their_places() -> None:
+def test_all_problems_of_a_target_are_reported_with_positions() -> None:
     text = (
         "targets:\n  - name: a\n    provider: mock\n    workers: ${{ W }}\n    delay_ms: ${{ D }}\n    fail: ${{ F }}\n"
     )
@@ -85,7 +85,7 @@ def test_all_problems_of_a_target_are_told_at_once_with_their_places() -> None:
     ]
 
 
-def test_a_target_made_in_python_is_told_by_its_name() -> None:
+def test_problems_of_a_target_from_python_have_its_name() -> None:
     assert refused(TargetConfig("t", "openai", {"modle": "m", "workers": 0})) == [
         "target 't'  $.workers  must be at least 1",
         "target 't'  $  the key 'model' is missing",
@@ -131,7 +131,7 @@ def test_a_text_that_is_only_a_reference_may_become_a_number_or_boolean() -> Non
 
 
 @pytest.mark.parametrize("value", ["three", "", "1.5", "0", "true", "1e999", ".nan"])
-def test_a_reference_that_is_no_number_is_told(value: str) -> None:
+def test_a_reference_that_is_not_a_number_is_reported(value: str) -> None:
     (problem,) = refused(TargetConfig("t", "mock", {"workers": "${{ W }}"}), W=value)
     assert problem.startswith("target 't'  $.workers  must be ")
 

@@ -1,4 +1,4 @@
-"""What people are told about files that are wrong: every message is pinned beside the file."""
+"""The messages for invalid files: each is recorded in the file itself."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from agentv.types.errors import EvalFileError
 
 
 @pytest.mark.parametrize("wrong", wrong_files("wrong_suites"), ids=lambda wrong: wrong.name)
-def test_every_problem_of_a_wrong_suite_is_told_with_its_place(
+def test_every_problem_of_a_wrong_suite_is_reported_with_its_position(
     wrong: WrongFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -25,7 +25,7 @@ def test_every_problem_of_a_wrong_suite_is_told_with_its_place(
 
 
 @pytest.mark.parametrize("wrong", wrong_files("wrong_targets"), ids=lambda wrong: wrong.name)
-def test_every_problem_of_wrong_targets_is_told_with_its_place(
+def test_every_problem_of_wrong_targets_is_reported_with_its_position(
     wrong: WrongFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Small files that stand for huge values: each ends at once, in little memory, with a message that says where."""
+"""Small files that expand to huge values: each is refused quickly, in little memory, with a located message."""
 
 import itertools
 import os
@@ -79,7 +79,7 @@ def test_nesting_ends_after_as_many_events_as_are_allowed(name: str) -> None:
     assert read <= 5 * MAX_DEPTH
 
 
-def test_a_bomb_inside_an_eval_file_is_told_like_any_problem(tmp_path: Path) -> None:
+def test_a_bomb_inside_an_eval_file_is_reported_like_any_problem(tmp_path: Path) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(alias_bomb() + "evalcases: *j\n")
     with pytest.raises(EvalFileError, match=r"suite\.yaml:7:\d+  \$\S*  aliases and merge keys would add"):
@@ -93,7 +93,7 @@ def test_merge_keys_of_merge_keys_are_no_bomb_at_all() -> None:
     assert document.at(("j",)) == {"k": 1}
 
 
-def test_nested_brackets_in_a_json_line_are_told_with_their_column(tmp_path: Path) -> None:
+def test_nested_brackets_in_a_json_line_are_reported_with_their_column(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text('{"id": ' + "[" * 100_000 + "\n")
     with pytest.raises(EvalFileError, match=r"cases\.jsonl:1:10\d  .*nested more than 100 levels deep"):

@@ -1,4 +1,4 @@
-"""Wrong files that lie beside their messages: YAML, then what must be said about it in lines that start with `#>`."""
+"""Invalid files with their messages: YAML, then the expected messages in lines that start with `#>`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ _MARK = "#> "
 
 
 class WrongFile(NamedTuple):
-    """A file's bytes, and every problem that must be found in it, in order."""
+    """An invalid file: its bytes, and the expected problems in order."""
 
     name: str
     content: str
@@ -18,7 +18,7 @@ class WrongFile(NamedTuple):
 
 
 def wrong_files(folder: str) -> list[WrongFile]:
-    """Return the wrong files of a folder beside this one."""
+    """Return the invalid files of a folder beside this module."""
     return [_read(path) for path in sorted((Path(__file__).parent / folder).glob("*.yaml"))]
 
 
@@ -30,5 +30,5 @@ def _read(path: Path) -> WrongFile:
 
 
 def said(problems: Iterable[Problem], path: str) -> tuple[str, ...]:
-    """Return what problems say, without the name of the file that they are all in."""
+    """Return the messages of problems, without the name of their file."""
     return tuple(problem.render().removeprefix(path).removeprefix(":").strip() for problem in problems)

@@ -1,4 +1,4 @@
-"""What all coding agents share: how they are found, where they work, what is kept, how they fail."""
+"""The behaviour shared by all coding agents: lookup, working folder, stored output, failures."""
 
 import os
 import stat
@@ -58,7 +58,7 @@ def test_a_program_is_found_by_a_path_that_starts_at_the_targets_file(tmp_path: 
     assert ask(target, home=tmp_path).text == "Here."
 
 
-def test_a_name_that_is_not_in_the_path_is_told_with_all_places(tmp_path: Path) -> None:
+def test_a_program_not_in_path_is_reported_with_all_places(tmp_path: Path) -> None:
     settings = CodexSettings(executable="codex-nightly", env={"PATH": f"{tmp_path}/a:{tmp_path}/b"})
 
     failure = check(make_target("codex", settings))
@@ -66,13 +66,13 @@ def test_a_name_that_is_not_in_the_path_is_told_with_all_places(tmp_path: Path) 
     assert failure is not None
     assert (failure.kind, failure.stage) == ("target_missing", "healthcheck")
     assert failure.message == (
-        f"there is no 'codex-nightly' in PATH ({tmp_path}/a, {tmp_path}/b); "
-        "install it with `npm install -g @openai/codex`, or name its path as `executable`"
+        f"'codex-nightly' is not in PATH ({tmp_path}/a, {tmp_path}/b); "
+        "install it with `npm install -g @openai/codex`, or set `executable` to its path"
     )
 
 
-@pytest.mark.parametrize(("name", "problem"), [("gone", "is not there"), ("text", "is not a program that can be run")])
-def test_a_path_that_is_no_program_is_told(tmp_path: Path, name: str, problem: str) -> None:
+@pytest.mark.parametrize(("name", "problem"), [("gone", "does not exist"), ("text", "is not executable")])
+def test_a_path_that_is_not_executable_is_reported(tmp_path: Path, name: str, problem: str) -> None:
     (tmp_path / "text").write_text("hello")
 
     failure = check(target_of(tmp_path, executable=f"./{name}"))
@@ -122,9 +122,9 @@ def test_a_failure_brings_exit_code_output_errors_and_log(tmp_path: Path) -> Non
     assert failure.details["exit_code"] == 7
     assert failure.details["stderr"] == "no disk"
     assert "I begin." in str(failure.details["stdout"])
-    told = Path(str(log)).read_text().splitlines()
-    assert [line[9:] for line in told][::2] == ["says     I begin.", "errors   no disk"]
-    assert told[1][9:].startswith("ends     exit code 7 after ")
+    lines = Path(str(log)).read_text().splitlines()
+    assert [line[9:] for line in lines][::2] == ["says     I begin.", "errors   no disk"]
+    assert lines[1][9:].startswith("ends     exit code 7 after ")
 
 
 def test_an_agent_that_hangs_is_ended_with_all_it_started(tmp_path: Path, family: Family) -> None:
@@ -136,7 +136,7 @@ def test_an_agent_that_hangs_is_ended_with_all_it_started(tmp_path: Path, family
     failure = failure_of(target, make_request(timeout_s=1), home=tmp_path)
 
     assert (failure.kind, failure.retryable) == ("target_timeout", True)
-    assert failure.message.startswith("no answer within 1 s; codex and all it had started were ended; log: ")
+    assert failure.message.startswith("no answer within 1 s; codex and all its child processes were ended; log: ")
     assert family.alive() == []
 
 
@@ -149,7 +149,7 @@ def test_an_agent_that_prints_without_end_is_ended(tmp_path: Path, family: Famil
     failure = failure_of(target, home=tmp_path)
 
     assert failure.kind == "too_large"
-    assert failure.message.startswith("codex printed more than 32 MiB of events; the answer was not kept")
+    assert failure.message.startswith("codex printed more than 32 MiB of events; the answer was discarded")
     assert family.alive() == []
     assert sum(path.stat().st_size for path in (tmp_path / "logs").rglob("*.log")) < 10_000
 
@@ -159,7 +159,7 @@ def test_output_without_an_answer_is_malformed(tmp_path: Path, prints: str) -> N
     failure = failure_of(target_of(tmp_path, prints), home=tmp_path)
 
     assert failure.kind == "malformed_reply"
-    assert failure.message.startswith("codex ended well, but none of its output is an answer; log: ")
+    assert failure.message.startswith("codex succeeded, but its output contains no answer; log: ")
 
 
 def test_an_agent_that_acted_and_said_nothing_has_answered(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_an_agent_that_acted_and_said_nothing_has_answered(tmp_path: Path) -> No
     assert response.output_messages is not None
 
 
-def test_arguments_over_the_systems_limit_are_told(tmp_path: Path) -> None:
+def test_arguments_over_the_systems_limit_are_reported(tmp_path: Path) -> None:
     failure = failure_of(target_of(tmp_path, codex_says("x")), make_request(system_prompt="x" * 300_000), home=tmp_path)
 
     assert failure.kind == "bad_request"
@@ -227,9 +227,7 @@ def test_a_log_that_cannot_be_written_costs_no_answer(tmp_path: Path) -> None:
     assert response.notes == (f"no log can be written to {tmp_path}/file/logs: Not a directory",)
 
 
-def test_secrets_of_the_environment_are_struck_from_answers_logs_and_failures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_redacted_from_answers_logs_and_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", 'tok-é"0123456789')
     monkeypatch.setenv("SHOP_NAME", "corner shop")
     said = codex_says('tok-é"0123456789 of corner shop')

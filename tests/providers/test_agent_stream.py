@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.support.agents import codex_says, lines, recorded
 
 from agentv.providers.agents import log as agent_log
-from agentv.providers.agents.base import MAX_KEPT_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
+from agentv.providers.agents.base import MAX_STORED_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
 from agentv.providers.agents.claude import read_claude
 from agentv.providers.agents.codex import read_codex
 from agentv.providers.agents.copilot import read_copilot
 from agentv.providers.agents.log import AgentLog, log_path
 from agentv.providers.agents.pi import read_pi
-from agentv.templating.secrets import Striker
+from agentv.templating.secrets import SecretRedactor
 
 NOW = datetime(2026, 11, 20, 7, 0, 1, 500_000, tzinfo=UTC)
 READERS: dict[str, ReadEvent] = {"codex": read_codex, "claude": read_claude, "pi": read_pi, "copilot": read_copilot}
@@ -31,7 +31,7 @@ def stream_of(
     secrets: Iterable[str] = (),
     noise: frozenset[str] = frozenset(),
 ) -> AgentStream:
-    return AgentStream(read, log or AgentLog(None), striker=Striker(secrets), clock=lambda: NOW, noise=noise)
+    return AgentStream(read, log or AgentLog(None), redactor=SecretRedactor(secrets), clock=lambda: NOW, noise=noise)
 
 
 @pytest.mark.parametrize("agent", READERS)
@@ -41,9 +41,9 @@ def test_it_does_not_matter_how_output_is_cut(agent: str, cuts: list[int]) -> No
     whole, cut = stream_of(READERS[agent]), stream_of(READERS[agent])
     places = [0, *sorted(min(place, len(content)) for place in cuts), len(content)]
 
-    assert whole.hear(content)
+    assert whole.feed(content)
     for start, end in itertools.pairwise(places):
-        assert cut.hear(content[start:end])
+        assert cut.feed(content[start:end])
     whole.end()
     cut.end()
 
@@ -54,7 +54,7 @@ def test_it_does_not_matter_how_output_is_cut(agent: str, cuts: list[int]) -> No
 def test_a_last_line_needs_no_line_end_and_others_may_have_two() -> None:
     stream = stream_of()
 
-    stream.hear(codex_says("One.").replace("\n", "\r\n").encode() + codex_says("Two.").encode().rstrip())
+    stream.feed(codex_says("One.").replace("\n", "\r\n").encode() + codex_says("Two.").encode().rstrip())
     stream.end()
 
     assert stream.transcript.answer == "Two."
@@ -63,7 +63,7 @@ def test_a_last_line_needs_no_line_end_and_others_may_have_two() -> None:
 def test_words_between_events_are_no_events_and_stay_in_the_tail() -> None:
     stream = stream_of()
 
-    stream.hear(b"warming up \xff\n" + codex_says("Done.").encode() + b"{broken\n")
+    stream.feed(b"warming up \xff\n" + codex_says("Done.").encode() + b"{broken\n")
     stream.end()
 
     assert stream.transcript.answer == "Done."
@@ -76,7 +76,7 @@ def test_secrets_are_struck_before_anything_is_made_of_a_line(tmp_path: Path) ->
     log = AgentLog(tmp_path / "log", "json")
     stream = stream_of(log=log, secrets=[secret])
 
-    stream.hear(codex_says(f"The key is {secret}.").encode())
+    stream.feed(codex_says(f"The key is {secret}.").encode())
     stream.note(secret)
     stream.end()
     log.close()
@@ -86,11 +86,11 @@ def test_secrets_are_struck_before_anything_is_made_of_a_line(tmp_path: Path) ->
     assert "01234567" not in stream.tail
 
 
-def test_pieces_are_neither_kept_nor_logged_since_a_secret_may_be_spread_over_them(tmp_path: Path) -> None:
+def test_noise_is_neither_stored_nor_logged(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log", "json")
     stream = stream_of(log=log, noise=frozenset({"delta"}), secrets=["sk-01234567"])
 
-    stream.hear(lines({"type": "delta", "text": "sk-012"}, {"text": "34567", "type": "delta"}).encode())
+    stream.feed(lines({"type": "delta", "text": "sk-012"}, {"text": "34567", "type": "delta"}).encode())
     stream.end()
     log.close()
 
@@ -103,10 +103,10 @@ def test_a_run_of_pieces_may_be_long_but_not_endless() -> None:
     chunk = lines({"type": "delta", "text": "x" * 2**20}).encode()
     heard = 0
 
-    while stream.hear(chunk):
+    while stream.feed(chunk):
         heard += len(chunk)
 
-    assert heard > 4 * MAX_KEPT_BYTES
+    assert heard > 4 * MAX_STORED_BYTES
     assert heard <= MAX_STREAM_BYTES
 
 
@@ -116,36 +116,36 @@ def test_what_is_kept_has_a_limit_in_one_line_and_in_many(end: bytes) -> None:
     chunk = b"x" * (2**20 - len(end)) + end
     heard = 0
 
-    while stream.hear(chunk):
+    while stream.feed(chunk):
         heard += len(chunk)
 
-    assert MAX_KEPT_BYTES - 2**20 <= heard <= MAX_KEPT_BYTES
+    assert MAX_STORED_BYTES - 2**20 <= heard <= MAX_STORED_BYTES
 
 
 def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log")
     stream = stream_of(read_pi, log)
 
-    stream.hear(recorded("pi").encode())
+    stream.feed(recorded("pi").encode())
     stream.end()
     log.close()
 
-    told = [re.sub(r"[0-9a-f-]{36}", "ID", line) for line in (tmp_path / "log").read_text().splitlines()]
+    logged = [re.sub(r"[0-9a-f-]{36}", "ID", line) for line in (tmp_path / "log").read_text().splitlines()]
     command = "printf '20 euros\\\\n' > notes.txt && cat notes.txt"
-    assert told[:5] == [
+    assert logged[:5] == [
         "07:00:01 knows    ID",
         "07:00:01 knows    fake-model toolUse",
         "07:00:01 uses     100 tokens in, 10 out",
         f'07:00:01 calls    bash {{"command":"{command}","description":"Look"}}',
         "07:00:01 returns  20 euros",
     ]
-    assert told[-1] == "07:00:01 says     The amount is in notes.txt, and new.txt is written."
+    assert logged[-1] == "07:00:01 says     The amount is in notes.txt, and new.txt is written."
 
 
 def test_a_long_step_is_cut_in_the_summary(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log")
 
-    stream_of(log=log).hear(codex_says("two\nlines " + "x" * 1_000).encode())
+    stream_of(log=log).feed(codex_says("two\nlines " + "x" * 1_000).encode())
 
     assert re.fullmatch(r"07:00:01 says     two lines x+…\n", (tmp_path / "log").read_text())
     assert len((tmp_path / "log").read_text()) == 319

@@ -5,8 +5,8 @@ import pytest
 from tests.support.asking import make_request
 
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
-from agentv.providers.apis.dialogue import Turn, open_talk, parse_reply
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.dialogue import Turn, open_conversation, parse_turn
+from agentv.providers.apis.http import HttpResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -16,12 +16,12 @@ from agentv.types.usage import Usage
 
 def body_of(settings: dict[str, Any] | None = None, **request: Any) -> JsonObject:
     dialogue = MessagesDialogue(AnthropicSettings(model="m", api_key="k", **settings or {}))
-    return dialogue.build_body(open_talk(dialogue, make_request("?", **request)))
+    return dialogue.build_body(open_conversation(dialogue, make_request("?", **request)))
 
 
 def parse(value: JsonValue) -> Turn:
     dialogue = MessagesDialogue(AnthropicSettings(model="m", api_key="k"))
-    return parse_reply(dialogue, HttpReply(200, {"request-id": "req_1"}, json.dumps(value).encode()))
+    return parse_turn(dialogue, HttpResponse(200, {"request-id": "req_1"}, json.dumps(value).encode()))
 
 
 def failure_in(value: JsonValue) -> Failure:
@@ -30,7 +30,7 @@ def failure_in(value: JsonValue) -> Failure:
     return raised.value.failure
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     content: JsonValue = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "One "},
@@ -70,7 +70,7 @@ def test_a_refusal_of_the_provider_is_a_content_filter_with_its_reason() -> None
 
     failure = failure_in(value)
 
-    assert (failure.kind, failure.message) == ("content_filter", "the provider refused to let the model answer: harm")
+    assert (failure.kind, failure.message) == ("content_filter", "the provider blocked the answer of the model: harm")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_content_of_another_shape_is_no_reply(content: JsonValue) -> None:
     failure = failure_in({"content": content})
 
     assert failure.kind == "unexpected_shape"
-    assert failure.message.startswith("the reply has no list of content blocks: ")
+    assert failure.message.startswith("the response has no list of content blocks: ")
 
 
 def test_blocks_of_a_new_kind_do_no_harm() -> None:
@@ -143,7 +143,7 @@ def test_tools_of_the_api_itself_are_passed_on() -> None:
         ),
         (
             {"api_key": "k", "thinking_budget": 2000, "temperature": 0.0},
-            "temperature cannot be chosen for a model that thinks first",
+            "temperature cannot be combined with thinking_budget",
         ),
     ],
 )

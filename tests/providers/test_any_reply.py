@@ -1,4 +1,4 @@
-"""Whatever JSON a server makes up: it is a turn, or one failure of a known kind."""
+"""Any JSON response of a server is either a turn or one failure of a known kind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
 from agentv.providers.apis.anthropic import parse_line as parse_message_line
 from agentv.providers.apis.anthropic import parse_state as parse_message_state
-from agentv.providers.apis.dialogue import Dialogue, Turn, go_on, open_talk, parse_reply
+from agentv.providers.apis.dialogue import Dialogue, Turn, continue_conversation, open_conversation, parse_turn
 from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
-from agentv.providers.apis.http import HttpReply, status_failure
+from agentv.providers.apis.http import HttpResponse, status_failure
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.providers.apis.openai_batches import parse_line, parse_state
@@ -50,7 +50,7 @@ OBJECTS = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6)
 
 
 def block(kind: str, **values: Any) -> Any:
-    """Return something that is nearly what a block should be."""
+    """Return a strategy for almost valid blocks."""
     return st.fixed_dictionaries({"type": st.just(kind) | LEAVES, **dict.fromkeys(values, LEAVES | JSON)})
 
 
@@ -86,7 +86,7 @@ KINDS = {"unexpected_shape", "content_filter", "malformed_reply", "bad_request",
 
 
 def outcome(parse: Callable[[], Any]) -> Any:
-    """Return what is read, else the kind of the failure."""
+    """Return the parsed turn, else the kind of the failure."""
     try:
         return parse()
     except ProviderError as error:
@@ -94,16 +94,16 @@ def outcome(parse: Callable[[], Any]) -> Any:
 
 
 def check(dialogue: Dialogue, value: JsonValue) -> None:
-    """Read a reply as a provider does, and go on with it."""
-    turn = outcome(lambda: parse_reply(dialogue, HttpReply(200, {}, json_bytes(value))))
+    """Parse a response as a provider does, and continue the conversation."""
+    turn = outcome(lambda: parse_turn(dialogue, HttpResponse(200, {}, json_bytes(value))))
     if not isinstance(turn, Turn):
         assert turn in KINDS
         return
     assert isinstance(turn.text, str)
     assert all(call.tool and isinstance(call.tool, str) for call in turn.tool_calls)
     assert all(isinstance(text, str | None) for text in (turn.finish_reason, turn.model, turn.request_id))
-    talk = open_talk(dialogue, ProviderRequest("?"))
-    json_bytes(dialogue.build_body(go_on(dialogue, talk, turn, turn.tool_calls)))
+    conversation = open_conversation(dialogue, ProviderRequest("?"))
+    json_bytes(dialogue.build_body(continue_conversation(dialogue, conversation, turn, turn.tool_calls)))
     assert isinstance(to_response(turn, [to_message(turn)], turn.usage), ProviderResponse)
 
 
@@ -132,7 +132,7 @@ def test_any_reply_of_gemini(value: JsonValue) -> None:
 def test_any_line_of_a_batch(parse: Any, line: Any) -> None:
     name, outcome = parse(line)
     assert isinstance(name, str)
-    if isinstance(outcome, HttpReply):
+    if isinstance(outcome, HttpResponse):
         assert isinstance(outcome.status, int)
 
 
@@ -145,6 +145,6 @@ def test_any_state_of_a_batch(parse: Any, batch: Any) -> None:
 
 @given(status=st.integers(300, 599), body=JSON)
 def test_any_refusal(status: int, body: JsonValue) -> None:
-    failure = status_failure(HttpReply(status, {}, json_bytes(body)), now=utc_now())
+    failure = status_failure(HttpResponse(status, {}, json_bytes(body)), now=utc_now())
     assert failure is not None
     assert failure.retry_after_s is None or failure.retry_after_s >= 0

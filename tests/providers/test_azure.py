@@ -18,20 +18,20 @@ def resolved(**settings: Any) -> AzureSettings:
 
 @pytest.mark.parametrize(
     "endpoint",
-    ["desk", "desk.openai.azure.com", "https://desk.openai.azure.com", "https://desk.openai.azure.com/"],
+    ["shop", "shop.openai.azure.com", "https://shop.openai.azure.com", "https://shop.openai.azure.com/"],
 )
 def test_the_resource_may_be_named_or_its_address_given(endpoint: str) -> None:
     assert resolved(endpoint=endpoint, deployment="gpt-4o").chat_url("gpt-4o") == (
-        "https://desk.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-01-preview"
+        "https://shop.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-01-preview"
     )
 
 
 @pytest.mark.parametrize("endpoint", ["endpoint", "resource", "resourceName", "resource_name"])
 @pytest.mark.parametrize("deployment", ["deployment", "deploymentName", "deployment_name", "model"])
 def test_both_have_their_other_names(endpoint: str, deployment: str) -> None:
-    settings = resolved(**{endpoint: "desk", deployment: "gpt-4o"})
+    settings = resolved(**{endpoint: "shop", deployment: "gpt-4o"})
 
-    assert (settings.endpoint, settings.deployment) == ("desk", "gpt-4o")
+    assert (settings.endpoint, settings.deployment) == ("shop", "gpt-4o")
 
 
 def test_the_batch_endpoint_belongs_to_the_resource_even_behind_a_gateway() -> None:
@@ -58,11 +58,17 @@ def test_the_limit_is_called_as_the_version_has_it(version: str, key: str) -> No
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "endpoint is needed: the resource's name or URL"),
-        ({"endpoint": "r", "base_url": "https://r"}, "endpoint is needed"),
+        ({}, "endpoint .the resource's name or URL. or base_url"),
+        ({"endpoint": "r", "base_url": "https://r"}, r"endpoint \(the resource's name or URL\) or base_url"),
         ({"base_url": "gate.example"}, "base_url must start with http:// or https://"),
-        ({"endpoint": "https://r.openai.azure.com/openai/deployments/d"}, "endpoint is the resource alone, such as"),
-        ({"endpoint": "https://r.openai.azure.com?api-version=1"}, "endpoint is the resource alone, such as"),
+        (
+            {"endpoint": "https://r.openai.azure.com/openai/deployments/d"},
+            "endpoint must be the URL of the resource only",
+        ),
+        (
+            {"endpoint": "https://r.openai.azure.com?api-version=1"},
+            "endpoint must be the URL of the resource only",
+        ),
     ],
 )
 def test_an_address_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:

@@ -15,7 +15,7 @@ from agentv.providers.apis.anthropic import AnthropicSettings
 from agentv.providers.apis.anthropic import parse_line as parse_message_line
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, parse_lines
 from agentv.providers.apis.gemini import GeminiSettings
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings
 from agentv.providers.apis.openai_batches import build_upload, parse_line, parse_state
 from agentv.types.errors import ProviderError
@@ -131,7 +131,7 @@ def test_a_batch_that_fails_as_a_whole_says_so(server: FakeServer, api: Any) -> 
 
 
 @apis
-def test_a_batch_that_nobody_knows_is_an_error(server: FakeServer, api: Any) -> None:
+def test_an_unknown_batch_is_an_error(server: FakeServer, api: Any) -> None:
     async def use(provider: BatchApiProvider) -> None:
         with pytest.raises(ProviderError, match="HTTP 404"):
             await provider.poll_batch(BatchTicket("batch_none", ("a",)))
@@ -188,7 +188,7 @@ def test_the_results_address_in_a_reply_is_not_followed() -> None:
 
         assert with_batches(target, use) == {"a": LOST}
 
-    assert server.asked[-1].line == "GET /v1/messages/batches/b/results HTTP/1.1"
+    assert server.requests[-1].line == "GET /v1/messages/batches/b/results HTTP/1.1"
 
 
 def test_a_temperature_takes_the_whole_batch_to_the_version_that_knows_it() -> None:
@@ -197,7 +197,7 @@ def test_a_temperature_takes_the_whole_batch_to_the_version_that_knows_it() -> N
         requests = {"a": make_request(), "b": make_request(temperature=0.0)}
         with_batches(target, lambda provider: provider.submit_batch(requests))
 
-    assert server.asked[0].headers["anthropic-version"] == "2023-06-01"
+    assert server.requests[0].headers["anthropic-version"] == "2023-06-01"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_temperature_takes_the_whole_batch_to_the_version_that_knows_it() -> N
         ({"custom_id": "r0", "error": {"message": "broke"}}, Failure("server_error", "broke", retryable=True)),
         (
             {"custom_id": "r0", "response": {"status_code": 200, "request_id": "q", "body": {}}},
-            HttpReply(200, {"x-request-id": "q"}, b"{}"),
+            HttpResponse(200, {"x-request-id": "q"}, b"{}"),
         ),
     ],
 )
@@ -221,7 +221,7 @@ def test_every_line_of_openais_results_is_read(line: JsonObject, outcome: object
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [
-        ({"type": "succeeded", "message": {"id": "m"}}, HttpReply(200, {}, b'{"id":"m"}')),
+        ({"type": "succeeded", "message": {"id": "m"}}, HttpResponse(200, {}, b'{"id":"m"}')),
         ({"type": "expired"}, EXPIRED),
         ({"type": "canceled"}, CANCELLED),
         ({"type": "new"}, LOST),
@@ -234,7 +234,7 @@ def test_every_line_of_anthropics_results_is_read(result: JsonObject | None, out
 
 @pytest.mark.parametrize("line", [b"[]", b"{", b"4", b'{"a": "\xff"}'])
 def test_a_line_that_is_no_object_is_named(line: bytes) -> None:
-    with pytest.raises(ProviderError, match="line 3 of the batch's results is no JSON object"):
+    with pytest.raises(ProviderError, match="line 3 of the batch results is not a JSON object"):
         list(parse_lines(b'{"a": 1}\n\n' + line))
 
 
@@ -254,7 +254,7 @@ def test_an_upload_cannot_be_broken_by_what_it_holds() -> None:
 
 
 def test_gemini_says_that_it_has_none() -> None:
-    with pytest.raises(ValueError, match="batch_api is for azure, openai and anthropic"):
+    with pytest.raises(ValueError, match="batch_api is available for azure, openai and anthropic"):
         GeminiSettings(api_key=KEY, batch_api=True)
 
 
@@ -264,5 +264,5 @@ def test_a_batch_has_one_turn_and_what_needs_more_is_refused(api: str, key: str,
     settings: dict[str, Any] = {key: value}
     MODEL_APIS[api].target("http://127.0.0.1", **settings)
 
-    with pytest.raises(ValueError, match=f"^{key} does not go with batch_api: in a batch the model has one turn"):
+    with pytest.raises(ValueError, match=f"^{key} cannot be combined with batch_api: a batch has only one turn"):
         MODEL_APIS[api].target("http://127.0.0.1", batch_api=True, **settings)

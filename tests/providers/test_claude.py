@@ -61,7 +61,7 @@ def test_its_arguments_are_the_ordered_ones_and_what_the_settings_say() -> None:
     ]
 
 
-def test_it_may_read_the_files_it_is_told_to_and_no_others() -> None:
+def test_it_may_read_the_named_files_and_no_others() -> None:
     request = make_request(guideline_files=("/repo/g.md",), input_files=("/repo/a b.txt", "/repo/g.md"))
 
     added = list(claude_arguments(ClaudeSettings(), request))[len(FIXED) :]
@@ -136,7 +136,7 @@ def test_calls_made_at_once_stand_in_one_message() -> None:
             ),
             "auth",
             None,
-            "claude failed: Not logged in; check the key or the login that it uses",
+            "claude failed: Not logged in; check its API key or login",
         ),
         (
             lines({"type": "result", "subtype": "error_max_turns", "is_error": True, "errors": ["Reached 1 turn"]}),
@@ -146,7 +146,7 @@ def test_calls_made_at_once_stand_in_one_message() -> None:
         ),
     ],
 )
-def test_failures_are_told_by_what_it_says(
+def test_failures_hold_the_messages_of_the_agent(
     tmp_path: Path, prints: str, kind: str, status: int | None, message: str
 ) -> None:
     failure = failure_of(target_of(tmp_path, prints, "exit 1"), home=tmp_path)
@@ -155,13 +155,13 @@ def test_failures_are_told_by_what_it_says(
     assert failure.message.partition("; log: ")[0] == message
 
 
-def test_tools_that_it_was_not_permitted_are_told_to_people() -> None:
+def test_denied_tools_are_noted() -> None:
     denials = [{"tool_name": name} for name in ("Bash", "Write", "Bash")]
 
     (note,) = transcript_of({**RESULT, "permission_denials": denials}).response().notes
 
     assert note == (
-        "claude was not permitted to use Bash, Write; permit tools by args, such as [--permission-mode, acceptEdits]"
+        "claude was not permitted to use Bash, Write; permit tools with args, such as [--permission-mode, acceptEdits]"
     )
 
 

@@ -80,7 +80,7 @@ def test_standard_output_serves_when_there_is_no_output_file() -> None:
     assert sorted(answers) == ["a", "b"]
 
 
-def test_the_cases_file_is_one_json_object_a_line_whatever_the_prompt_holds() -> None:
+def test_the_cases_file_has_one_json_object_per_line() -> None:
     text = cases_text([make_request("line\nbreak \u2028 \ud800", eval_case_id="a")])
 
     assert text.count("\n") == 1
@@ -114,7 +114,7 @@ def test_ids_that_were_left_out_are_missing() -> None:
         (['{"text": "x"}'], "line 1 has no id"),
         (['{"id": 7}'], "line 1 has no id"),
         (['{"id": "z"}'], "line 1 has the unknown id 'z'"),
-        (['{"id": "a"}', "", '{"id": "a"}'], "line 3 has the id 'a' again"),
+        (['{"id": "a"}', "", '{"id": "a"}'], "line 3 repeats the id 'a'"),
         (["{", '{"id": "z"}'], "line 1 is not JSON; line 2 has the unknown id 'z'"),
         (["{"] * 23, "line 19 is not JSON; line 20 is not JSON and 3 more"),
     ],
@@ -124,5 +124,5 @@ def test_every_wrong_line_is_named_by_its_number(lines: list[str], message: str)
         parse_batch("\n".join(lines), ["a", "b"])
 
     assert raised.value.failure.kind == "malformed_reply"
-    assert raised.value.failure.message.startswith("the batch's output is wrong: ")
+    assert raised.value.failure.message.startswith("the batch output is invalid: ")
     assert message in raised.value.failure.message

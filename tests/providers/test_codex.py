@@ -126,7 +126,7 @@ REFUSED = lines(
 @pytest.mark.parametrize(
     ("status", "kind"), [(401, "auth"), (403, "auth"), (429, "rate_limited"), (503, "server_error")]
 )
-def test_a_refusal_of_the_api_is_told_by_its_status(tmp_path: Path, status: int, kind: str) -> None:
+def test_an_api_error_is_classified_by_its_status(tmp_path: Path, status: int, kind: str) -> None:
     agent = stand_in(tmp_path / "agent", REFUSED.replace("401", str(status)), then="exit 1")
 
     failure = failure_of(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path)

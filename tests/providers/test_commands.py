@@ -9,7 +9,7 @@ from agentv.providers.local.cli_settings import CliSettings
 
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC])
-def test_a_system_that_is_short_of_something_is_asked_again(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_a_system_out_of_resources_is_retried(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 

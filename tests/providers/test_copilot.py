@@ -93,7 +93,7 @@ def test_a_refused_key_is_an_auth_failure(tmp_path: Path) -> None:
     failure = failure_of(make_target("copilot", CopilotSettings(executable=agent.program)), home=tmp_path)
 
     assert (failure.kind, failure.http_status) == ("auth", 401)
-    assert failure.message.startswith("copilot failed: Authentication failed (HTTP 401); check the key")
+    assert failure.message.startswith("copilot failed: Authentication failed (HTTP 401); check its API key")
 
 
 def test_a_tool_that_failed_returns_its_error() -> None:

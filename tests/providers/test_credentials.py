@@ -1,4 +1,4 @@
-"""Tokens that a cloud's own library fetches; the libraries are the real ones, what they ask is on this machine."""
+"""Tokens fetched by the clouds' real libraries from servers on this machine."""
 
 import asyncio
 import json
@@ -29,12 +29,12 @@ JSON = {"Content-Type": "application/json"}
 TOKEN = "token-of-the-cloud"
 
 
-def fetched(fetch: Callable[[], Token], *, asked: int = 1, now: Callable[[], float] = time.time) -> list[str]:
-    """Return what so many who ask at once are given."""
+def fetched(fetch: Callable[[], Token], *, calls: int = 1, now: Callable[[], float] = time.time) -> list[str]:
+    """Return the headers of so many concurrent calls."""
 
     async def run() -> list[Mapping[str, str]]:
         token = FetchedToken(fetch, what="a token", now=now)
-        return await asyncio.gather(*(token.headers(timeout_s=PATIENCE_S) for _ in range(asked)))
+        return await asyncio.gather(*(token.headers(timeout_s=PATIENCE_S) for _ in range(calls)))
 
     return [headers["Authorization"] for headers in asyncio.run(run())]
 
@@ -60,7 +60,7 @@ def test_all_who_wait_get_the_token_that_is_fetched_once() -> None:
         calls.append(1)
         return Token(f"t{len(calls)}", time.time() + 3600)
 
-    assert fetched(fetch, asked=50) == ["Bearer t1"] * 50
+    assert fetched(fetch, calls=50) == ["Bearer t1"] * 50
     assert len(calls) == 1
 
 
@@ -72,17 +72,17 @@ def test_a_token_is_fetched_again_before_it_ends(left_s: float, tokens: list[str
         calls.append(1)
         return Token(f"t{len(calls)}", 1_000 + left_s)
 
-    assert fetched(fetch, asked=2, now=lambda: 1_000) == [f"Bearer {token}" for token in tokens]
+    assert fetched(fetch, calls=2, now=lambda: 1_000) == [f"Bearer {token}" for token in tokens]
 
 
 def test_no_token_is_a_failure_of_the_key() -> None:
     def fetch() -> Token:
-        raise LookupError("nobody\n  is signed in" + "!" * 5_000)
+        raise LookupError("no user\n  is signed in" + "!" * 5_000)
 
     failure = why_not(fetch)
 
     assert failure.kind == "auth"
-    assert failure.message.startswith("a token cannot be had: nobody is signed in!")
+    assert failure.message.startswith("a token cannot be obtained: no user is signed in!")
     assert len(failure.message) < 600
 
 
@@ -96,7 +96,7 @@ def test_a_token_that_does_not_come_meets_the_deadline() -> None:
     failure = why_not(fetch, timeout_s=0.2)
     over.set()
 
-    assert (failure.kind, failure.message) == ("deadline", "a token did not come within 0.2 s")
+    assert (failure.kind, failure.message) == ("deadline", "a token was not received within 0.2 s")
 
 
 @pytest.mark.parametrize("name", ["api-key", "API-Key", "authorization"])
@@ -119,14 +119,14 @@ def azure_target(url: str) -> ResolvedTarget:
     return make_target("azure", AzureSettings(deployment="m", endpoint=url))
 
 
-def test_azure_without_a_key_is_asked_with_a_token_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_without_a_key_uses_an_entra_token(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"access_token": TOKEN, "expires_on": str(int(time.time()) + 3600), "token_type": "Bearer"}
     with serving(reply(json.dumps(answer), headers=JSON)) as machine, serving_fake(keep_requests=True) as server:
         monkeypatch.setenv("IDENTITY_ENDPOINT", f"{machine.url}/token")
         monkeypatch.setenv("IDENTITY_HEADER", "managed")
         ask(azure_target(server.url))
 
-    assert "resource=https://cognitiveservices.azure.com" in machine.asked[0].line
+    assert "resource=https://cognitiveservices.azure.com" in machine.requests[0].line
     assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
     assert "api-key" not in server.requests[0].headers
 
@@ -141,7 +141,7 @@ def test_azure_that_gets_no_token_says_why(
         failure = failure_of(azure_target("http://127.0.0.1:1"))
 
     assert failure.kind == "auth"
-    assert failure.message.startswith("an Entra ID token cannot be had: DefaultAzureCredential failed")
+    assert failure.message.startswith("an Entra ID token cannot be obtained: DefaultAzureCredential failed")
     assert capfd.readouterr().err == ""
 
 
@@ -156,7 +156,7 @@ def account(tmp_path: Path) -> Callable[[str], Path]:
 
     def write(url: str) -> Path:
         path = tmp_path / "account.json"
-        about = {"type": "service_account", "client_email": "desk@p-1.example", "private_key_id": "1"}
+        about = {"type": "service_account", "client_email": "shop@p-1.example", "private_key_id": "1"}
         path.write_text(json.dumps({**about, "private_key": pem, "token_uri": url, "project_id": "p-1"}))
         return path
 
@@ -167,7 +167,7 @@ def vertex_target(url: str) -> ResolvedTarget:
     return make_target("gemini", GeminiSettings(model="m", base_url=url, project="p-1"))
 
 
-def test_vertex_is_asked_with_googles_default_credentials(
+def test_vertex_uses_googles_default_credentials(
     monkeypatch: pytest.MonkeyPatch, account: Callable[[str], Path]
 ) -> None:
     answer = {"access_token": TOKEN, "expires_in": 3600, "token_type": "Bearer"}
@@ -175,7 +175,7 @@ def test_vertex_is_asked_with_googles_default_credentials(
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account(f"{google.url}/token")))
         assert ask(vertex_target(server.url)).text == "You said: Where is my order?"
 
-    assert google.asked[0].line == "POST /token HTTP/1.1"
+    assert google.requests[0].line == "POST /token HTTP/1.1"
     assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
 
 

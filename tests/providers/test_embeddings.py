@@ -1,4 +1,4 @@
-"""Embeddings of the model APIs: what is read, and what becomes of every fault of a server."""
+"""Embeddings of the model APIs: parsing of vectors, and the failure of every server fault."""
 
 import asyncio
 import base64
@@ -37,7 +37,7 @@ APIS = ("azure", "openai-chat", "gemini")
 apis = pytest.mark.parametrize("api", APIS)
 
 NOT_SPOKEN = {"content-filter", "length", "empty-text", "prose", "half-character", "not-utf8"}
-"""Faults of what a model says; a vector says nothing."""
+"""Faults in the text of a response, which an embedding does not have."""
 
 KINDS: Mapping[str, str] = {fault: kind for fault, kind in KINDS_OF_ANSWERS.items() if fault not in NOT_SPOKEN}
 FINE = FAULTS.keys() - KINDS.keys() - {"nan"}
@@ -140,7 +140,7 @@ def test_what_may_pass_is_tried_again(server: FakeServer, api: str, fault: str) 
 
 
 @apis
-def test_texts_are_placed_in_one_space_by_address_model_and_length_of_vectors(server: FakeServer, api: str) -> None:
+def test_a_space_is_the_address_the_model_and_the_dimensions(server: FakeServer, api: str) -> None:
     spaces = {
         PROVIDERS.get(target.provider).load_factory()(target, Tools(Shared(), ".")).embedding_space
         for target in (
@@ -155,7 +155,7 @@ def test_texts_are_placed_in_one_space_by_address_model_and_length_of_vectors(se
     assert not any(KEY in space for space in spaces)
 
 
-def test_vertex_is_refused_before_anything_is_asked() -> None:
+def test_vertex_is_rejected_before_the_first_request() -> None:
     with pytest.raises(TargetError, match="Vertex"):
         GeminiSettings(model="m", project="p-1").check_embeddings()
 
@@ -188,7 +188,7 @@ def test_what_is_no_vector_has_an_unexpected_shape(written: JsonValue) -> None:
         assert raised.value.failure.kind == "unexpected_shape"
 
 
-def test_tokens_that_gemini_tells_are_read() -> None:
+def test_the_token_count_of_gemini_is_parsed() -> None:
     reply: dict[str, JsonValue] = {"embeddings": [{"values": [1.0]}], "usageMetadata": {"promptTokenCount": 7}}
     assert GEMINI.parse(reply).usage == Usage(input=7, total=7, requests=1)
 

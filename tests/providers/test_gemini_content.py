@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from tests.support.asking import make_request
 
-from agentv.providers.apis.dialogue import Turn, open_talk, parse_reply
+from agentv.providers.apis.dialogue import Turn, open_conversation, parse_turn
 from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.http import HttpResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -16,12 +16,12 @@ from agentv.types.usage import Usage
 
 def body_of(settings: dict[str, Any] | None = None, **request: Any) -> JsonObject:
     dialogue = ContentDialogue(GeminiSettings(api_key="k", **settings or {}))
-    return dialogue.build_body(open_talk(dialogue, make_request("?", **request)))
+    return dialogue.build_body(open_conversation(dialogue, make_request("?", **request)))
 
 
 def parse(value: JsonValue) -> Turn:
     dialogue = ContentDialogue(GeminiSettings(api_key="k"))
-    return parse_reply(dialogue, HttpReply(200, {}, json.dumps(value).encode()))
+    return parse_turn(dialogue, HttpResponse(200, {}, json.dumps(value).encode()))
 
 
 def failure_in(value: JsonValue) -> Failure:
@@ -34,7 +34,7 @@ def candidate(parts: JsonValue, reason: JsonValue = "STOP", **more: JsonValue) -
     return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reason, **more}]}
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     parts: JsonValue = [
         {"text": "hm", "thought": True},
         {"text": "One "},
@@ -149,8 +149,8 @@ def test_extra_keys_go_into_objects_that_are_there_already() -> None:
     [
         ({}, "api_key is needed, or a project for Vertex; write the key as \\${{ GEMINI_API_KEY }}"),
         ({"api_key": "k", "base_url": "localhost"}, "base_url must start with http:// or https://"),
-        ({"api_key": "k", "location": "global"}, "location is for Vertex, which needs a project as well"),
-        ({"api_key": "k", "project": "p"}, "api_key does not go with project"),
+        ({"api_key": "k", "location": "global"}, "location is for Vertex, which also needs a project"),
+        ({"api_key": "k", "project": "p"}, "api_key cannot be combined with project"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentv.providers.apis.http import HttpReply, retry_after_s, status_failure
+from agentv.providers.apis.http import HttpResponse, retry_after_s, status_failure
 from agentv.types.provider import Quota
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -37,8 +37,8 @@ def test_a_date_is_compared_with_the_present_moment() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "kind", "message"),
     [
-        (401, b'{"error": {"message": "bad key"}}', "auth", "HTTP 401: bad key; check the key and what it may use"),
-        (403, b"", "auth", "HTTP 403; check the key and what it may use"),
+        (401, b'{"error": {"message": "bad key"}}', "auth", "HTTP 401: bad key; check the key and its permissions"),
+        (403, b"", "auth", "HTTP 403; check the key and its permissions"),
         (404, b'{"error": "no such model"}', "bad_request", "HTTP 404: no such model"),
         (400, b'{"detail": "x", "message": "too long"}', "bad_request", "HTTP 400: too long"),
         (400, b'{"error": {"code": "content_filter", "message": "no"}}', "content_filter", "HTTP 400: no"),
@@ -58,7 +58,7 @@ def test_a_date_is_compared_with_the_present_moment() -> None:
     ],
 )
 def test_every_status_is_one_kind_of_failure(status: int, body: bytes, kind: str, message: str) -> None:
-    failure = status_failure(HttpReply(status, {"x-request-id": "r-1"}, body), now=NOON)
+    failure = status_failure(HttpResponse(status, {"x-request-id": "r-1"}, body), now=NOON)
 
     assert failure is not None
     assert (failure.kind, failure.http_status) == (kind, status)
@@ -68,30 +68,28 @@ def test_every_status_is_one_kind_of_failure(status: int, body: bytes, kind: str
 
 
 def test_a_redirect_is_not_followed_and_says_where_it_led() -> None:
-    failure = status_failure(HttpReply(307, {"location": "https://elsewhere/"}, b""), now=NOON)
+    failure = status_failure(HttpResponse(307, {"location": "https://elsewhere/"}, b""), now=NOON)
 
     assert failure is not None
     assert failure.kind == "transport"
-    assert (
-        failure.message == "HTTP 307: a redirect to https://elsewhere/, not followed since the key would go there too"
-    )
+    assert failure.message == "HTTP 307: redirect to https://elsewhere/ not followed, since the key would be sent there"
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_success_is_no_failure(status: int) -> None:
-    assert status_failure(HttpReply(status, {}, b""), now=NOON) is None
+    assert status_failure(HttpResponse(status, {}, b""), now=NOON) is None
 
 
 def test_google_says_in_the_body_how_long_to_wait() -> None:
     body = b'{"error": {"code": 429, "message": "quota", "details": [{"@type": "RetryInfo", "retryDelay": "7.5s"}]}}'
 
-    failure = status_failure(HttpReply(429, {}, body), now=NOON)
+    failure = status_failure(HttpResponse(429, {}, body), now=NOON)
 
     assert failure is not None
     assert failure.retry_after_s == 7.5
-    told = status_failure(HttpReply(429, {"retry-after": "2"}, body), now=NOON)
-    assert told is not None
-    assert told.retry_after_s == 2.0
+    failure = status_failure(HttpResponse(429, {"retry-after": "2"}, body), now=NOON)
+    assert failure is not None
+    assert failure.retry_after_s == 2.0
 
 
 @pytest.mark.parametrize(
@@ -110,9 +108,9 @@ def test_google_says_in_the_body_how_long_to_wait() -> None:
     ],
 )
 def test_what_is_left_of_an_account_is_read_from_the_headers(headers: dict[str, str], quota: Quota | None) -> None:
-    assert HttpReply(200, headers, b"").quota == quota
+    assert HttpResponse(200, headers, b"").quota == quota
 
 
 @pytest.mark.parametrize("name", ["x-request-id", "request-id", "apim-request-id"])
 def test_a_request_is_called_as_the_server_calls_it(name: str) -> None:
-    assert HttpReply(200, {name: "r-1"}, b"").request_id == "r-1"
+    assert HttpResponse(200, {name: "r-1"}, b"").request_id == "r-1"

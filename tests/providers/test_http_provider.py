@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.contracts.test_model_faults import KINDS
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.support.fake_server import serving_fake
-from tests.support.loopback import Answer, Server, endless, hang_up, reply, serving, silence
+from tests.support.loopback import Answer, Server, endless, hang_up, never_answer, reply, serving
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
@@ -29,12 +29,12 @@ def target_at(server: Server, path: str = "", **settings: Any) -> ResolvedTarget
     return make_target("http", HttpSettings(f"{server.url}{path}", **{"body": BODY, **settings}))
 
 
-def asked_with(request: ProviderRequest, path: str = "", **settings: Any) -> tuple[str, bytes, dict[str, str]]:
+def sent_with(request: ProviderRequest, path: str = "", **settings: Any) -> tuple[str, bytes, dict[str, str]]:
     """The request line, body and headers that a service gets."""
     with serving(reply("ok")) as server:
         ask(target_at(server, path, **settings), request)
-    (asked,) = server.asked
-    return asked.line, asked.body, dict(asked.headers)
+    (received,) = server.requests
+    return received.line, received.body, dict(received.headers)
 
 
 def answered(body: JsonValue | bytes, **settings: Any) -> ProviderResponse:
@@ -54,11 +54,11 @@ def refusal(**settings: JsonValue) -> str:
     return str(raised.value)
 
 
-# --- what is sent ------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------
 
 
 def test_a_case_is_one_post_of_json() -> None:
-    line, body, headers = asked_with(make_request("Where is it?"), "/ask", headers={"X-Key": "k"})
+    line, body, headers = sent_with(make_request("Where is it?"), "/ask", headers={"X-Key": "k"})
     assert line == "POST /ask HTTP/1.1"
     assert json.loads(body) == {"question": "Where is it?"}
     assert (headers["content-type"], headers["x-key"]) == ("application/json", "k")
@@ -74,7 +74,7 @@ def test_every_variable_has_its_value_with_its_type() -> None:
         "user": "{{ metadata.user }}",
         "fixed": [1, None, True, 0.5],
     }
-    assert json.loads(asked_with(request, body=body)[1]) == {
+    assert json.loads(sent_with(request, body=body)[1]) == {
         "q": "Q / G / 2",
         "all": [["/a", "/b"], 2, 1, "case-1", None],
         "user": {"id": 7},
@@ -83,10 +83,10 @@ def test_every_variable_has_its_value_with_its_type() -> None:
 
 
 def test_a_body_may_be_json_as_text_with_bare_and_quoted_variables() -> None:
-    body = '{"q": "Asked: {{ question }}", "n": {{ attempt }}, "as_text": "{{ attempt }}", "meta": {{ metadata }}}'
+    body = '{"q": "Question: {{ question }}", "n": {{ attempt }}, "as_text": "{{ attempt }}", "meta": {{ metadata }}}'
     request = make_request('say "hi"', attempt=3, metadata={"a": "{{ question }}"})
-    assert json.loads(asked_with(request, body=body)[1]) == {
-        "q": 'Asked: say "hi"',
+    assert json.loads(sent_with(request, body=body)[1]) == {
+        "q": 'Question: say "hi"',
         "n": 3,
         "as_text": "3",
         "meta": {"a": "{{ question }}"},
@@ -97,11 +97,11 @@ def test_the_chat_prompt_is_a_list_of_messages_for_every_case() -> None:
     plain = make_request("Q", system_prompt="S", guidelines="G")
     marked = make_request("Q", chat_prompt=(ChatMessage("system", "G"), ChatMessage("user", "Hello")))
     body: JsonValue = {"messages": "{{ chat_prompt }}"}
-    assert json.loads(asked_with(plain, body=body)[1])["messages"] == [
+    assert json.loads(sent_with(plain, body=body)[1])["messages"] == [
         {"role": "system", "content": "S\n\n[[ ## Guidelines ## ]]\n\nG"},
         {"role": "user", "content": "Q"},
     ]
-    assert json.loads(asked_with(marked, body=body)[1])["messages"] == [
+    assert json.loads(sent_with(marked, body=body)[1])["messages"] == [
         {"role": "system", "content": "G"},
         {"role": "user", "content": "Hello"},
     ]
@@ -134,7 +134,7 @@ def test_no_value_leads_to_another_place(value: str) -> None:
 
 
 def test_a_question_may_stand_in_the_url() -> None:
-    line, body, headers = asked_with(make_request("a&b=c ü+"), "/ask?q={{ question }}", method="GET", body=None)
+    line, body, headers = sent_with(make_request("a&b=c ü+"), "/ask?q={{ question }}", method="GET", body=None)
     assert line == "GET /ask?q=a%26b%3Dc%20%C3%BC%2B HTTP/1.1"
     assert body == b""
     assert "content-type" not in headers
@@ -145,13 +145,13 @@ def test_a_value_that_would_climb_up_the_path_is_refused(value: str) -> None:
     with serving(reply("ok")) as server:
         failure = failure_of(target_at(server, "/cases/{{ question }}", body=None), make_request(value))
     assert failure.kind == "bad_request"
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_form_and_plain_text_are_sent_as_their_header_says() -> None:
     form = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
-    assert asked_with(make_request("a&b=c"), headers=form, body="q={{ question }}&n=1")[1] == b"q=a%26b%3Dc&n=1"
-    assert asked_with(make_request('"x"'), headers={"Content-Type": "text/plain"}, body="{{ question }}!")[1] == b'"x"!'
+    assert sent_with(make_request("a&b=c"), headers=form, body="q={{ question }}&n=1")[1] == b"q=a%26b%3Dc&n=1"
+    assert sent_with(make_request('"x"'), headers={"Content-Type": "text/plain"}, body="{{ question }}!")[1] == b'"x"!'
 
 
 def test_a_value_that_a_case_does_not_have_is_a_bad_request() -> None:
@@ -159,12 +159,12 @@ def test_a_value_that_a_case_does_not_have_is_a_bad_request() -> None:
         failure = failure_of(target_at(server, body={"u": "{{ metadata.user }}"}))
     assert (failure.kind, failure.message) == (
         "bad_request",
-        "the request needs metadata.user, which this case does not have",
+        "the request needs metadata.user, which is missing from this case",
     )
-    assert server.asked == []
+    assert server.requests == []
 
 
-# --- what comes back ---------------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------------------
 
 
 def test_the_answer_stands_where_the_path_leads() -> None:
@@ -216,7 +216,7 @@ def test_a_plain_text_reply_is_the_answer() -> None:
 GZIP_BOMB = bytes.fromhex("1f8b08000000000002ff") + b"\0" * 20
 
 FAULTS = {
-    "silence": (silence, "deadline"),
+    "no answer": (never_answer, "deadline"),
     "hang up": (hang_up, "transport"),
     "drip": (endless(b" ", head="Content-Length: 1000\r\n", pause_s=0.3), "deadline"),
     "429": (reply("", status="429 Too Many", headers={"Retry-After": "7"}), "rate_limited"),
@@ -246,7 +246,7 @@ def test_every_fault_of_a_service_has_its_kind(fault: str) -> None:
     assert failure.message
 
 
-UNSEEN = ("content-filter", "blocked-prompt", "wrong-leaves")  # what only somebody who knows the API can tell
+UNSEEN = ("content-filter", "blocked-prompt", "wrong-leaves")  # what only a client of the specific API can recognize
 
 
 @pytest.mark.parametrize("fault", [fault for fault in KINDS if fault not in UNSEEN])
@@ -272,14 +272,14 @@ def test_a_text_reply_that_is_empty_or_no_text_is_no_answer(body: bytes) -> None
     assert failed(reply(body)).kind == "malformed_reply"
 
 
-def test_a_descent_into_a_reply_that_is_nested_too_deeply_is_a_failure_of_the_reply() -> None:
+def test_a_response_nested_too_deeply_is_a_failure() -> None:
     deep = '{"a":' * 500 + "1" + "}" * 500
     assert failed(reply(deep, headers=JSON), response="$..x").kind == "unexpected_shape"
 
 
-def test_messages_that_are_none_are_told() -> None:
+def test_invalid_messages_are_reported() -> None:
     failure = failed(reply('{"steps": ["a"]}', headers=JSON), output_messages="$.steps")
-    assert failure.message == 'the reply has no messages with a role where output_messages should be: ["a"]'
+    assert failure.message == 'the response has no messages with a role where output_messages should be: ["a"]'
     failure = failed(reply('{"steps": [{"role": "user", "content": "x"}]}', headers=JSON), output_messages="$.steps")
     assert failure.kind == "unexpected_shape"
 
@@ -290,18 +290,18 @@ def test_messages_that_are_none_are_told() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"response": "$.choices[0.message"}, "response is no JSONPath: it goes wrong at character 12, '.message'"),
-        ({"response": "answer"}, "response is no JSONPath: it must begin with $"),
-        ({"output_messages": "$.a["}, "output_messages is no JSONPath: it ends too early"),
+        ({"response": "$.choices[0.message"}, "response is not a valid JSONPath: error at character 12, '.message'"),
+        ({"response": "answer"}, "response is not a valid JSONPath: it must begin with $"),
+        ({"output_messages": "$.a["}, "output_messages is not a valid JSONPath: it is incomplete"),
         ({"response": "$.a[?nofn(@.b)]"}, "at character 6, 'nofn(@.b)]': function 'nofn' is not defined"),
         ({"response": "$[" * 3000}, "response is"),
         ({"body": {"q": "{{ querstion }}"}}, "body has the unknown variable {{ querstion }}; known: question, "),
-        ({"body": '{"q": {{ question }}, }'}, "body is no JSON at line 1, column 23"),
-        ({"body": {"q": "always the same"}}, "body must hold {{ question }}"),
-        ({"method": "GET"}, "body does not go with GET"),
+        ({"body": '{"q": {{ question }}, }'}, "body is not valid JSON at line 1, column 23"),
+        ({"body": {"q": "always the same"}}, "body must contain {{ question }}"),
+        ({"method": "GET"}, "body is not allowed with GET"),
         ({"url": "ftp://h/"}, "url must start with http:// or https://"),
-        ({"url": "http://{{ question }}.example.com/"}, "url: a variable may stand in the path and the query"),
-        ({"headers": {"Content-Type": "application/xml"}}, "body cannot be filled as application/xml"),
+        ({"url": "http://{{ question }}.example.com/"}, "url may have variables in its path and query"),
+        ({"headers": {"Content-Type": "application/xml"}}, "body cannot be sent as application/xml"),
         ({"headers": {"Content-Type": "text/plain"}}, "body must be a text when it is sent as text/plain"),
     ],
 )
@@ -320,7 +320,7 @@ async def check(provider: Provider) -> None:
 def test_a_healthcheck_asks_its_own_url() -> None:
     with serving(reply("ok")) as server:
         with_provider(target_at(server, healthcheck=HttpHealthcheck("http", f"{server.url}/health")), check)
-    assert [asked.line for asked in server.asked] == ["GET /health HTTP/1.1"]
+    assert [request.line for request in server.requests] == ["GET /health HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

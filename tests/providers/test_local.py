@@ -80,7 +80,7 @@ def test_the_weights_are_those_that_the_authors_of_the_model_publish() -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == WEIGHTS_SHA256
 
 
-def test_a_text_is_read_up_to_256_tokens_and_this_is_told() -> None:
+def test_a_text_is_cut_at_256_tokens_and_marked() -> None:
     whole, cut = "word " * (MAX_TOKENS - 2), "word " * (MAX_TOKENS - 1)
     assert embed(whole, cut, "short").cut == {1}
     same = embed(cut, cut + " and a very different end").vectors
@@ -103,7 +103,7 @@ def test_a_vector_has_384_numbers_and_length_one() -> None:
 
 
 def test_opposites_lie_close_together() -> None:
-    """What the page of semantic_similarity warns of, with its numbers."""
+    """The numbers of the warning in docs/evaluators about semantic_similarity."""
     safe, unsafe, days, month, rust = embed(*TEXTS[:5]).vectors
     assert round(cosine(safe, unsafe), 2) == 0.89
     assert round(cosine(days, month), 2) == 0.69
@@ -163,5 +163,5 @@ def test_tensors_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_a_file_that_is_no_model_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"model\.safetensors holds no weights"):
+    with pytest.raises(ConfigError, match=r"model\.safetensors is not a valid weights file"):
         load_tensors(path)

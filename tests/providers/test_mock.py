@@ -64,7 +64,7 @@ def test_every_nth_call_fails() -> None:
     ("error", "kind", "retryable"),
     [("boom", "server_error", False), ("auth", "auth", False), ("rate_limited", "rate_limited", True)],
 )
-def test_an_error_alone_fails_every_call_as_told(error: str, kind: str, *, retryable: bool) -> None:
+def test_an_error_alone_fails_every_call_as_configured(error: str, kind: str, *, retryable: bool) -> None:
     found = failures(MockSettings(error=error), 2)
 
     assert [failure and (failure.kind, failure.retryable) for failure in found] == [(kind, retryable)] * 2

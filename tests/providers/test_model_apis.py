@@ -1,4 +1,4 @@
-"""What all model APIs have in common, each against the fake model server."""
+"""The behaviour shared by all model APIs, each against the fake model server."""
 
 import asyncio
 import json
@@ -67,12 +67,12 @@ def test_the_key_goes_into_a_header_and_nowhere_else(server: FakeServer, api: An
 
 @apis
 def test_the_targets_system_prompt_holds_when_the_request_has_none(server: FakeServer, api: Any) -> None:
-    target = replace(api.target(server.url), system_prompt="Be the desk.")
+    target = replace(api.target(server.url), system_prompt="Be the shop.")
 
     ask(target)
-    assert "Be the desk." in json.dumps(sent(server))
+    assert "Be the shop." in json.dumps(sent(server))
     ask(target, make_request(system_prompt="Be the judge."))
-    assert "Be the desk." not in json.dumps(sent(server))
+    assert "Be the shop." not in json.dumps(sent(server))
 
 
 @apis
@@ -163,7 +163,7 @@ def test_extra_keys_win(server: FakeServer, api: Any) -> None:
 
 
 @apis
-def test_what_is_left_of_the_account_is_told(api: Any) -> None:
+def test_the_remaining_quota_is_reported(api: Any) -> None:
     with serving_fake(quota=Quota(requests_per_minute=100)) as server:
         response = ask(api.target(server.url))
 
@@ -193,7 +193,7 @@ def unhelpful_tool(tmp_path: Path) -> Path:
 
 @apis
 @pytest.mark.parametrize("what", ["turn", "tool"])
-def test_a_dialogue_that_fails_later_tells_what_it_had_used(api: Any, what: str, tmp_path: Path) -> None:
+def test_a_dialogue_that_fails_later_reports_its_usage(api: Any, what: str, tmp_path: Path) -> None:
     def never_ends(question: Question) -> Reply:
         if what == "turn" and question.turns[-1].role == "tool":
             return Reply(finish="filter")

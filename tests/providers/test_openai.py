@@ -33,7 +33,7 @@ def target_of(server: Server, *, base_dir: Path | str = ".", **settings: object)
 
 
 def sent(server: Server, number: int = -1) -> dict[str, JsonValue]:
-    body: dict[str, JsonValue] = json.loads(server.asked[number].body)
+    body: dict[str, JsonValue] = json.loads(server.requests[number].body)
     return body
 
 
@@ -48,8 +48,8 @@ def test_a_question_is_answered() -> None:
         request_id="chat-1",
         model="m-1",
     )
-    assert server.asked[0].line == "POST /v1/chat/completions HTTP/1.1"
-    assert server.asked[0].headers["authorization"] == "Bearer sk-1"
+    assert server.requests[0].line == "POST /v1/chat/completions HTTP/1.1"
+    assert server.requests[0].headers["authorization"] == "Bearer sk-1"
     assert sent(server)["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Where?"},
@@ -60,7 +60,7 @@ def test_a_server_without_keys_is_sent_none() -> None:
     with serving(says("hi")) as server:
         ask(make_target("openai", OpenAISettings(model="m-1", base_url=server.url)))
 
-    assert "authorization" not in server.asked[0].headers
+    assert "authorization" not in server.requests[0].headers
 
 
 def test_with_answers_of_tools_the_model_goes_on() -> None:
@@ -85,7 +85,7 @@ def test_a_tool_without_an_answer_ends_the_conversation() -> None:
     with serving(says(None, tool_calls=[LOOKUP])) as server:
         ask(target_of(server, tool_responses={"other": "x"}))
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_function_may_answer_for_a_tool(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_function_that_is_missing_or_fails_is_said(tmp_path: Path) -> None:
         failure = failure_of(failing)
 
     assert failure.kind == "plugin_error"
-    assert failure.message.startswith("the answer of tool 'lookup' raised KeyError: 'no such order'")
+    assert failure.message.startswith("the function of tool 'lookup' raised KeyError: 'no such order'")
 
 
 def test_a_function_that_hangs_meets_the_deadline(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_function_that_hangs_meets_the_deadline(tmp_path: Path) -> None:
         failure = failure_of(hanging, make_request(timeout_s=0.5))
 
     assert failure.kind == "deadline"
-    assert failure.message.startswith("the answer of tool 'lookup' did not come within 0.")
+    assert failure.message.startswith("the function of tool 'lookup' did not return within 0.")
 
 
 def test_a_reply_that_was_cut_off_is_an_answer_with_a_note() -> None:
@@ -125,4 +125,4 @@ def test_a_reply_that_was_cut_off_is_an_answer_with_a_note() -> None:
         response = ask(target_of(server))
 
     assert (response.text, response.finish_reason) == ("On its w", "length")
-    assert response.notes == ("the reply was cut off at the limit of output tokens",)
+    assert response.notes == ("the response was truncated at the limit of output tokens",)

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from tests.support.asking import make_request
 
-from agentv.providers.apis.dialogue import Turn, open_talk
-from agentv.providers.apis.dialogue import parse_reply as parse
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.dialogue import Turn, open_conversation
+from agentv.providers.apis.dialogue import parse_turn as parse
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.providers.apis.request_json import Image
 from agentv.types.errors import ProviderError
@@ -22,7 +22,7 @@ KEY = {"Authorization": "Bearer sk-secret"}
 
 def build_request(request: ProviderRequest, settings: OpenAISettings, *images: Image) -> HttpRequest:
     dialogue = make_dialogue(settings)
-    return dialogue.build_request(open_talk(dialogue, request, images), KEY)
+    return dialogue.build_request(open_conversation(dialogue, request, images), KEY)
 
 
 def build_messages(request: ProviderRequest, *images: Image) -> JsonValue:
@@ -30,11 +30,11 @@ def build_messages(request: ProviderRequest, *images: Image) -> JsonValue:
     return messages
 
 
-def parse_reply(reply: HttpReply) -> Turn:
+def parse_turn(reply: HttpResponse) -> Turn:
     return parse(make_dialogue(SETTINGS), reply)
 
 
-def test_a_question_is_one_user_message_with_the_system_prompt_and_guidelines_before_it() -> None:
+def test_a_question_follows_the_system_prompt_and_guidelines() -> None:
     request = make_request("Why?", system_prompt="Be brief.", guidelines="Be kind.")
 
     assert build_messages(request) == [
@@ -45,11 +45,11 @@ def test_a_question_is_one_user_message_with_the_system_prompt_and_guidelines_be
 
 
 def test_a_chat_prompt_is_sent_as_it_is_with_the_system_prompt_in_front() -> None:
-    turns = (ChatMessage("system", "You are the desk."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
+    turns = (ChatMessage("system", "You are the shop."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
     request = make_request(chat_prompt=turns, system_prompt="Be brief.", guidelines="stand in the chat prompt")
 
     assert build_messages(request) == [
-        {"role": "system", "content": "Be brief.\n\nYou are the desk."},
+        {"role": "system", "content": "Be brief.\n\nYou are the shop."},
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Yes?"},
     ]
@@ -124,11 +124,11 @@ def choice(message: JsonValue, finish_reason: JsonValue = "stop") -> JsonValue:
     return {"choices": [{"message": message, "finish_reason": finish_reason}]}
 
 
-def parsed(value: JsonValue) -> HttpReply:
-    return HttpReply(200, {}, json.dumps(value).encode())
+def parsed(value: JsonValue) -> HttpResponse:
+    return HttpResponse(200, {}, json.dumps(value).encode())
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     usage: JsonValue = {
         "prompt_tokens": 100,
         "completion_tokens": 40,
@@ -140,7 +140,7 @@ def test_a_reply_is_read_with_everything_it_tells() -> None:
     message: JsonValue = {"role": "assistant", "content": "One moment.", "tool_calls": [call]}
     value: JsonValue = {"id": "chat-1", "model": "m-1-dated", "usage": usage, **_object(choice(message, "tool_calls"))}
 
-    reply = parse_reply(HttpReply(200, {"x-request-id": "r-1"}, json.dumps(value).encode()))
+    reply = parse_turn(HttpResponse(200, {"x-request-id": "r-1"}, json.dumps(value).encode()))
 
     assert (reply.text, reply.finish_reason, reply.request_id, reply.model) == (
         "One moment.",
@@ -162,12 +162,12 @@ def test_a_reply_is_read_with_everything_it_tells() -> None:
     ],
 )
 def test_content_comes_in_several_forms(message: JsonValue, text: str) -> None:
-    assert parse_reply(parsed(choice(message))).text == text
+    assert parse_turn(parsed(choice(message))).text == text
 
 
 @pytest.mark.parametrize("usage", [None, 4, {}, {"prompt_tokens": "9", "completion_tokens": -1, "total_tokens": None}])
 def test_usage_that_is_missing_or_wrong_costs_no_answer(usage: JsonValue) -> None:
-    reply = parse_reply(parsed({**_object(choice({"content": "hi"})), "usage": usage}))
+    reply = parse_turn(parsed({**_object(choice({"content": "hi"})), "usage": usage}))
 
     assert reply.text == "hi"
     assert reply.usage in (None, Usage(requests=1))
@@ -176,28 +176,28 @@ def test_usage_that_is_missing_or_wrong_costs_no_answer(usage: JsonValue) -> Non
 @pytest.mark.parametrize(
     ("body", "kind", "message"),
     [
-        (b"", "malformed_reply", "the reply is empty"),
-        (b" \n", "malformed_reply", "the reply is empty"),
-        (b"<html>", "malformed_reply", "the reply is not JSON: "),
-        (b'{"choices": [{"mess', "malformed_reply", "the reply is not JSON: "),
-        (b"[" * 100_000, "malformed_reply", "the reply is not JSON: "),
-        (b'{"a": "caf\xe9"}', "malformed_reply", "the reply is not UTF-8 (first bad byte at offset 10)"),
-        (b"null", "unexpected_shape", "the reply has JSON null instead of an object"),
-        (b"[]", "unexpected_shape", "the reply has JSON list instead of an object"),
-        (b"4", "unexpected_shape", "the reply has JSON int instead of an object"),
-        (b"{}", "unexpected_shape", "the reply has no choices[0].message: {}"),
-        (b'{"choices": []}', "unexpected_shape", "the reply has no choices[0].message"),
-        (b'{"choices": {"0": 1}}', "unexpected_shape", "the reply has no choices[0].message"),
-        (b'{"choices": [null]}', "unexpected_shape", "the reply has no choices[0].message"),
-        (b'{"choices": [{"message": null}]}', "unexpected_shape", "the reply has no choices[0].message"),
+        (b"", "malformed_reply", "the response is empty"),
+        (b" \n", "malformed_reply", "the response is empty"),
+        (b"<html>", "malformed_reply", "the response is not JSON: "),
+        (b'{"choices": [{"mess', "malformed_reply", "the response is not JSON: "),
+        (b"[" * 100_000, "malformed_reply", "the response is not JSON: "),
+        (b'{"a": "caf\xe9"}', "malformed_reply", "the response is not UTF-8 (first invalid byte at offset 10)"),
+        (b"null", "unexpected_shape", "the response has JSON null instead of an object"),
+        (b"[]", "unexpected_shape", "the response has JSON list instead of an object"),
+        (b"4", "unexpected_shape", "the response has JSON int instead of an object"),
+        (b"{}", "unexpected_shape", "the response has no choices[0].message: {}"),
+        (b'{"choices": []}', "unexpected_shape", "the response has no choices[0].message"),
+        (b'{"choices": {"0": 1}}', "unexpected_shape", "the response has no choices[0].message"),
+        (b'{"choices": [null]}', "unexpected_shape", "the response has no choices[0].message"),
+        (b'{"choices": [{"message": null}]}', "unexpected_shape", "the response has no choices[0].message"),
         (b'{"error": {"message": "overloaded"}}', "unexpected_shape", "overloaded"),
-        (b'{"choices": [{"message": {"content": 4}}]}', "unexpected_shape", "the reply has a content that is int"),
-        (b'{"choices": [{"message": {"content": {}}}]}', "unexpected_shape", "the reply has a content that is dict"),
+        (b'{"choices": [{"message": {"content": 4}}]}', "unexpected_shape", "the response has a content that is int"),
+        (b'{"choices": [{"message": {"content": {}}}]}', "unexpected_shape", "the response has a content that is dict"),
     ],
 )
 def test_every_broken_reply_is_one_failure(body: bytes, kind: str, message: str) -> None:
     with pytest.raises(ProviderError) as raised:
-        parse_reply(HttpReply(200, {}, body))
+        parse_turn(HttpResponse(200, {}, body))
 
     assert raised.value.failure.kind == kind
     assert message in raised.value.failure.message
@@ -206,7 +206,7 @@ def test_every_broken_reply_is_one_failure(body: bytes, kind: str, message: str)
 
 def test_a_filtered_reply_says_so() -> None:
     with pytest.raises(ProviderError) as raised:
-        parse_reply(parsed(choice({"content": ""}, "content_filter")))
+        parse_turn(parsed(choice({"content": ""}, "content_filter")))
 
     assert raised.value.failure.kind == "content_filter"
 

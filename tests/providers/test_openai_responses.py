@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from agentv.providers.apis.dialogue import Turn, parse_reply
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.dialogue import Turn, parse_turn
+from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -23,7 +23,7 @@ def said(*texts: str) -> JsonObject:
 
 
 def parse(value: JsonValue) -> Turn:
-    return parse_reply(DIALOGUE, HttpReply(200, {}, json.dumps(value).encode()))
+    return parse_turn(DIALOGUE, HttpResponse(200, {}, json.dumps(value).encode()))
 
 
 def failure_in(value: JsonValue) -> Failure:
@@ -32,7 +32,7 @@ def failure_in(value: JsonValue) -> Failure:
     return raised.value.failure
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "lookup", "arguments": '{"order": 7}'}
     thought: JsonObject = {"type": "reasoning", "id": "rs_1", "summary": []}
     turn = parse(
@@ -79,11 +79,11 @@ def test_a_filtered_reply_is_none() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "retryable", "message"),
     [
-        ({"code": "server_error", "message": "broke"}, "server_error", True, "the reply failed: broke"),
-        ({"code": "rate_limit_exceeded"}, "rate_limited", True, "the reply failed: rate_limit_exceeded"),
-        ({"code": "invalid_image", "message": "no"}, "bad_request", False, "the reply failed: no"),
-        ({"code": "image_content_policy_violation"}, "content_filter", False, "the reply failed: image_content"),
-        (None, "bad_request", False, "the reply failed: no reason given"),
+        ({"code": "server_error", "message": "broke"}, "server_error", True, "the response failed: broke"),
+        ({"code": "rate_limit_exceeded"}, "rate_limited", True, "the response failed: rate_limit_exceeded"),
+        ({"code": "invalid_image", "message": "no"}, "bad_request", False, "the response failed: no"),
+        ({"code": "image_content_policy_violation"}, "content_filter", False, "the response failed: image_content"),
+        (None, "bad_request", False, "the response failed: no reason given"),
     ],
 )
 def test_a_failure_in_a_good_status_is_a_failure(error: JsonValue, kind: str, *, retryable: bool, message: str) -> None:
@@ -101,4 +101,4 @@ def test_output_of_another_shape_is_no_reply(output: JsonValue) -> None:
     failure = failure_in({"id": "resp_1", "output": output})
 
     assert failure.kind == "unexpected_shape"
-    assert failure.message.startswith("the reply has no list of output items: ")
+    assert failure.message.startswith("the response has no list of output items: ")

@@ -23,7 +23,7 @@ def test_its_targets_can_be_used(page: Path, tmp_path: Path) -> None:
     for text in BLOCK.findall(page.read_text("utf-8")):
         (tmp_path / "targets.yaml").write_text(text, "utf-8")
         targets = load_targets(tmp_path / "targets.yaml", specs=specs)
-        env = dict.fromkeys(re.findall(r"\$\{\{ (\w+) \}\}", text), "https://desk.example")
+        env = dict.fromkeys(re.findall(r"\$\{\{ (\w+) \}\}", text), "https://shop.example")
         assert [resolve_target(target, env=env, specs=specs).name for target in targets]
 
 

@@ -24,9 +24,9 @@ def why_not(function: Callable[..., object], request: ProviderRequest | None = N
 
 
 def test_a_function_of_a_file_answers(tmp_path: Path) -> None:
-    (tmp_path / "desk.py").write_text("def answer(request): return request.question.upper()\n")
+    (tmp_path / "clerk.py").write_text("def answer(request): return request.question.upper()\n")
 
-    assert ask(make_target("python", PythonSettings("desk.py:answer"), base_dir=tmp_path)).text == "WHERE IS MY ORDER?"
+    assert ask(make_target("python", PythonSettings("clerk.py:answer"), base_dir=tmp_path)).text == "WHERE IS MY ORDER?"
 
 
 def test_an_object_and_a_function_that_returns_a_coroutine_answer_too() -> None:
@@ -53,10 +53,10 @@ def test_a_function_that_cancels_itself_is_only_a_failed_answer() -> None:
 
 def test_a_function_that_is_not_there_is_said_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="there is no file"):
-        ask(make_target("python", PythonSettings("desk.py:answer"), base_dir=tmp_path))
+        ask(make_target("python", PythonSettings("clerk.py:answer"), base_dir=tmp_path))
 
 
-def test_a_coroutine_function_runs_in_the_event_loop_and_a_plain_one_in_a_thread() -> None:
+def test_coroutine_functions_run_in_the_event_loop_others_in_threads() -> None:
     async def coroutine(_: ProviderRequest) -> str:
         await asyncio.sleep(0)
         return threading.current_thread().name
@@ -122,12 +122,12 @@ def test_any_other_return_value_is_refused(returned: object, message: str) -> No
 
 def test_what_the_function_raises_is_its_fault_and_named_with_its_line() -> None:
     def fail(_: ProviderRequest) -> str:
-        raise LookupError("no order desk")
+        raise LookupError("no order book")
 
     failure = why_not(fail)
 
     assert failure.kind == "plugin_error"
-    assert failure.message.startswith("fail raised LookupError: no order desk (")
+    assert failure.message.startswith("fail raised LookupError: no order book (")
     assert "test_python.py:" in failure.message
 
 

@@ -88,7 +88,7 @@ def test_each_trial_has_its_own_answer(tmp_path: Path) -> None:
     assert from_file(tmp_path, *rows, trial=1).text == "second"
     missing = failure_of(replay(tmp_path, file="recorded.jsonl"), make_request(trial=2))
     assert missing.kind == "target_missing"
-    assert missing.message.endswith("holds no answer for case 'case-1' in trial 2; it has trials 0, 1")
+    assert missing.message.endswith("has no answer for case 'case-1' in trial 2; it has trials 0, 1")
 
 
 def test_a_case_that_was_not_recorded_is_an_error_of_its_row(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_case_that_was_not_recorded_is_an_error_of_its_row(tmp_path: Path) -> 
 
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
 
-    assert failure == Failure("target_missing", f"{tmp_path}/recorded.jsonl holds no answer for case 'case-1'")
+    assert failure == Failure("target_missing", f"{tmp_path}/recorded.jsonl has no answer for case 'case-1'")
 
 
 def test_the_latest_generation_counts(tmp_path: Path) -> None:
@@ -120,14 +120,14 @@ def test_an_answer_whose_judge_failed_is_still_an_answer(tmp_path: Path) -> None
 
 
 def test_of_several_targets_the_one_with_our_name_is_replayed(tmp_path: Path) -> None:
-    theirs, ours = answer_row("case-1", "theirs", target="other"), answer_row("case-1", "ours", target="desk")
+    theirs, ours = answer_row("case-1", "theirs", target="other"), answer_row("case-1", "ours", target="support")
 
     assert from_file(tmp_path, theirs, ours).text == "ours"
 
     write(tmp_path / "recorded.jsonl", theirs, answer_row("case-1", "x", target="third"))
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
     assert failure.kind == "config_error"
-    assert "holds answers of several targets: other, third" in failure.message
+    assert "has answers of several targets: other, third" in failure.message
 
 
 def test_a_torn_last_line_is_left_out_and_any_other_bad_line_named(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_torn_last_line_is_left_out_and_any_other_bad_line_named(tmp_path: Pat
     path.write_text("{torn\n" + path.read_text())
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
     assert failure.kind == "config_error"
-    assert f"{path}:1: no row" in failure.message
+    assert f"{path}:1: not a valid row" in failure.message
 
 
 def test_a_large_value_is_read_from_where_the_run_keeps_it(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_reference_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> Non
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
 
     assert failure.kind == "malformed_reply"
-    assert failure.message.startswith("the recorded answer is no text")
+    assert failure.message.startswith("the recorded answer is not a text")
 
 
 def test_a_large_value_that_is_gone_is_said(tmp_path: Path) -> None:
@@ -201,18 +201,18 @@ def test_a_run_is_found_as_everywhere_else_or_by_its_folder(home: Path, referenc
     assert ask(replay(home, run=reference), home=home).text == text
 
 
-@pytest.mark.parametrize(("reference", "message"), [("2027", "there is no run '2027'"), ("202601", "fits 2 runs")])
-def test_a_run_that_cannot_be_told_is_refused_before_the_run(home: Path, reference: str, message: str) -> None:
+@pytest.mark.parametrize(("reference", "message"), [("2027", "there is no run '2027'"), ("202601", "matches 2 runs")])
+def test_an_unclear_run_reference_is_rejected_before_the_run(home: Path, reference: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ask(replay(home, run=reference), home=home)
 
 
 def test_a_file_that_is_not_there_is_refused_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match=r"target 'desk': there is no recording .*missing\.jsonl"):
+    with pytest.raises(TargetError, match=r"target 'support': there is no recording .*missing\.jsonl"):
         ask(replay(tmp_path, file="missing.jsonl"))
 
 
 def test_exactly_one_source_is_named() -> None:
     for settings in ({}, {"run": "x", "file": "y"}):
-        with pytest.raises(ValueError, match="either run or file"):
+        with pytest.raises(ValueError, match="exactly one of run and file"):
             ReplaySettings(**settings)

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 from tests.support.fake_server import serving_fake
-from tests.support.loopback import Answer, endless, hang_up, reply, serving, silence
+from tests.support.loopback import Answer, endless, hang_up, never_answer, reply, serving
 
-from agentv.execution.sharing import OneARound, Shared
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.execution.sharing import Shared, TurnQueue
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.transport import NETWORK, Network, check_url, open_network, send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -27,8 +27,8 @@ CUT_OFF = gzip.compress(b"x" * 99, mtime=0)[:-9]
 CHUNK = b"100000\r\n" + b"x" * 2**20 + b"\r\n"
 
 
-def get(url: str, *, timeout_s: float = PATIENCE_S, headers: dict[str, str] | None = None) -> HttpReply:
-    async def run() -> HttpReply:
+def get(url: str, *, timeout_s: float = PATIENCE_S, headers: dict[str, str] | None = None) -> HttpResponse:
+    async def run() -> HttpResponse:
         async with Shared() as shared:
             return await send(HttpRequest(url, headers or {}, b"{}"), shared, timeout_s=timeout_s)
 
@@ -46,9 +46,9 @@ def test_a_reply_comes_back_whole() -> None:
         answer = get(server.url + "/v1/chat", headers={"Authorization": "Bearer k"})
 
     assert (answer.status, answer.body.decode(), answer.request_id) == (200, "héllo", "r-1")
-    assert server.asked[0].line == "POST /v1/chat HTTP/1.1"
-    assert server.asked[0].headers["authorization"] == "Bearer k"
-    assert server.asked[0].body == b"{}"
+    assert server.requests[0].line == "POST /v1/chat HTTP/1.1"
+    assert server.requests[0].headers["authorization"] == "Bearer k"
+    assert server.requests[0].body == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_a_packed_reply_is_unpacked(encoding: str, packed: bytes) -> None:
     ("answer", "kind", "retryable", "said"),
     [
         (hang_up, "transport", True, "no connection to 127.0.0.1"),
-        (reply('{"a": 1}', length=500), "transport", True, "broke in mid-reply"),
+        (reply('{"a": 1}', length=500), "transport", True, "was lost during the response"),
         (reply("", status="503 Busy", headers={"Retry-After": "7"}), "server_error", False, "HTTP 503"),
         (reply("", status="429 Slow", headers={"Retry-After": "7"}), "rate_limited", False, "HTTP 429"),
         (reply("", status="401 No"), "auth", False, "HTTP 401; check the key"),
-        (reply("", status="302 Found", headers={"Location": "/x"}), "transport", False, "a redirect to /x"),
+        (reply("", status="302 Found", headers={"Location": "/x"}), "transport", False, "redirect to /x"),
         (reply(b"not http at all", status="OK"), "transport", True, "no connection"),
-        (reply(b"junk", headers={"Content-Encoding": "gzip"}), "malformed_reply", False, "cannot be unpacked"),
+        (reply(b"junk", headers={"Content-Encoding": "gzip"}), "malformed_reply", False, "cannot be decompressed"),
         (
             reply(gzip.compress(b"x" * 99, mtime=0)[:-9], headers={"Content-Encoding": "gzip"}),
             "malformed_reply",
             False,
-            "too early",
+            "compressed response is truncated",
         ),
-        (reply(b"x", headers={"Content-Encoding": "zstd"}), "malformed_reply", False, "packed as 'zstd'"),
+        (reply(b"x", headers={"Content-Encoding": "zstd"}), "malformed_reply", False, "has the encoding 'zstd'"),
         (reply(BOMB, headers={"Content-Encoding": "gzip"}), "too_large", False, "larger than 10 MiB"),
         (endless(b"x" * 2**20), "too_large", False, "larger than 10 MiB"),
         (
@@ -119,7 +119,7 @@ def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.failure.message == said
 
 
-def test_a_name_that_nobody_knows_is_told_in_the_words_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_is_reported_in_the_words_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -130,7 +130,7 @@ def test_a_name_that_nobody_knows_is_told_in_the_words_of_the_system(monkeypatch
     assert raised.value.failure.message == "no connection to nowhere.invalid (Name or service not known)"
 
 
-def test_a_server_without_tls_is_told_in_the_words_of_tls() -> None:
+def test_a_server_without_tls_is_reported_in_the_words_of_tls() -> None:
     with serving_fake() as server, pytest.raises(ProviderError) as raised:
         get(server.url.replace("http:", "https:"))
 
@@ -139,7 +139,9 @@ def test_a_server_without_tls_is_told_in_the_words_of_tls() -> None:
     assert raised.value.failure.message.startswith(f"no connection to {place} ([SSL: ")
 
 
-@pytest.mark.parametrize("answer", [silence, endless(b"x", pause_s=0.01), endless(b"HTTP/1.1 100 Continue\r\n\r\n")])
+@pytest.mark.parametrize(
+    "answer", [never_answer, endless(b"x", pause_s=0.01), endless(b"HTTP/1.1 100 Continue\r\n\r\n")]
+)
 def test_a_server_that_never_comes_to_an_end_meets_the_deadline(answer: Answer) -> None:
     failure = failure_of(answer, timeout_s=0.3)
 
@@ -160,11 +162,11 @@ def test_the_naive_client_takes_its_key_along_on_a_redirect() -> None:
         with serving(away) as server:
             request = urllib.request.Request(server.url, headers={"Authorization": "Bearer k"})
             urllib.request.urlopen(request, timeout=PATIENCE_S).close()
-            assert stranger.asked[0].headers["authorization"] == "Bearer k"
+            assert stranger.requests[0].headers["authorization"] == "Bearer k"
 
             with pytest.raises(ProviderError):
                 get(server.url, headers={"Authorization": "Bearer k"})
-            assert len(stranger.asked) == 1
+            assert len(stranger.requests) == 1
 
 
 def test_an_address_that_is_none_is_an_error_of_the_settings() -> None:
@@ -179,7 +181,7 @@ def test_a_key_with_a_line_break_cannot_add_a_header() -> None:
         get(server.url, headers={"Authorization": "Bearer a\nX-Evil: 1"})
 
     assert raised.value.failure.kind == "config_error"
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_nothing_of_one_reply_reaches_the_next_request() -> None:
@@ -191,7 +193,7 @@ def test_nothing_of_one_reply_reaches_the_next_request() -> None:
     with serving(reply("", headers={"Set-Cookie": "session=1; Path=/"})) as server:
         asyncio.run(run(server.url))
 
-    assert ["cookie" in asked.headers for asked in server.asked] == [False, False]
+    assert ["cookie" in request.headers for request in server.requests] == [False, False]
 
 
 def test_a_health_url_must_answer_with_success() -> None:
@@ -201,14 +203,14 @@ def test_a_health_url_must_answer_with_success() -> None:
 
     with serving(reply("ok")) as server:
         asyncio.run(run(server.url + "/health"))
-        assert server.asked[0].line == "GET /health HTTP/1.1"
+        assert server.requests[0].line == "GET /health HTTP/1.1"
     with serving(reply("", status="500 No")) as server, pytest.raises(ProviderError, match="HTTP 500"):
         asyncio.run(run(server.url))
 
 
 FLOOD_CLIENT = """
 import asyncio, json, resource, sys, urllib.request
-from agentv.execution.sharing import OneARound
+from agentv.execution.sharing import TurnQueue
 from agentv.execution.sharing import Shared
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.transport import send
@@ -259,7 +261,7 @@ print(json.dumps([_proxy_for(f"http://{host}/") for host in hosts]))
 
 
 def test_a_reply_is_gone_on_with_in_its_turn() -> None:
-    class Counted(OneARound):
+    class Counted(TurnQueue):
         taken = 0
 
         async def turn(self) -> None:
@@ -272,7 +274,7 @@ def test_a_reply_is_gone_on_with_in_its_turn() -> None:
         @asynccontextmanager
         async def network() -> AsyncIterator[Network]:
             async with open_network() as opened:
-                yield replace(opened, replies=turns)
+                yield replace(opened, queue=turns)
 
         async with Shared() as shared:
             await shared.get(NETWORK, network)

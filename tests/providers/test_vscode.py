@@ -75,31 +75,31 @@ def test_the_answer_is_what_the_agent_wrote(root: Path, kind: str) -> None:
     response = ask(target_at(root, kind=kind), request)
 
     assert response.text == "Answer to: Review it."
-    asked, answered = map(Path, response.log_paths)
-    assert asked.parent == root / "subagent-1" / "messages"
-    assert answered.name == asked.name.replace("_req.md", "_res.md")
-    assert asked.read_text().startswith(
+    request_file, answer = map(Path, response.log_paths)
+    assert request_file.parent == root / "subagent-1" / "messages"
+    assert answer.name == request_file.name.replace("_req.md", "_res.md")
+    assert request_file.read_text().startswith(
         "Read all guideline files:\n"
         "* [style.md](file:///repo/style.md)\n\n"
         "Read all input files:\n"
         "* [a b.json](file:///repo/a%20b.json)\n\n"
     )
-    assert "[[ ## user_query ## ]]\n\nReview it.\n\n[[ ## answer_file ## ]]" in asked.read_text()
+    assert "[[ ## user_query ## ]]\n\nReview it.\n\n[[ ## answer_file ## ]]" in request_file.read_text()
 
 
-def test_a_window_is_opened_on_the_subagents_folder_and_its_agent_told_of_the_file(root: Path) -> None:
+def test_a_window_is_opened_and_its_agent_gets_the_request_file(root: Path) -> None:
     response = ask(target_at(root))
 
     folder = root / "subagent-1"
-    opened, told = calls_in(folder)
-    asked = response.log_paths[0]
+    opened, chat = calls_in(folder)
+    request = response.log_paths[0]
     assert opened == [str(folder / "subagent-1.code-workspace")]
-    assert told[:-1] == ["chat", "--reuse-window", "--mode", "agent", "--add-file", asked]
-    assert "Where is my order?" not in told[-1]
+    assert chat[:-1] == ["chat", "--reuse-window", "--mode", "agent", "--add-file", request]
+    assert "Where is my order?" not in chat[-1]
     assert json.loads((folder / "subagent-1.code-workspace").read_text()) == {"folders": [{"path": "."}]}
 
 
-def test_what_was_asked_is_kept_with_the_answer(root: Path) -> None:
+def test_the_request_is_stored_with_the_answer(root: Path) -> None:
     request = ask(target_at(root)).request
     assert request is not None
     assert request["subagent"] == "subagent-1"
@@ -112,7 +112,7 @@ def test_a_system_prompt_comes_first(root: Path) -> None:
 
 
 def test_an_editor_that_goes_on_in_the_background_is_left_alone(root: Path) -> None:
-    # With `run_process`, which ends a command's whole family, this answer never comes.
+    # With `run_process`, which ends all descendants of a command, there would be no answer.
     assert ask(target_at(root, "background")).text == "Answer to: Where is my order?"
 
 
@@ -152,9 +152,9 @@ def test_an_answer_that_is_no_utf_8_is_noted(root: Path) -> None:
         ("crash-open", "target_exit", "failed with exit code 3; the end of"),
         ("crash-chat", "target_exit", "no display"),
         ("silent", "target_timeout", "no answer within 1 s"),
-        ("half", "target_timeout", "it was begun in"),
+        ("half", "target_timeout", "partial answer: "),
         ("large", "too_large", "the answer file is larger than 10 MiB"),
-        ("link", "malformed_reply", "is not a file of its own"),
+        ("link", "malformed_reply", "is not a regular file"),
     ],
 )
 def test_every_fault_of_the_editor_has_its_kind(root: Path, mode: str, kind: str, said: str) -> None:
@@ -169,12 +169,12 @@ async def check(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("command", ["no-such-editor --flag", "./no/editor", f"{EDITOR}"])
-def test_an_editor_that_is_not_there_is_told_before_the_run(root: Path, command: str) -> None:
+def test_a_missing_editor_is_reported_before_the_run(root: Path, command: str) -> None:
     target = target_at(root, command=command)
     with pytest.raises(ProviderError) as raised:
         with_provider(target, check)
     assert raised.value.failure.kind == "target_missing"
-    assert "name its path as `command`" in raised.value.failure.message
+    assert "set `command` to its path" in raised.value.failure.message
     assert failure_of(target).kind == "target_missing"
 
 
@@ -183,7 +183,7 @@ def test_a_root_that_is_no_folder_is_a_config_error(root: Path) -> None:
     assert failure_of(target_at(root)).kind == "config_error"
 
 
-@pytest.mark.parametrize(("command", "said"), [("code 'x", "command cannot be read"), ("", "command is empty")])
+@pytest.mark.parametrize(("command", "said"), [("code 'x", "command cannot be parsed"), ("", "command is empty")])
 def test_a_command_that_cannot_be_read_is_refused(command: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         VscodeSettings(command)
@@ -193,7 +193,7 @@ def test_a_command_that_cannot_be_read_is_refused(command: str, said: str) -> No
 
 
 def test_one_subagent_has_one_request_at_a_time(root: Path) -> None:
-    # Without the lock, the editor would find the requests of others unanswered beside its own.
+    # Without the lock, the editor would find several unanswered requests in one folder.
     assert ask_at_once(target_at(root), ["a", "b", "c"]) == ["Answer to: a", "Answer to: b", "Answer to: c"]
 
 
@@ -214,7 +214,7 @@ def test_as_many_workers_as_subagents(root: Path) -> None:
     assert with_provider(target_at(root), count) == 3
 
 
-def test_a_folder_that_another_process_uses_is_left_alone_until_that_process_is_gone(root: Path) -> None:
+def test_a_folder_of_another_process_is_not_used_until_it_ends(root: Path) -> None:
     provision(root, 1)
     lock = root / "subagent-1" / "subagent.lock"
     with subprocess.Popen(
@@ -239,7 +239,7 @@ def test_a_request_that_is_cancelled_or_late_frees_its_subagent(root: Path) -> N
     async def use(provider: Provider) -> str:
         task = asyncio.create_task(provider.invoke(make_request("never answered")))
         calls = root / "subagent-1" / "calls.jsonl"
-        while not calls.exists():  # noqa: ASYNC110 - the editor tells nobody that it was started
+        while not calls.exists():  # noqa: ASYNC110 - the start of the editor is not signalled
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -254,7 +254,7 @@ def test_a_request_that_is_cancelled_or_late_frees_its_subagent(root: Path) -> N
 # --- batches -----------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_dealt_out_to_the_subagents_and_each_is_told_once(root: Path) -> None:
+def test_a_batch_is_distributed_with_one_message_per_subagent(root: Path) -> None:
     provision(root, 2)
     questions = ["a", "b", "c", "d", "e"]
 
@@ -314,7 +314,7 @@ def test_a_workspace_that_stays_the_same_is_not_written_again(root: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"folders": 1}', "// a comment\n{}"])
-def test_a_template_that_cannot_be_read_is_told_before_the_run(root: Path, content: str | None) -> None:
+def test_an_invalid_template_is_reported_before_the_run(root: Path, content: str | None) -> None:
     if content is not None:
         (root.parent / "x.code-workspace").write_text(content)
     with pytest.raises(ProviderError) as raised:

@@ -1,4 +1,4 @@
-"""Each real agent: how it is pointed at a model on loopback, and what the model makes it do."""
+"""The real agents: their configuration for a model on loopback, and the scripts of the model."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ KEY = "canary-0123456789abcdef"
 
 @dataclass(frozen=True)
 class RealAgent:
-    """`settings` are the target's, without name and provider; `shell` is the tool's name in what agentv tells of it."""
+    """`settings` are the target's, without name and provider; `shell` is the tool's name in agentv's traces."""
 
     settings: Callable[[Model, Path], Mapping[str, object]]
     steps: Sequence[Step]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, REASONING_TOKENS = 100, 40, 10, 4
-"""What every single reply claims to have used."""
+"""The usage in every response."""
 
 Json: TypeAlias = dict[str, Any]  # a test's own wire data, read by strangers' programs
 Event: TypeAlias = tuple[str, Json]
@@ -31,25 +31,25 @@ class Call:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A step of the script: the server answers with a status and no reply."""
+    """A step of the script: the server answers with an error status."""
 
     status: int
 
 
 @dataclass(frozen=True)
-class NullObserver:
+class NoResponse:
     """A step of the script: the server never answers."""
 
 
-Step: TypeAlias = Call | Refusal | NullObserver | str
+Step: TypeAlias = Call | Refusal | NoResponse | str
 
 
 @dataclass
 class Model:
-    """The script, and what was asked: `(path, body, authorization)` of each request for a reply."""
+    """The script, and the requests received: `(path, body, authorization)` of each."""
 
     steps: Sequence[Step]
-    asked: list[tuple[str, Json, str]] = field(default_factory=list)
+    requests: list[tuple[str, Json, str]] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -57,17 +57,17 @@ class Model:
         return f"http://127.0.0.1:{self.port}"
 
     def step(self, body: Json, results: int) -> Step:
-        """Return what is played now; whoever offers no tools is not the agent at its work."""
+        """Return the next step; a request without tools is a side request, not the agent's work."""
         return self.steps[min(results, len(self.steps) - 1)] if body.get("tools") else "A title"
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         key = request.headers.get("x-api-key") or request.headers.get("authorization") or ""
-        self.asked.append((request.path, body, key))
+        self.requests.append((request.path, body, key))
         if isinstance(self.steps[0], Refusal):
             error = {"type": "refused", "message": "No entry"}
             return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)
-        if isinstance(self.steps[0], NullObserver):
+        if isinstance(self.steps[0], NoResponse):
             await asyncio.Event().wait()
         dialect = next(speak for path, speak in DIALECTS.items() if request.path.endswith(path))
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})

@@ -28,7 +28,7 @@ ANSWER = "The amount is in notes.txt, and new.txt is written."
 NOTE, MISS = "printf '20 euros\\n' > notes.txt && cat notes.txt", "cat missing.txt"
 PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new.txt\n+new\n*** End Patch\nEOF\n"
 MOST_OF_A_KIND = 3
-"""How many events of the same type that say nothing new are kept."""
+"""The number of similar events of one type that are recorded."""
 
 
 def steps_of(agent: str) -> Sequence[Step]:
@@ -45,7 +45,7 @@ def steps_of(agent: str) -> Sequence[Step]:
 
 
 def record(agent: str, folder: Path) -> str:
-    """Return what an agent printed, fit to be kept."""
+    """Return the output of an agent, cleaned for recording."""
     workspace, shim, heard = folder / "workspace", folder / "shim", folder / "heard"
     workspace.mkdir()
     steps = [_filled(step, workspace) if isinstance(step, Call) else step for step in steps_of(agent)]

@@ -23,7 +23,7 @@ from tests.real_agents.model_server import (
     REASONING_TOKENS,
     Call,
     Model,
-    NullObserver,
+    NoResponse,
     Refusal,
     Step,
     playing,
@@ -53,7 +53,7 @@ evalcases:
 
 @pytest.fixture(params=AGENTS)
 def agent(request: pytest.FixtureRequest) -> str:
-    """One agent after the other; skipped unless it is installed or asked for."""
+    """One agent after the other; skipped unless it is installed or AGENTV_REAL_AGENTS=1."""
     name: str = request.param
     if not program_of(name).exists():
         if os.environ.get("AGENTV_REAL_AGENTS") != "1":
@@ -66,7 +66,7 @@ def agent(request: pytest.FixtureRequest) -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a run ended, its one row and answer, and the folder with everything it wrote."""
+    """The exit code of a run, its one result and answer, and the folder of its files."""
 
     code: int
     said: str
@@ -77,7 +77,7 @@ class Ran:
 
 
 def run(name: str, folder: Path, *steps: Step, suite: str = SUITE, **settings: object) -> Ran:
-    """Run one case with a real agent, by the command line, with nothing of ours in its environment but PATH."""
+    """Run one case with a real agent, on the command line, with only PATH in its environment."""
     files = {
         ".git/HEAD": "",
         "evals/suite.yaml": suite.replace("SHELL", AGENTS[name].shell),
@@ -128,7 +128,7 @@ def test_its_answer_calls_usage_and_changes_are_in_the_result(agent: str, tmp_pa
     assert (tmp_path / "repo" / "evals" / "shop" / "notes.txt").read_text() == "Order 7\n"
 
 
-def test_it_is_asked_to_read_the_files_first_and_may(agent: str, tmp_path: Path) -> None:
+def test_it_reads_the_named_files_first(agent: str, tmp_path: Path) -> None:
     order = tmp_path / "repo" / "files" / "order.txt"
     read = {
         "codex": Call("exec_command", {"cmd": f"cat {order}"}),
@@ -139,10 +139,10 @@ def test_it_is_asked_to_read_the_files_first_and_may(agent: str, tmp_path: Path)
 
     ran = run(agent, tmp_path, read[agent], "It says 20 euros.", suite=SUITE.replace("value: notes.txt", "value: 20"))
 
-    asked = json.dumps([body for _, body, _ in ran.model.asked])
-    assert f"* [order.txt]({order.as_uri()})" in asked
-    assert "[[ ## user_query ## ]]" in asked
-    assert "Note what the order costs." in asked
+    requests = json.dumps([body for _, body, _ in ran.model.requests])
+    assert f"* [order.txt]({order.as_uri()})" in requests
+    assert "[[ ## user_query ## ]]" in requests
+    assert "Note what the order costs." in requests
     (call,) = [call for message in ran.row["output_messages"] for call in message.get("tool_calls", [])]
     assert "20 euros" in json.dumps(call["output"])
 
@@ -150,9 +150,9 @@ def test_it_is_asked_to_read_the_files_first_and_may(agent: str, tmp_path: Path)
 def test_its_system_prompt_reaches_the_model(agent: str, tmp_path: Path) -> None:
     ran = run(agent, tmp_path, ANSWER, system_prompt='Speak "Latin"\nalways.')
 
-    asked = json.dumps([body for _, body, _ in ran.model.asked])
+    requests = json.dumps([body for _, body, _ in ran.model.requests])
     assert ran.row.get("error") is None, ran.row
-    assert r"Speak \"Latin\"\nalways." in asked
+    assert r"Speak \"Latin\"\nalways." in requests
 
 
 def test_its_key_goes_to_the_model_and_nowhere_else(agent: str, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_its_key_goes_to_the_model_and_nowhere_else(agent: str, tmp_path: Path) 
 
     ran = run(agent, tmp_path, *steps, **more)
 
-    assert {key.removeprefix("Bearer ") for _, _, key in ran.model.asked} == {KEY}
+    assert {key.removeprefix("Bearer ") for _, _, key in ran.model.requests} == {KEY}
     (call,) = [call for message in ran.row["output_messages"] for call in message.get("tool_calls", [])]
     assert re.match(r"the key is \**\n0\b", call["output"])  # no command line of the machine holds it
     assert re.fullmatch(r"The key is \*+\.", ran.row["candidate_answer"])  # copilot strikes it itself
@@ -183,16 +183,16 @@ def test_a_refused_key_is_an_auth_failure_that_stops_the_target(agent: str, tmp_
     ran = run(agent, tmp_path, Refusal(401))
 
     assert (ran.row["status"], ran.row["error"]["kind"], ran.row["error"]["http_status"]) == ("error", "auth", 401)
-    assert "check the key or the login" in ran.row["error"]["message"]
+    assert "check its API key or login" in ran.row["error"]["message"]
     assert ran.row["error"]["details"]["log_paths"]
     assert ran.code == 3, ran.said
 
 
 def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path) -> None:
-    ran = run(agent, tmp_path, NullObserver(), timeout_seconds=8)
+    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=8)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
-    assert ran.model.asked
+    assert ran.model.requests
     assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
 
 
@@ -203,8 +203,8 @@ def environment_of(process: psutil.Process) -> set[str]:
         return set()
 
 
-def test_usage_of_reasoning_is_told_where_the_agent_tells_it(agent: str, tmp_path: Path) -> None:
+def test_reasoning_tokens_are_reported_if_the_agent_reports_them(agent: str, tmp_path: Path) -> None:
     ran = run(agent, tmp_path, *AGENTS[agent].steps)
 
-    told = {"codex": 2 * REASONING_TOKENS, "copilot": 2 * REASONING_TOKENS}
-    assert ran.answer["usage"].get("reasoning", 0) == told.get(agent, 0)
+    expected = {"codex": 2 * REASONING_TOKENS, "copilot": 2 * REASONING_TOKENS}
+    assert ran.answer["usage"].get("reasoning", 0) == expected.get(agent, 0)

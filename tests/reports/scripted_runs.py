@@ -109,7 +109,7 @@ def _started(cases: int, *, targets: tuple[str, ...] = ("agent-v2",), trials: in
 
 
 def _slots(started: RunStarted, names: Iterable[str]) -> Iterator[tuple[int, ResultKey]]:
-    """Yield who is asked what, in the order of asking, each with its line in the file."""
+    """Yield the keys of all results in the order of the calls, each with the line of its case."""
     for line, name in enumerate(names, start=7):
         for trial in range(started.trials):
             for target in started.targets:
@@ -162,9 +162,9 @@ def _report(
 
 def _finished(started: RunStarted, rows: tuple[CaseResult, ...], notes: tuple[str, ...] = ()) -> ScriptedRun:
     report = replace(_report(started, rows, len(rows) * _STEP_S), notes=notes)
-    told = tuple(Moment(0.0, RunNote(note)) for note in notes)
+    note_moments = tuple(Moment(0.0, RunNote(note)) for note in notes)
     end = Moment(report.duration_s, RunEnded(report))
-    return ScriptedRun(started, (Moment(0.0, started), *told, *_moments(rows), end), report)
+    return ScriptedRun(started, (Moment(0.0, started), *note_moments, *_moments(rows), end), report)
 
 
 def _cases(count: int) -> list[str]:
@@ -189,7 +189,7 @@ def mixed() -> ScriptedRun:
     started = replace(
         _started(8, targets=("agent-v1", "agent-v2-with-a-long-name"), trials=2), budget_usd=5.0, spent_usd=0.0
     )
-    odd = "a-case-that-was-named-after-the-whole-question-that-somebody-asked"
+    odd = "a-case-that-was-named-after-the-whole-question-of-some-curious-user"
     names = ["refund-1", "返金はいつですか", odd, *_cases(8)[3:]]
 
     def judged(line: int, slot: ResultKey) -> CaseResult:
@@ -211,7 +211,7 @@ def all_error() -> ScriptedRun:
 
 
 def interrupted() -> ScriptedRun:
-    """Return a run that somebody stops by Ctrl-C after five of twenty rows."""
+    """Return a run that is stopped by Ctrl-C after five of twenty results."""
     started = _started(20)
     rows = tuple(_row(slot, line, float(line != 9), 1.0) for line, slot in _slots(started, _cases(20)))
     stop_s = 5 * _STEP_S + 1

@@ -34,7 +34,7 @@ def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
 
 def test_what_a_terminal_counts_stands_here_too() -> None:
     shown = comparison_markdown(moved(), no_reasons, listed=10)
-    assert "1 win, 1 loss, 0 ties at a threshold of 0.1. 1 pass more often, 1 less often. 2 cases cannot" in shown
+    assert "1 win, 1 loss, 0 ties at a threshold of 0.1. 1 pass more often, 1 less often. 2 cases: too few" in shown
 
 
 def test_what_is_not_listed_is_counted() -> None:

@@ -51,10 +51,10 @@ def test_the_last_line_is_one_of_three(cases: int) -> None:
         assert expected in (None, last)
 
 
-def test_a_case_that_several_targets_were_asked_is_one_case() -> None:
+def test_a_case_with_several_targets_is_one_case() -> None:
     rows = [make_row(case, target=target) for case in "abc" for target in ("v1", "v2")]
     shown = ComparisonView().render(compared(rows, rows), no_reasons).splitlines()
-    assert shown[2] == "paired  3 cases judged in both, 6 with each of their targets"
+    assert shown[2] == "paired  3 cases scored in both, 6 pairs of case and target"
     assert shown[5].split()[-1] == "3"
 
 
@@ -65,10 +65,10 @@ def test_runs_without_a_common_case_say_so() -> None:
         == """\
 before  before
 after   after
-paired  0 cases judged in both
+paired  0 cases scored in both
 
 0 wins, 0 losses, 0 ties at a threshold of 0.1
-0 cases cannot show any difference; it takes 6 at least
+0 cases: too few to detect any difference; at least 6 are needed
 
 only before: 1
   a

@@ -28,7 +28,7 @@ agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 target    pass@3            95 %  pass^3          95 %  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
-scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   highest bar 402 of 568 rows
+scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   largest bin: 402 of 568
 
 evaluator  mean          95 %  rows  errors       type
 contains   0.81  0.78 to 0.84   560       0   contains
@@ -48,11 +48,11 @@ flaky   refund-3 (agent-v1)
 
 note    the price of 'small' is not known
 
-took    02:41
-wrote   out.jsonl
-kept    /project/.agentv/runs/20260131T120000-7f3a2b
-look    agentv show 20260131T120000-7f3a2b
-retry   agentv retry 20260131T120000-7f3a2b
+Took 02:41
+Wrote out.jsonl
+Saved to /project/.agentv/runs/20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b
+Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
 Exit code 1.
@@ -73,7 +73,7 @@ agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 target    pass@3            95 %  pass^3          95 %  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
-scores  0 |...      ............:::   ###| 1   highest bar 402 of 568 rows
+scores  0 |...      ............:::   ###| 1   largest bin: 402 of 568
 
 evaluator  mean          95 %  rows  errors       type
 contains   0.81  0.78 to 0.84   560       0   contains
@@ -93,10 +93,10 @@ flaky   refund-3 (agent-v1)
 
 note    the price of 'small' is not known
 
-took    02:41
-kept    /project/.agentv/runs/20260131T120000-7f3a2b
-look    agentv show 20260131T120000-7f3a2b
-retry   agentv retry 20260131T120000-7f3a2b
+Took 02:41
+Saved to /project/.agentv/runs/20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b
+Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
 Exit code 1.
@@ -150,7 +150,7 @@ def test_colours_change_nothing_but_colour() -> None:
 
 def test_a_run_without_rows_is_its_verdict() -> None:
     empty = RunReport("r", "finished", 0, (), (), (0,) * 10, RunVerdict(5, "NOTHING SELECTED: no case matches."))
-    assert end_report(empty) == "took    00:00\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
+    assert end_report(empty) == "Took 00:00\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
 
 
 def test_skipped_rows_get_a_column_when_there_are_any() -> None:
@@ -176,15 +176,15 @@ def test_a_narrow_terminal_gets_values_below_their_names() -> None:
 def test_ten_flaky_cases_are_named_and_the_others_counted() -> None:
     many = replace(REPORT, flaky=tuple(f"case-{number}" for number in range(1, 1013)))
     lines = [line for line in end_report(many).splitlines() if line.startswith("flaky")]
-    assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: -o report.json lists them"]
+    assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: see -o report.json"]
 
 
-def test_rows_of_several_suites_and_trials_are_told_apart() -> None:
+def test_results_of_several_suites_and_trials_have_distinct_labels() -> None:
     shown = end_report(REPORT, labels=RowLabels(with_suite=True, trials=3))
     assert "✗ refund-7 (evals/refunds.yaml) trial 1 of 3  agent-v2  0.33" in shown
 
 
-def test_a_run_with_a_baseline_tells_how_far_each_evaluator_moved() -> None:
+def test_a_run_with_a_baseline_shows_the_change_of_each_evaluator() -> None:
     baseline = BaselineSummary(
         baseline="nightly \x1b[2J" + "x" * 90,
         cases=180,
@@ -197,9 +197,9 @@ def test_a_run_with_a_baseline_tells_how_far_each_evaluator_moved() -> None:
     )
     shown = end_report(replace(REPORT, baseline=baseline))
     start = shown.index("evaluator  ")
-    told = shown[start : shown.index("did not pass")]
+    flaky = shown[start : shown.index("did not pass")]
     assert (
-        told
+        flaky
         == """\
 evaluator  mean          95 %  difference  rows  errors       type
 contains   0.81  0.78 to 0.84       -0.02   560       0   contains
@@ -212,4 +212,4 @@ baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 
 """
     )
-    assert max(map(display_width, told.splitlines())) <= 80
+    assert max(map(display_width, flaky.splitlines())) <= 80

@@ -197,7 +197,7 @@ def test_no_rows_are_an_empty_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["x.txt", "x", "x.htm"])
 def test_an_unknown_suffix_is_refused_with_those_there_are(tmp_path: Path, target: str) -> None:
-    with pytest.raises(ConfigError, match=r"ends in \.jsonl, \.yaml, .* or \.github, or is -"):
+    with pytest.raises(ConfigError, match=r"must end in \.jsonl, \.yaml, .* or \.github, or be -"):
         make_export(str(tmp_path / target), tools=ReportTools(export_record), stdout=io.StringIO())
 
 

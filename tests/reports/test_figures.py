@@ -1,4 +1,4 @@
-"""Which numbers a report tells, the same in every format."""
+"""The numbers of a report, the same in every format."""
 
 import pytest
 from msgspec.structs import replace
@@ -29,6 +29,6 @@ def test_trials_are_shown_for_a_k_that_enough_cases_of_all_targets_have(cases: l
 
 
 def test_a_rate_of_trials_stands_with_its_denominator() -> None:
-    told = {figure.name: figure.value for figure in target_figures(TARGET, 3)}
-    assert (told["pass@3"], told["pass^3"]) == ("90.1 % of 180 cases", "50.3 % of 180 cases")
+    values = {figure.name: figure.value for figure in target_figures(TARGET, 3)}
+    assert (values["pass@3"], values["pass^3"]) == ("90.1 % of 180 cases", "50.3 % of 180 cases")
     assert not [figure.name for figure in target_figures(TARGET, 0) if "@" in figure.name]

@@ -1,4 +1,4 @@
-"""The page in a real browser: our script runs, nobody else's does, and nothing is asked for."""
+"""The page in a real browser: only our own script runs, and the page makes no requests."""
 
 import re
 import threading
@@ -104,16 +104,16 @@ def test_rows_are_searched_filtered_and_ordered(tmp_path: Path, doing: str, expe
 
 
 class Listener(HTTPServer):
-    """A server on this machine that remembers what it was asked for."""
+    """A local server that records its requests."""
 
-    asked: list[str]
+    requests: list[str]
 
 
 class Remember(BaseHTTPRequestHandler):
     server: Listener
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.requests.append(self.path)
         self.send_response(204)
         self.end_headers()
 
@@ -124,7 +124,7 @@ class Remember(BaseHTTPRequestHandler):
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     server = Listener(("127.0.0.1", 0), Remember)
-    server.asked = []
+    server.requests = []
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -142,8 +142,8 @@ def test_no_request_leaves_the_page(tmp_path: Path, listener: Listener) -> None:
     detail = hostile_detail(calling)
     page = html_page(report_of([detail.result], note=calling), tools_of([detail], name=calling))
     dom_after_scripts(write(tmp_path, page), tmp_path)
-    assert listener.asked == []
+    assert listener.requests == []
     dom_after_scripts(write(tmp_path, page.replace("<main>", f"<main>{calling}", 1)), tmp_path)
-    assert listener.asked == [], "the policy alone stops them, too"
+    assert listener.requests == [], "the policy alone stops them, too"
     dom_after_scripts(write(tmp_path, f"<!doctype html><html><body>{calling}</body></html>"), tmp_path)
-    assert {"/img", "/css", "/js", "/background"} <= set(listener.asked), "the control page asks"
+    assert {"/img", "/css", "/js", "/background"} <= set(listener.requests), "the control page asks"

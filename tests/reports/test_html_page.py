@@ -95,7 +95,7 @@ def test_the_page_is_small_beside_its_data() -> None:
     assert len(html_page(report, tools_of(details)).encode()) < 400_000
 
 
-def test_above_its_limit_it_keeps_what_did_not_pass_and_says_what_it_left_out() -> None:
+def test_above_its_limit_the_page_shows_failures_and_counts_the_rest() -> None:
     passed, failed = [replace(PASSED) for _ in range(MOST_ROWS + 500)], [replace(FAILED) for _ in range(7)]
     page = page_of(*(RowDetail(row) for row in (*passed, *failed)))
     states = [each["data-state"] for _, each in page.elements if "data-state" in each]
@@ -108,7 +108,7 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert len(text) > 10_000_000
     page = html_page(report_of([(detail := hostile_detail(text)).result]), tools_of([detail]))
     assert len(page) < 2_000_000
-    assert "characters are left out here" in page
+    assert "characters omitted" in page
 
 
 def test_many_long_texts_do_not_make_an_endless_page() -> None:

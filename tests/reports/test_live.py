@@ -26,14 +26,14 @@ BLOCK = """\
 │ agent-v1 ━━━━━━━━━━━━━╸      77 %  561/720  ✓ 420 ~ 0 ✗ 141 ! 0  pass 74.9 % │
 │ agent-v2                      0 %  1/720    ✓ 0   ~ 0 ✗ 0   ! 1  pass -      │
 │ 12/16 workers · 3.5/s · retries 7 · $0.84 of $5.00 · 02:41 · 04:12 left      │
-╰ Ctrl-C stops cleanly; agentv resume 7f3a2b goes on ──────────────────────────╯\
+╰ Ctrl-C stops cleanly; resume: agentv resume 7f3a2b ──────────────────────────╯\
 """  # noqa: RUF001 - as it is shown
 BLOCK_IN_ASCII = """\
 + refunds | 240 cases x 2 targets x 3 trials = 1,440 -------------- run 7f3a2b +
 | agent-v1 =============>      77 %  561/720  + 420 ~ 0 x 141 ! 0  pass 74.9 % |
 | agent-v2                      0 %  1/720    + 0   ~ 0 x 0   ! 1  pass -      |
 | 12/16 workers | 3.5/s | retries 7 | $0.84 of $5.00 | 02:41 | 04:12 left      |
-+ Ctrl-C stops cleanly; agentv resume 7f3a2b goes on --------------------------+\
++ Ctrl-C stops cleanly; resume: agentv resume 7f3a2b --------------------------+\
 """
 
 
@@ -129,13 +129,13 @@ def test_the_thread_that_redraws_says_nothing_when_the_terminal_is_gone(monkeypa
     stream.open = False
     assert stream.tried.wait(10)
     with pytest.raises(OSError, match="Input/output error"):
-        screen.notify(RunNote("somebody hears of it"))
+        screen.notify(RunNote("the observer gets it"))
     stream.open = True
     screen.close()
     assert said == []
 
 
-def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_line_follows_it() -> None:
+def test_an_echoed_ctrl_c_does_not_wrap_the_block() -> None:
     stream = EncodedStream("ascii")
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console)

@@ -158,8 +158,8 @@ def test_two_targets_stand_by_name_and_gates_one_by_one() -> None:
 
 
 def test_a_run_without_rows_says_its_verdict() -> None:
-    nothing = replace(report_of(()), verdict=RunVerdict(5, "NOTHING SELECTED: no case matches what was asked for."))
-    assert "**`NOTHING SELECTED: no case matches what was asked for.`** Exit code 5." in written(nothing)
+    nothing = replace(report_of(()), verdict=RunVerdict(5, "NOTHING SELECTED: no case matches the selection."))
+    assert "**`NOTHING SELECTED: no case matches the selection.`** Exit code 5." in written(nothing)
 
 
 def test_the_first_line_is_the_same_for_every_run_of_a_name() -> None:

@@ -32,7 +32,7 @@ def test_auto_is_live_on_a_terminal_and_plain_elsewhere(
     assert choose_display("auto", is_terminal=is_terminal, env=env) == display
 
 
-def test_a_display_that_is_asked_for_is_given() -> None:
+def test_a_requested_display_is_returned() -> None:
     assert choose_display("live", is_terminal=False, env={"CI": "1"}) == "live"
 
 

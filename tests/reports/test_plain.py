@@ -68,7 +68,7 @@ FAIL refund-7   0.33  contains: expected "30 days", got "We will look into it."
 ERROR order-9    error target: HTTP 503 after 3 attempts (12.4 s)
 4/20 (20 %)  pass 2  fail 1  error 1  0/16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
 note: `grader` is deprecated\\x07
-stopping, rows under way are given up: Ctrl-C
+stopping, cancelling running cases: Ctrl-C
 """
 
 
@@ -126,7 +126,7 @@ class Closing(Log):
         raise BrokenPipeError(32, "Broken pipe")
 
 
-def test_the_heartbeat_ends_in_silence_when_nobody_reads_it(clock: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_ends_quietly_when_the_stream_is_closed(clock: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[object] = []
     monkeypatch.setattr(threading, "excepthook", said.append)
     log = Closing()
@@ -138,7 +138,7 @@ def test_the_heartbeat_ends_in_silence_when_nobody_reads_it(clock: Hand, monkeyp
     plain.close()
     assert said == []
     with pytest.raises(BrokenPipeError):
-        plain.notify(RunNote("somebody hears of it"))
+        plain.notify(RunNote("the observer gets it"))
 
 
 def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> None:
@@ -186,7 +186,7 @@ def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:
     assert line.endswith("…")
 
 
-def test_rows_that_a_run_had_before_are_counted_and_not_told(plain: PlainLines, log: Log) -> None:
+def test_results_of_an_earlier_run_are_counted_and_not_printed(plain: PlainLines, log: Log) -> None:
     plain.notify(SMALL)
     for _ in range(12):
         plain.notify(RowKept(FAILED))

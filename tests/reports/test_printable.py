@@ -56,6 +56,6 @@ def test_json_means_the_same_and_is_safe_to_look_at(text: str) -> None:
 
 
 def test_no_command_of_a_workflow_stands_in_json_and_its_meaning_stays() -> None:
-    told = json.dumps({"##[group]a": "##[error]b"})
-    assert "##[" not in printable_json(told)
-    assert json.loads(printable_json(told)) == json.loads(told)
+    text = json.dumps({"##[group]a": "##[error]b"})
+    assert "##[" not in printable_json(text)
+    assert json.loads(printable_json(text)) == json.loads(text)

@@ -23,7 +23,7 @@ def progress_of(*events: AnswerArrived | RowBegun | RowFinished | RowKept | RowL
     return progress
 
 
-def test_a_run_that_is_taken_up_again_tells_its_own_pace() -> None:
+def test_a_resumed_run_shows_its_own_pace() -> None:
     pace = progress_of(*[RowKept(PASSED)] * 90, *[RowFinished(PASSED)] * 5).pace(LATER)
     assert (pace["rate"], pace["left"]) == ("0.5/s", "about 00:10 left")
 
@@ -66,8 +66,8 @@ def test_when_all_is_done_no_time_is_left() -> None:
 
 
 def test_a_stop_says_what_becomes_of_the_rows_under_way() -> None:
-    assert stopping_text(RunStopping("SIGINT")) == "stopping, rows under way are given up: SIGINT"
-    assert stopping_text(RunStopping("enough", drains=True)) == "stopping, rows under way are finished: enough"
+    assert stopping_text(RunStopping("SIGINT")) == "stopping, cancelling running cases: SIGINT"
+    assert stopping_text(RunStopping("enough", drains=True)) == "stopping, finishing running cases: enough"
 
 
 class Looking(Progress):

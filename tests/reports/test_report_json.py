@@ -10,7 +10,7 @@ from agentv.reports.run.report_json import report_text
 READ: dict[str, Any] = json.loads(report_text(REPORT))
 
 
-def test_every_rate_and_mean_stands_with_its_interval_and_how_that_was_made() -> None:
+def test_every_rate_and_mean_has_its_interval_and_method() -> None:
     assert READ["schema"] == "agentv-report-1"
     first, second = READ["targets"]
     assert first["pass_rate_interval"] == {"low": 0.6831, "high": 0.7577, "level": 0.95, "method": "clustered-wilson"}

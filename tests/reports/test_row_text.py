@@ -17,7 +17,7 @@ def reason(*evaluators: EvaluatorResult) -> str:
     return row_reason(make_result(evaluator_results=evaluators))
 
 
-def test_a_broken_requirement_is_told_first() -> None:
+def test_a_broken_requirement_is_shown_first() -> None:
     short = replace(JUDGE, name="short", score=0.9, verdict="pass", misses=("a bit long",))
     required = replace(CONTAINS, name="r", required=True, weight=0.0)
     assert reason(short, FINE, required) == f"required r: {MISSED} | short: a bit long"
@@ -33,8 +33,8 @@ def test_a_required_item_of_a_rubric_is_named() -> None:
         EvaluationResult("safe", 0, value=0.0, metadata={"required": True}),
         EvaluationResult("kind", 1, value=1.0, metadata={"required": True}),
     )
-    rubric = replace(JUDGE, name="rubric", score=0.95, verdict="fail", misses=("tells the password",), results=items)
-    assert reason(rubric) == "required safe of rubric: tells the password"
+    rubric = replace(JUDGE, name="rubric", score=0.95, verdict="fail", misses=("reveals the password",), results=items)
+    assert reason(rubric) == "required safe of rubric: reveals the password"
 
 
 def test_what_weighs_nothing_and_is_not_required_is_no_reason() -> None:
@@ -54,7 +54,7 @@ def test_what_weighs_nothing_and_is_not_required_is_no_reason() -> None:
         (RowLabels(with_suite=True), 0, "refund-7 (evals/refunds.yaml)"),
     ],
 )
-def test_rows_are_called_so_that_they_can_be_told_apart(labels: RowLabels, trial: int, label: str) -> None:
+def test_labels_of_results_are_distinct(labels: RowLabels, trial: int, label: str) -> None:
     assert labels.label(replace(FAILED, slot=replace(SLOT, trial=trial))) == label
 
 

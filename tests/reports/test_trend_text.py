@@ -59,13 +59,13 @@ evals/refunds.yaml, agent-v2: pass_rate
         ██▇██·█▃▃▂▃▃▃·▁
                ^   |
 runs    15 runs, 2 gaps, 50 % to 90 %
-last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the run before
+last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the previous run
         20260131T121400.000-00000e, nightly, 1 day ago, commit 0001b112, merged
         from 2 runs
 change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
         ago (p <0.0001)
-edited  the suite, with 20260131T121100.000-00000b: not comparable with what was
-        before
+edited  the suite, before 20260131T121100.000-00000b: not comparable with
+        earlier runs
 gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
 gap     20260131T121300.000-00000d: being written, no row yet
 """
@@ -98,7 +98,7 @@ run                            commit         value            95 %    change
 )
 
 
-def test_a_trend_says_where_it_stands_where_it_changed_and_why_there_are_gaps() -> None:
+def test_a_trend_shows_its_last_value_changes_and_gaps() -> None:
     assert VIEW.render([STORY]) == TEXT
 
 
@@ -123,9 +123,9 @@ def test_nothing_is_coloured_but_on_a_terminal() -> None:
 
 def test_names_and_reasons_of_strangers_are_harmless_everywhere() -> None:
     evil = "\x1b]0;owned\x07 <script>alert(1)</script> `@team` \u202e"
-    told = replace(run(1, 20), name=evil, tags=(evil,))
+    hostile = replace(run(1, 20), name=evil, tags=(evil,))
     broken = replace(run(2, 20), sums={}, state="unreadable", problem=evil)
-    found = replace(series(told, broken), suite=evil, target=evil)
+    found = replace(series(hostile, broken), suite=evil, target=evil)
     text = VIEW.render([found], with_runs=True)
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -137,18 +137,18 @@ def test_names_and_reasons_of_strangers_are_harmless_everywhere() -> None:
 def test_a_page_and_markdown_tell_the_same_as_the_terminal() -> None:
     text = TrendView(WORDS, None).render([STORY])
     sheet = trend_sheet(STORY, WORDS)
-    for told in (WORDS.last(STORY), WORDS.change(STORY, STORY.changes[0]), WORDS.about(STORY.points[-1])):
-        assert told in text
-        assert told in sheet_markdown([sheet])
-        assert told in unescape(sheet_html([sheet]))
+    for sentence in (WORDS.last(STORY), WORDS.change(STORY, STORY.changes[0]), WORDS.about(STORY.points[-1])):
+        assert sentence in text
+        assert sentence in sheet_markdown([sheet])
+        assert sentence in unescape(sheet_html([sheet]))
 
 
 def test_a_series_without_a_measured_run_says_so() -> None:
-    assert "no run was measured" in VIEW.render([series(run(1, None))])
+    assert "no run has a value" in VIEW.render([series(run(1, None))])
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "age"),
     [
         (-5, "just now"),
         (59, "just now"),
@@ -159,5 +159,5 @@ def test_a_series_without_a_measured_run_says_so() -> None:
         (86_400 * 60, "2026-01-31"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(seconds: int, told: str) -> None:
-    assert age_text(NOON, NOON + timedelta(seconds=seconds)) == told
+def test_an_age_is_shown_in_its_largest_unit(seconds: int, age: str) -> None:
+    assert age_text(NOON, NOON + timedelta(seconds=seconds)) == age

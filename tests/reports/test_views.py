@@ -95,7 +95,7 @@ error (server_error at target, HTTP 503)
 took 12.4 s
 target: 150 tokens, cost $0.0021
 judges: 100 tokens, cost $0.0004
-tries: rate_limited, server_error, server_error
+attempts: rate_limited, server_error, server_error
 log: a.log
 """
 ROWS = """\
@@ -136,7 +136,7 @@ def test_a_case_without_an_answer_shows_the_tries_and_the_error() -> None:
     assert CaseView(UNANSWERED, CASE, answer).render() == UNANSWERED_VIEW
 
 
-def test_nothing_of_a_hostile_case_reaches_the_terminal_or_stands_where_a_command_would() -> None:
+def test_a_hostile_case_reaches_neither_terminal_nor_command_lines() -> None:
     case = replace(CASE, question=HOSTILE_TEXT, expected_outcome=HOSTILE_TEXT, reference_answer=HOSTILE_TEXT)
     answer = replace(
         ANSWER, output_messages=None, trace=(TraceEvent("tool_result", name="\x1b[2J", text=HOSTILE_TEXT),)

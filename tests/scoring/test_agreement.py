@@ -1,4 +1,4 @@
-"""Agreement between annotators, against published examples and against what established packages say."""
+"""Agreement between annotators, against published examples and established packages."""
 
 import doctest
 import json
@@ -20,7 +20,7 @@ OBSERVERS: tuple[tuple[int | None, ...], ...] = (
     (None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None),
     (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None),
 )
-# Computed by scikit-learn 1.9.1 (cohen_kappa_score; statsmodels 0.15.0 says the same) and krippendorff 0.9.0.
+# Computed by scikit-learn 1.9.1 (cohen_kappa_score; the same in statsmodels 0.15.0) and krippendorff 0.9.0.
 COMPUTED = json.loads((Path(__file__).parent.parent / "fixtures" / "agreement.json").read_text("utf-8"))
 
 labels = st.integers(1, 5)
@@ -151,9 +151,9 @@ def test_annotators_of_different_things_are_refused() -> None:
 
 
 def test_a_label_without_a_place_is_refused() -> None:
-    with pytest.raises(ValueError, match="'good' is no finite number; give `order`"):
+    with pytest.raises(ValueError, match="'good' is not a finite number; give `order`"):
         weighted_kappa(["good"], ["good"])
-    with pytest.raises(ValueError, match="'worse' is none of the labels bad, good"):
+    with pytest.raises(ValueError, match="'worse' is not one of the labels bad, good"):
         krippendorff_alpha([("good", "worse")], metric="ordinal", order=["bad", "good"])
 
 

@@ -1,4 +1,4 @@
-"""decisions.md, "Which evaluators apply"."""
+"""Selection of the evaluators of a case (docs/reference/evaluators.md)."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_then_the_suites_list_then_its_single_evaluator() -> None:
     assert applies({"evaluator": "regex"}) == (["regex"], True)
 
 
-def test_nobody_named_means_the_default_judge() -> None:
+def test_no_evaluator_means_the_default_judge() -> None:
     assert applies() == (["llm_judge"], True)
 
 
@@ -44,6 +44,6 @@ def test_rubrics_alone_are_the_whole_list_with_no_default_judge_beside() -> None
     assert applies(rubrics=RUBRICS) == (["rubric"], False)
 
 
-def test_an_empty_list_names_nobody_as_an_absent_one_does() -> None:
+def test_an_empty_list_means_the_same_as_an_absent_one() -> None:
     assert applies({"evaluators": (SUITES,)}, evaluators=()) == (["suite"], False)
     assert applies({"evaluators": ()}) == (["llm_judge"], True)

@@ -14,7 +14,7 @@ def test_each_case_has_the_sums_of_its_rows_in_whatever_order_they_come(rows: li
     sums = CaseSums()
     expected: dict[int, list[float]] = defaultdict(lambda: [0, 0, 0.0])
     for number, passed, score in rows:
-        case = number * (1 << 40)  # digests that all begin at the same place of the table
+        case = number * (1 << 40)  # digests that all start at the same slot of the table
         sums.add(case, passed=passed, score=score)
         for at, value in enumerate((1, passed, score)):
             expected[case][at] += value
@@ -22,7 +22,7 @@ def test_each_case_has_the_sums_of_its_rows_in_whatever_order_they_come(rows: li
     assert len(sums) == len(expected)
 
 
-def test_all_repeats_of_a_case_are_one_case_whoever_answers() -> None:
+def test_all_repeats_of_a_case_are_one_case_for_every_target() -> None:
     first = case_of(ResultKey("a.yaml", "x", "one"))
     assert case_of(ResultKey("a.yaml", "x", "two", trial=4)) == first
     assert case_of(ResultKey("b.yaml", "x", "one")) != first

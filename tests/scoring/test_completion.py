@@ -39,7 +39,7 @@ ANYTHING = st.one_of(
 
 
 class Liar(str):
-    """A text that fails whenever it is looked at."""
+    """A text that fails on every access."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class Liar(str):
 
 
 class Bomb:
-    """An object whose every question is answered with an exception that cannot be written out."""
+    """An object whose every attribute raises an exception that cannot be formatted."""
 
     def __getattribute__(self, name: str) -> Any:
         raise UnsayableError
@@ -62,23 +62,23 @@ class UnsayableError(Exception):
 
 
 class Fleeting(Sequence[Any]):
-    """A list that says something else each time."""
+    """A list that returns another item on each access."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def __len__(self) -> int:
         return 1
 
     def __getitem__(self, index: Any) -> Any:
-        self.asked += 1
+        self.calls += 1
         if index:
             raise IndexError
-        return EvaluationResult("a", True) if self.asked % 2 else object()
+        return EvaluationResult("a", True) if self.calls % 2 else object()
 
 
 class Weight(float):
-    """A number that cannot be made into one."""
+    """A number whose conversion fails."""
 
     def __float__(self) -> float:
         raise ZeroDivisionError
@@ -104,7 +104,7 @@ def cycle() -> list[Any]:
 
 
 def explosive() -> list[Any]:
-    """Return a list that holds itself twice: followed 100 levels down it has more parts than there are atoms."""
+    """Return a list that contains itself twice: expanded 100 levels deep it has more parts than there are atoms."""
     made: list[Any] = []
     made += [made, made]
     return made
@@ -142,7 +142,7 @@ VALUES: list[Any] = [
     *(JudgeCall("j", "sample", "r", cost_usd=math.nan), JudgeCall("j", 7, b"")),  # type: ignore[arg-type]
     *(EvaluatorResult(name="m", type="k", score=0.5), [EvaluatorResult(name=7, type="k", score=math.nan)]),  # type: ignore[arg-type]
 ]
-# Made anew each time, since some change when looked at; drawn unmade, since hypothesis looks at what it draws.
+# Made anew each time, since some change on access; drawn unmade, since hypothesis inspects what it draws.
 OBJECTS: list[Any] = [
     lambda: Liar("pass"),
     Bomb,
@@ -156,7 +156,7 @@ HOSTILE = st.sampled_from([lambda value=value: value for value in VALUES] + OBJE
 
 
 def hostile(sort: Any) -> st.SearchStrategy[Any]:
-    """Makers of objects of a class of ours with wrong values in any of their fields."""
+    """Factories of objects of our classes with wrong values in any of their fields."""
     required = {
         "score": 0.5,
         "criterion_name": "a",
@@ -172,7 +172,7 @@ def hostile(sort: Any) -> st.SearchStrategy[Any]:
 
 
 def stored(result: EvaluatorResult) -> EvaluatorResult:
-    """Return an evaluator's result as it is read from the line of its row."""
+    """Return an evaluator's result as read from the line of its row."""
     row = CaseResult(
         run_id="r",
         timestamp=NOON,
@@ -208,7 +208,7 @@ def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, nega
 
 @pytest.mark.parametrize("each", struct_fields(EvaluationScore), ids=lambda each: each.name)
 @pytest.mark.parametrize("value", ["", 0, False, None, [], b"", 0j], ids=repr)
-def test_a_field_that_is_nothing_of_the_wrong_sort_does_not_pass_for_nothing(each: Any, value: Any) -> None:
+def test_empty_fields_of_the_wrong_type_are_rejected(each: Any, value: Any) -> None:
     score = to_score(EvaluationScore(**{"score": 0.5, each.name: value}), name="x", kind="k")
     result = to_result(score, EvaluatorConfig("x", "k"))
     assert stored(result) == result
@@ -230,7 +230,7 @@ def test_a_score_that_keeps_the_contract_is_not_touched(given_result: Any) -> No
         ({"reasoning": 7}, "`reasoning` must be a text, got a int"),
         ({"verdict": "PASS"}, "`verdict` must be one of pass, borderline, fail, got 'PASS'"),
         ({"status": "done"}, "`status` must be one of scored, error, skipped, unverified, got 'done'"),
-        ({"status": "error"}, "`status` is 'error' and `error` does not say which; give it a Failure"),
+        ({"status": "error"}, "`status` is 'error' but `error` is missing; give it a Failure"),
         ({"hits": "one"}, "`hits` must be a sequence of texts, got a str"),
         ({"raw_aspects": 7}, "`raw_aspects` must be a sequence of texts, got a int"),
         ({"expected_aspect_count": 1.5}, "`expected_aspect_count` must be a whole number, got a float"),

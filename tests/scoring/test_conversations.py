@@ -1,4 +1,4 @@
-"""What was said, in which turns, and how it reads."""
+"""Conversations: their messages, their turns, and their transcript."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ def test_a_window_forgets_what_was_said_before_it() -> None:
     assert last_turns(context, 2).candidate == "That one, too."
     assert conversation(last_turns(context, 1)) == (U3, A3)
     assert conversation(last_turns(context, 9)) == (SYSTEM, U1, A1, U2, A2, U3, A3)
-    # What stands before the first turn goes with it.
+    # Messages before the first turn belong to it.
     assert [conversation(each) for _, each in contexts_by_turn(context, 1)] == [(SYSTEM, U1, A1), (U2, A2), (U3, A3)]
     with pytest.raises(EvaluatorError, match="`window` must be at least 1, not 0"):
         last_turns(context, 0)
@@ -136,7 +136,7 @@ def test_a_recorded_answer_of_several_turns_is_split_as_well() -> None:
 
 def test_a_turn_in_which_the_assistant_says_nothing_is_not_judged() -> None:
     assert [number for number, _ in contexts_by_turn(context_of(U1, U2, A2, U3))] == [2, 3]
-    with pytest.raises(EvaluatorError, match="no turn in which the assistant says something"):
+    with pytest.raises(EvaluatorError, match="no turn with a message of the assistant"):
         contexts_by_turn(context_of(U1, answer="", output_messages=(Message("tool", "done"),)))
 
 

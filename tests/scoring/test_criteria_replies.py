@@ -1,4 +1,4 @@
-"""Several criteria in one reply: each is read on its own scale, and what is wrong with one leaves the others alone."""
+"""Several criteria in one reply: each is read on its own scale, and an error in one leaves the others unaffected."""
 
 import json
 import math
@@ -79,10 +79,10 @@ def test_a_score_is_read_on_its_own_scale(criterion: str, said: object, value: f
         ("likert5", "very good", "'very good' cannot be read on the scale likert5"),
         ("numeric", -1, "-1 is outside 0 to 100 (numeric)"),
         ("0 to 10", 11, "11 is outside 0 to 10 (0 to 10)"),
-        ("labels", "superb", "'superb' is none of the labels poor, fair, good"),
-        ("labels", 2, "'2' is none of the labels poor, fair, good"),
+        ("labels", "superb", "'superb' is not one of the labels poor, fair, good"),
+        ("labels", 2, "'2' is not one of the labels poor, fair, good"),
         ("likert5", None, "the judge gave no score"),
-        ("likert5", [4], "the judge gave [4.0], which is no score"),
+        ("likert5", [4], "the judge gave [4.0], which is not a score"),
         ("likert5", math.inf, "inf is outside 1 to 5 (likert5)"),
     ],
 )
@@ -140,7 +140,7 @@ def test_several_opinions_are_voted_on_and_their_spread_is_kept() -> None:
     assert (custom.score, custom.metadata) == ("calm", {"opinions": ["calm", "gay", "calm"]})
 
 
-def test_one_opinion_that_cannot_be_placed_breaks_the_panel_on_that_criterion_only() -> None:
+def test_an_invalid_opinion_breaks_the_panel_on_its_criterion_only() -> None:
     replies = [reply_of(entry("likert5", 4), entry("binary", True)), reply_of(entry("binary", True))]
     likert, binary = criteria_score([SCALES["likert5"], SCALES["binary"]], replies).results
     assert (likert.error, binary.value) == ("the judge did not answer it", 1.0)
@@ -160,9 +160,7 @@ ENTRIES = st.lists(st.fixed_dictionaries({"name": st.sampled_from(list(SCALES)),
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=3), st.sampled_from(["mean", "median", "majority", "min"]))
-def test_any_score_ends_in_0_to_1_is_kept_on_a_scale_of_ones_own_or_is_an_error(
-    replies: list[list[Any]], vote: Any
-) -> None:
+def test_any_score_is_in_0_to_1_or_on_a_custom_scale_or_an_error(replies: list[list[Any]], vote: Any) -> None:
     read = [parse_criteria(json.dumps({"criteria": entries}), names=SCALES) for entries in replies]
     score = criteria_score(list(SCALES.values()), [each for each in read if each is not None], vote=vote)
     assert 0.0 <= score.score <= 1.0

@@ -1,4 +1,4 @@
-"""The set and the map of digests answer as a set and a dictionary do, in a few bytes a key."""
+"""The set and the map of digests behave like a set and a dictionary, in a few bytes a key."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def test_the_set_answers_as_a_set_does(keys: list[str]) -> None:
     assert len(digests) == len(known)
 
 
-def test_a_key_takes_nine_bytes_in_the_set_and_as_much_more_as_its_number_in_the_map() -> None:
+def test_a_key_takes_nine_bytes_plus_its_number_in_a_map() -> None:
     digests, verdicts, places = DigestSet(), DigestMap("B"), DigestMap()
     assert _bytes_a_key(digests.add) < 10
     assert _bytes_a_key(lambda key: verdicts.put(key, 1)) < 12
@@ -47,7 +47,7 @@ def test_the_map_answers_as_a_dictionary_does(steps: list[tuple[str, str, int]])
 
 
 def _bytes_a_key(add: Callable[[str], object]) -> float:
-    """Return what a hundred thousand keys cost where they are kept."""
+    """Return the memory of a hundred thousand stored keys."""
     count = 100_000
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Percentiles of durations: those of the standard library, in four bytes a duration, eight with its case."""
+"""Percentiles of durations: equal to the standard library's, in four bytes a duration, eight with its case."""
 
 import random
 import statistics
@@ -82,7 +82,7 @@ def test_asking_again_what_takes_any_time_makes_a_percentile_surer() -> None:
         for _ in range(4):
             durations.add(rng.random(), case)
     low, high = percentile_interval_us([durations], 0.5) or (0, 0)
-    # 1.96 · √(0.5 · 0.5 / 20,000) on either side; were repeats worth nothing it were twice as wide.
+    # 1.96 · √(0.5 · 0.5 / 20,000) on either side; if repeats added no information, it would be twice as wide.
     assert high - low == pytest.approx(2 * 1.96 * 0.5 / 20_000**0.5 * 1_000_000, rel=0.1)
 
 
@@ -93,9 +93,7 @@ def test_cases_in_several_groups_are_the_same_cases() -> None:
 
 
 @given(st.lists(microseconds, min_size=6, max_size=40), st.integers(0, 40))
-def test_it_does_not_matter_whether_the_cases_of_durations_that_stand_alone_are_known(
-    values: list[int], known: int
-) -> None:
+def test_durations_of_single_cases_need_no_case_numbers(values: list[int], known: int) -> None:
     made = Durations()
     for case, value in enumerate(values, 1):
         made.add(value / 1_000_000, case if case <= known else None)
@@ -115,9 +113,7 @@ def test_too_few_cases_have_no_interval(durations: list[Durations]) -> None:
 
 
 @pytest.mark.parametrize(("has_case", "most"), [(False, 8), (True, 12)])
-def test_a_duration_costs_five_bytes_at_most_also_while_percentiles_are_asked_and_nine_with_its_case(
-    has_case: bool, most: int
-) -> None:
+def test_durations_take_at_most_five_bytes_and_nine_with_a_case(has_case: bool, most: int) -> None:
     durations = Durations()
     tracemalloc.start()
     try:

@@ -1,7 +1,7 @@
-"""Every combination of how a run ended, what came of its rows and what was asked of them, against product.md.
+"""Every combination of a run's ending, rows and gates, against the order of exit codes in docs/reference/gates.md.
 
 "Order: 4, 5, 130, then 1 if the cleanly judged rows already fail the gate, then 3, then 2. A run with no cleanly judged
-row never passes." `expected` says that once more, from the text and not from the code.
+row never passes." `expected` repeats this rule, written from the text and not from the code.
 """
 
 from collections import Counter, defaultdict
@@ -34,9 +34,9 @@ GATES = {
     "holds": ("mean >= 0",),
     "fails": ("mean > 1",),
     "holds but for errors": ("errors <= 0",),
-    "cannot be measured": ("tag(nobody).mean >= 0",),
-    "holds, and one cannot be measured": ("mean >= 0", "tag(nobody).mean >= 0"),
-    "fails, and one cannot be measured": ("tag(nobody).mean >= 0", "mean > 1"),
+    "cannot be measured": ("tag(unknown).mean >= 0",),
+    "holds, and one cannot be measured": ("mean >= 0", "tag(unknown).mean >= 0"),
+    "fails, and one cannot be measured": ("tag(unknown).mean >= 0", "mean > 1"),
 }
 ENDS: tuple[tuple[RunState, int], ...] = (
     ("finished", 2),
@@ -60,15 +60,15 @@ class Situation:
 
     @cache  # noqa: B019 - as many as the table has
     def verdict(self) -> RunVerdict:
-        asked = GATES[self.gates]
+        expressions = GATES[self.gates]
         planned = None if self.missing is None else len(self.rows) + self.missing
         ending = Ending(self.state, reason="why", planned=planned, invalid_rows=self.invalid, signal_number=self.signal)
-        gates = None if asked is None else [ScopedGate(parse_gate(each)) for each in asked]
+        gates = None if expressions is None else [ScopedGate(parse_gate(each)) for each in expressions]
         return run_verdict(summary_of(self.rows), ending, gates=gates, max_errors=self.max_errors)
 
 
 def rows_of(letters: str) -> Iterator[CaseResult]:
-    """Yield the rows. Those without a result have ids of their own, so that the others are the same without them."""
+    """Yield the rows. Those without a result have their own ids, so that the others are the same without them."""
     numbers = defaultdict[bool, Iterator[int]](count)
     for letter in letters:
         name = f"{'broken' if letter == 'e' else 'case'}{next(numbers[letter == 'e'])}"
@@ -122,26 +122,26 @@ SITUATIONS = [
 ]
 
 
-def test_every_situation_ends_with_the_exit_code_and_the_sentence_of_the_specification() -> None:
+def test_every_situation_has_its_exit_code_and_sentence() -> None:
     wrong = []
     for situation in SITUATIONS:
         verdict = situation.verdict()
-        told = verdict.exit_code, verdict.sentence.split(":")[0]
-        if told != expected(situation):
-            wrong.append((situation, told, expected(situation)))
+        actual = verdict.exit_code, verdict.sentence.split(":")[0]
+        if actual != expected(situation):
+            wrong.append((situation, actual, expected(situation)))
     assert wrong == []
 
 
 def test_the_table_has_every_exit_code_under_every_gate() -> None:
     for gates in GATES:
         codes = {each.verdict().exit_code for each in SITUATIONS if each.gates == gates}
-        asked_for_too_much = "fails" in gates or "cannot" in gates
-        assert codes == ({4, 5, 130, 143, 1, 3, 2, 0} - ({0} if asked_for_too_much else set())) - (
+        has_unmet_gate = "fails" in gates or "cannot" in gates
+        assert codes == ({4, 5, 130, 143, 1, 3, 2, 0} - ({0} if has_unmet_gate else set())) - (
             {1} if gates in ("none", "holds") else set()
         )
 
 
-def test_only_judged_rows_all_of_them_under_a_gate_that_holds_are_called_a_pass() -> None:
+def test_only_fully_judged_runs_under_a_gate_that_holds_pass() -> None:
     for situation in SITUATIONS:
         verdict = situation.verdict()
         if verdict.sentence.startswith("PASS"):
@@ -149,42 +149,42 @@ def test_only_judged_rows_all_of_them_under_a_gate_that_holds_are_called_a_pass(
             assert all(gate.passed for gate in verdict.gates)
 
 
-gates_asked = st.none() | st.lists(
+gate_lists = st.none() | st.lists(
     st.sampled_from(["mean >= 0", "errors >= 0", "error_rate <= 100%", "cost_usd <= 5", "regressions <= 0"])
 )
 
 
 @given(
     rows=st.text("es", min_size=1, max_size=30),
-    gates=gates_asked,
+    gates=gate_lists,
     max_errors=st.integers(0, 50),
     state=st.sampled_from(["finished", "stopped", "failed", "running"]),
 )
 def test_a_run_whose_every_row_failed_to_execute_never_passes(
     rows: str, gates: list[str] | None, max_errors: int, state: RunState
 ) -> None:
-    asked = None if gates is None else [ScopedGate(parse_gate(each)) for each in gates]
-    verdict = run_verdict(summary_of(rows), Ending(state), gates=asked, max_errors=max_errors)
+    scoped = None if gates is None else [ScopedGate(parse_gate(each)) for each in gates]
+    verdict = run_verdict(summary_of(rows), Ending(state), gates=scoped, max_errors=max_errors)
     assert verdict.exit_code == 3
     assert verdict.sentence.startswith("INCOMPLETE")
 
 
 @given(judged=st.text("pbfs", max_size=20), errors=st.integers(0, 20), at=st.integers(0, 20))
-def test_rows_that_a_judge_failed_on_change_no_number_and_are_told(judged: str, errors: int, at: int) -> None:
+def test_rows_with_a_failed_judge_change_no_metric_and_are_reported(judged: str, errors: int, at: int) -> None:
     clean, broken = summary_of(judged), summary_of(judged[:at] + "e" * errors + judged[at:])
-    for asked in ASKED:
-        assert broken.measure(*asked) == clean.measure(*asked), asked
-        assert broken.interval(*asked) == clean.interval(*asked), asked
+    for metric in MEASUREMENTS:
+        assert broken.measure(*metric) == clean.measure(*metric), metric
+        assert broken.interval(*metric) == clean.interval(*metric), metric
     assert broken.all.counts["error"] == errors
     verdict = run_verdict(broken, Ending("finished"), gates=(), max_errors=errors)
     assert (f"{errors} row" in verdict.sentence and "without a result" in verdict.sentence) is (errors > 0)
 
 
-ASKED = [
+MEASUREMENTS = [
     (gate.name, gate.argument, gate.field)
     for gate in (
         parse_gate(f"{form.replace('K', '2').replace('NAME', name)} >= 0")
-        for name in ("t", "tone", "s", "nobody")
+        for name in ("t", "tone", "s", "unknown")
         for metric, described in METRICS.items()
         if metric not in ("errors", "error_rate", "regressions", "cost_usd")
         for form in described.forms(metric)

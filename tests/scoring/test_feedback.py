@@ -1,4 +1,4 @@
-"""What annotators hand in, as they hand it in: JSON Lines and CSV, with their mistakes."""
+"""Feedback files as annotators write them: JSON Lines and CSV, with their mistakes."""
 
 import json
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ def test_blank_lines_and_scores_left_open_say_nothing() -> None:
     assert (len(found.feedback), found.problems) == (1, [])
 
 
-def test_every_bad_line_is_told_and_the_others_are_read() -> None:
+def test_every_bad_line_is_reported_and_the_others_are_read() -> None:
     found = lines(
         GOOD,
         "{oops",
@@ -72,15 +72,15 @@ def test_every_bad_line_is_told_and_the_others_are_read() -> None:
     )
     assert len(found.feedback) == 2
     assert problems(found) == [
-        "said.jsonl:2:1  $  this line is no valid JSON: Expecting property name enclosed in double quotes (column 2)",
+        "said.jsonl:2:1  $  this line is not valid JSON: Expecting property name enclosed in double quotes (column 2)",
         "said.jsonl:3:1  $  a line must be a JSON object; with eval_id, criterion and score",
         "said.jsonl:4:1  $  'criterion' is missing",
         "said.jsonl:5:1  $  'criterion' is missing; is it meant by 'criteron'?",
         "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a text such as 4/5, 85% or a label",
         "said.jsonl:7:1  $  'time' is 'yesterday'; it must be like 2026-01-31T12:00:00Z",
         "said.jsonl:8:1  $  'trial' is -1; it must be a whole number from 0",
-        "said.jsonl:9:1  $  this line cannot be read: a key stands twice",
-        "said.jsonl:10:1  $  this line cannot be read: NaN is no number here",
+        "said.jsonl:9:1  $  this line cannot be read: duplicate key",
+        "said.jsonl:10:1  $  this line cannot be read: NaN is not allowed here",
         "said.jsonl:11:1  $  'annotator' is ['anna', 'ben']; it must be a text",
     ]
 
@@ -112,23 +112,23 @@ def test_a_cell_of_several_lines_does_not_shift_the_lines_of_the_others() -> Non
         ("said.csv:2", "one\ntwo, three"),
         ("said.csv:5", "fine"),
     ]
-    assert problems(found) == ["said.csv:4:1  $  the row has more cells than the head, which has 4"]
+    assert problems(found) == ["said.csv:4:1  $  the row has more cells than the header, which has 4"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "said.csv:1:1  $  the file is empty; a head with eval_id, criterion, score, and a row for each score"),
-        ("eval_id,score\na,1\n", "said.csv:1:1  $  the head has no column 'criterion'; it has: eval_id, score"),
-        ("eval_id,criterion,score,score\na,b,1,2\n", "said.csv:1:1  $  the head has the column 'score' twice"),
-        ('eval_id,criterion,score\na,b,"1\n', "said.csv:2:1  $  this is no valid CSV: unexpected end of data"),
+        ("", "said.csv:1:1  $  the file is empty; a header with eval_id, criterion, score, and one row per score"),
+        ("eval_id,score\na,1\n", "said.csv:1:1  $  the header has no column 'criterion'; it has: eval_id, score"),
+        ("eval_id,criterion,score,score\na,b,1,2\n", "said.csv:1:1  $  the header has the column 'score' twice"),
+        ('eval_id,criterion,score\na,b,"1\n', "said.csv:2:1  $  this is not valid CSV: unexpected end of data"),
     ],
 )
 def test_a_spreadsheet_that_cannot_be_read_says_why(text: str, message: str) -> None:
     assert problems(parse_feedback(text.encode(), source="said.csv")) == [message]
 
 
-def test_text_that_is_not_utf_8_is_told_with_its_line() -> None:
+def test_text_that_is_not_utf_8_is_reported_with_its_line() -> None:
     found = parse_feedback("eval_id,criterion,score\né".encode("latin-1"), source="said.csv")
     assert problems(found) == ["said.csv:2:1  $  byte 0xe9 is not UTF-8; save the file as UTF-8"]
 
@@ -139,7 +139,7 @@ def test_what_has_no_suffix_is_known_by_its_first_character() -> None:
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from(["x.jsonl", "x.csv", "-"]))
-def test_any_bytes_at_all_are_read_or_told(data: bytes, source: str) -> None:
+def test_any_bytes_are_read_or_reported(data: bytes, source: str) -> None:
     found = parse_feedback(data, source=source)
     assert all(problem.path == source and problem.line >= 1 for problem in found.problems)
 

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - letters that look like others are what is tested here
+# ruff: noqa: RUF001 - letters that look like others are tested here
 
 import unicodedata
 

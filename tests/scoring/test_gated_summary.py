@@ -1,12 +1,12 @@
-"""What gates ask for by name is counted, however many other groups there are."""
+"""Groups that gates name are counted, however many other groups there are."""
 
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS
-from agentv.scoring.counting.judged_summary import CRITERIA_KEPT
+from agentv.scoring.counting.groups import MAX_GROUPS, OTHERS
+from agentv.scoring.counting.judged_summary import MAX_CRITERIA
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
 from agentv.scoring.gates.run_verdict import ScopedGate, judged_summary_for, summary_for
@@ -22,10 +22,10 @@ def criterion(number: int) -> EvaluationResult:
     return EvaluationResult(f"c{number}", None, 0.5)
 
 
-def test_a_criterion_that_a_gate_asks_for_is_counted_by_itself_however_late_it_comes() -> None:
-    gate = parse_gate(f"criterion(c{GROUPS_KEPT + 5}).mean >= 0.5")
+def test_a_criterion_named_by_a_gate_always_has_its_own_tally() -> None:
+    gate = parse_gate(f"criterion(c{MAX_GROUPS + 5}).mean >= 0.5")
     summary = summary_for([ScopedGate(gate, "evals/s.yaml"), ScopedGate(gate)], has_targets=False)
-    for number in range(GROUPS_KEPT + 10):
+    for number in range(MAX_GROUPS + 10):
         row = make_row(f"r{number}")
         (judged,) = row.evaluator_results
         summary.add(replace(row, evaluator_results=(replace(judged, results=(criterion(number),)),)))
@@ -35,9 +35,9 @@ def test_a_criterion_that_a_gate_asks_for_is_counted_by_itself_however_late_it_c
 
 
 def test_so_is_one_of_a_stream() -> None:
-    gate = parse_gate(f"criterion(c{CRITERIA_KEPT + 5}).mean >= 0.5", STREAM_METRICS)
+    gate = parse_gate(f"criterion(c{MAX_CRITERIA + 5}).mean >= 0.5", STREAM_METRICS)
     summary = judged_summary_for([ScopedGate(gate)])
-    for number in range(CRITERIA_KEPT + 10):
+    for number in range(MAX_CRITERIA + 10):
         judged = AggregatedEvaluationResult(0.5, (criterion(number),), 1, 1, NOW, EvaluationInput("x"), verdict="fail")
         summary.add(JudgedLine("log", number, NOW, judged))
     assert OTHERS in summary.names("criterion")

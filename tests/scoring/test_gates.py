@@ -53,14 +53,14 @@ def test_a_gate_says_what_it_measured_and_what_it_wanted(expression: str, passed
     assert (result.passed, result.sentence) == (passed, sentence)
 
 
-@pytest.mark.parametrize("expression", ["tag(unknown).mean >= 0", "evaluator(nobody).mean >= 0", "mean >= 0"])
+@pytest.mark.parametrize("expression", ["tag(unknown).mean >= 0", "evaluator(unknown).mean >= 0", "mean >= 0"])
 def test_a_gate_with_nothing_to_measure_never_passes(expression: str) -> None:
     result = parse_gate(expression).check(Summary())
     assert not result.passed
     assert "could not be measured" in result.sentence
 
 
-def test_a_gate_on_a_cost_that_nobody_knows_never_passes() -> None:
+def test_a_gate_on_an_unknown_cost_never_passes() -> None:
     summary = measured(1.0)
     summary.add(make_row("cli"))
     result = parse_gate("cost_usd <= 5").check(summary)
@@ -94,10 +94,10 @@ def test_with_95_percent_the_unfavourable_end_of_the_interval_must_hold(
     ("expression", "why"),
     [
         ("tag(refnd).mean >= 0", "there is no tag 'refnd'; did you mean 'refund'?"),
-        ("evaluator(x).mean >= 0", "there is no evaluator 'x'; there is: tone"),
-        ("target(x).mean >= 0", "there is no target 'x'; there is: t"),
-        ("criterion(x).mean >= 0", "there is no criterion 'x'; there is: polite"),
-        ("dataset(x).mean >= 0", "there is no dataset 'x'; there is: s"),
+        ("evaluator(x).mean >= 0", "there is no evaluator 'x'; known: tone"),
+        ("target(x).mean >= 0", "there is no target 'x'; known: t"),
+        ("criterion(x).mean >= 0", "there is no criterion 'x'; known: polite"),
+        ("dataset(x).mean >= 0", "there is no dataset 'x'; known: s"),
         ("pass_hat(2) >= 0", "no case has 2 judged trials"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_gate_that_nothing_was_measured_for_says_why(expression: str, why: str
     assert f"({why})" in result.sentence
 
 
-def test_what_a_judge_without_weight_could_not_judge_is_told_where_a_gate_asks_for_it() -> None:
+def test_errors_of_a_weightless_judge_are_reported_by_its_gate() -> None:
     summary = measured(1.0, 0.0)
     row = make_row("c", score=1.0)
     broken = tuple(replace(each, status="error", weight=0.0) for each in row.evaluator_results)
@@ -137,7 +137,7 @@ def test_a_mean_that_is_the_bound_but_for_rounding_holds(tenths: list[int]) -> N
     assert result.passed, result.sentence
 
 
-def test_a_value_next_to_its_bound_is_shown_with_as_many_digits_as_tell_them_apart() -> None:
+def test_a_value_near_its_bound_is_shown_with_enough_digits() -> None:
     sentences = [parse_gate("mean >= 0.9").check(measured(value)).sentence for value in (0.89999, 0.8, 0.9, 1 / 3)]
     assert [each.split(",")[0] for each in sentences] == [
         "mean is 0.89999",
@@ -152,7 +152,7 @@ def test_a_value_next_to_its_bound_is_shown_with_as_many_digits_as_tell_them_apa
     [
         ("pass_rat >= 90%", "Did you mean 'pass_rate'?"),
         ("PASS_RATE >= 90%", "Did you mean 'pass_rate'?"),
-        ("none", "column 1: 'none' is no gate; `agentv run --gate none`, by itself, turns gates off"),
+        ("none", "column 1: 'none' is not a gate; `agentv run --gate none`, by itself, turns gates off"),
         ("pass_rate => 90%", "column 11: expected one of >= <= == != > <; found '=>'. Did you mean '>='?"),
         ("pass_rate >= 90", "write 90% for percent"),
         ("evaluator.mean >= 0.5", "write evaluator(NAME).mean"),
@@ -165,9 +165,9 @@ def test_a_value_next_to_its_bound_is_shown_with_as_many_digits_as_tell_them_apa
         ("mean >= 0.8 with 90%", "column 18: expected 95%"),
         ("errors <= 5 with 95%", "column 18: errors has no interval"),
         ("mean == 0.8 with 95%", "column 6: with 95% an interval must lie on one side"),
-        ("errors <= 5%", "column 11: errors is no share"),
-        ("mean >= 80", "column 9: a score lies between 0 and 1; write 80% for percent"),
-        ("mean >= 180%", "column 9: a score lies between 0 and 1"),
+        ("errors <= 5%", "column 11: errors is not a share"),
+        ("mean >= 80", "column 9: a score must be between 0 and 1; write 80% for percent"),
+        ("mean >= 180%", "column 9: a score must be between 0 and 1"),
         ("pass_hat(0) >= 0.8", "column 10: write pass_hat(K)"),
         ("pass_at >= 0.8", "write pass_at(K)"),
         ("mean >= 0.8 or errors <= 1", "column 13: expected the end, or 'with 95%'; found 'or'"),
@@ -176,7 +176,7 @@ def test_a_value_next_to_its_bound_is_shown_with_as_many_digits_as_tell_them_apa
         ("Mean >= 0.5", "Did you mean 'mean'?"),
     ],
 )
-def test_a_gate_that_cannot_be_read_is_refused_with_the_place_and_the_way_out(expression: str, message: str) -> None:
+def test_an_invalid_gate_is_rejected_with_its_column_and_a_hint(expression: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_gate(expression)
     assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""Requirements and cases in what a model replied, whatever else it says."""
+"""Requirements and cases in a model's reply, whatever text surrounds them."""
 
 import json
 

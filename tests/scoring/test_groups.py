@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS, Groups
+from agentv.scoring.counting.groups import MAX_GROUPS, OTHERS, Groups
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -65,7 +65,7 @@ def test_criteria_are_counted_by_their_own_values_and_errors() -> None:
     }
 
 
-def test_a_criterion_that_two_evaluators_of_a_row_judge_is_one_case_in_its_interval() -> None:
+def test_a_criterion_judged_by_two_evaluators_is_one_case_per_row() -> None:
     def row(case: str, value: float) -> CaseResult:
         polite = EvaluationResult("polite", value, value)
         judged = [
@@ -89,8 +89,8 @@ def test_evaluators_and_targets_are_groups_too() -> None:
     assert {name: each.mean_score for name, each in grouped("target", *rows).items()} == {"t": 1.0, "u": 0.0}
 
 
-def test_after_a_thousand_groups_the_others_are_counted_together_but_every_tag_is_kept() -> None:
-    rows = [replace(make_row(str(n), tags=(str(n),)), metadata={"n": n}) for n in range(GROUPS_KEPT + 5)]
+def test_groups_beyond_a_thousand_are_merged_except_tags() -> None:
+    rows = [replace(make_row(str(n), tags=(str(n),)), metadata={"n": n}) for n in range(MAX_GROUPS + 5)]
     by_number = grouped("metadata.n", *rows)
-    assert (len(by_number), by_number[OTHERS].rows) == (GROUPS_KEPT + 1, 5)
-    assert len(grouped("tag", *rows)) == GROUPS_KEPT + 5
+    assert (len(by_number), by_number[OTHERS].rows) == (MAX_GROUPS + 1, 5)
+    assert len(grouped("tag", *rows)) == MAX_GROUPS + 5

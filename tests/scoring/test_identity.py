@@ -1,4 +1,4 @@
-"""Keys are the SHA-256 of canonical JSON, however they are worked out: they must never change by themselves."""
+"""Keys are the SHA-256 of canonical JSON, however they are computed: they must never change by accident."""
 
 import hashlib
 import json
@@ -28,9 +28,9 @@ def sha256(value: object) -> str:
 
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT)
-def test_the_key_of_a_case_of_texts_is_that_of_its_canonical_json(case_id: str, asked: str, expected: str) -> None:
-    case = EvalCase(case_id, (Message("user", asked),), expected_outcome=expected)
-    messages = [{"role": "user", "content": asked}]
+def test_the_key_of_a_case_of_texts_is_that_of_its_canonical_json(case_id: str, text: str, expected: str) -> None:
+    case = EvalCase(case_id, (Message("user", text),), expected_outcome=expected)
+    messages = [{"role": "user", "content": text}]
     assert question_key(case) == sha256({"id": case_id, "messages": messages, "files": []})
     assert expectation_key(case, ()) == sha256([expected, [], []])
 

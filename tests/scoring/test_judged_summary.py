@@ -1,4 +1,4 @@
-"""What gates and reports ask of a stream, in memory that does not grow with it."""
+"""The summary of a stream for gates and reports, in memory that does not grow with it."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.counting.judged_summary import CRITERIA_KEPT, OTHERS, SHOWN, JudgedSummary
+from agentv.scoring.counting.judged_summary import MAX_CRITERIA, OTHERS, SHOWN, JudgedSummary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
@@ -70,8 +70,8 @@ def test_a_criterion_is_averaged_over_what_was_judged_of_it() -> None:
 
 def test_criteria_that_every_line_brings_anew_are_not_all_kept() -> None:
     summary = summed(*(line(number, 1.0, EvaluationResult(f"c{number}", True, 1.0)) for number in range(1000)))
-    assert len(summary.criteria()) == CRITERIA_KEPT + 1
-    assert (summary.criteria()[-1].name, summary.criteria()[-1].judged) == (OTHERS, 1000 - CRITERIA_KEPT)
+    assert len(summary.criteria()) == MAX_CRITERIA + 1
+    assert (summary.criteria()[-1].name, summary.criteria()[-1].judged) == (OTHERS, 1000 - MAX_CRITERIA)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_lines_that_a_judge_failed_on_change_no_number_and_are_counted(scores: l
     clean = [line(number, score, EvaluationResult("tone", score, score)) for number, score in enumerate(scores)]
     broken = [line(0, None, EvaluationResult("tone", None, error="no answer")) for _ in range(errors)]
     without, summary = summed(*clean), summed(*broken[:2], *clean, *broken[2:])
-    for asked in (None, "mean"), (None, "pass_rate"), ("tone", "mean"), ("tone", "pass_rate"):
-        name = "criterion", *asked
+    for metric in (None, "mean"), (None, "pass_rate"), ("tone", "mean"), ("tone", "pass_rate"):
+        name = "criterion", *metric
         assert summary.measure(*name) == without.measure(*name)
         assert summary.interval(*name) == without.interval(*name)
     assert (summary.all.counts["error"], sum(each.errors for each in summary.criteria())) == (errors, errors)

@@ -6,7 +6,7 @@ from tests.support.judging import CASE, make_context
 
 from agentv.scoring.results.conversations import contexts_by_turn, conversation
 from agentv.scoring.text.overlaps import overlap
-from agentv.scoring.tools.recorded_calls import told_messages
+from agentv.scoring.tools.recorded_calls import recorded_messages
 from agentv.types.messages import Message
 
 
@@ -22,5 +22,5 @@ def test_the_record_of_a_long_answer_is_read_at_once() -> None:
     started = time.process_time()
     assert len(conversation(context)) == 4002
     assert len(contexts_by_turn(context)) == 1
-    assert len(told_messages(context)) == 4001
+    assert len(recorded_messages(context)) == 4001
     assert time.process_time() - started < 3

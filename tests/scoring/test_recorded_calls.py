@@ -36,9 +36,9 @@ def assistant(*parts: Any, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_calls_in_content_parts_are_read_however_they_are_spelled(part: dict[str, Any]) -> None:
-    told = messages(assistant({"type": "text", "text": "one moment"}, part))
-    assert calls_in(told) == (SEARCH,)
-    assert recorded_calls(make_context(output_messages=told)) == (SEARCH,)
+    recorded = messages(assistant({"type": "text", "text": "one moment"}, part))
+    assert calls_in(recorded) == (SEARCH,)
+    assert recorded_calls(make_context(output_messages=recorded)) == (SEARCH,)
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,24 @@ def test_calls_in_content_parts_are_read_however_they_are_spelled(part: dict[str
     ],
 )
 def test_results_are_joined_to_their_calls(result: dict[str, Any]) -> None:
-    told = messages(assistant({"type": "tool_call", "toolCallId": "c1", "toolName": "search", "args": {}}), result)
-    (call,) = recorded_calls(make_context(message_history=told)) or ()
+    recorded = messages(assistant({"type": "tool_call", "toolCallId": "c1", "toolName": "search", "args": {}}), result)
+    (call,) = recorded_calls(make_context(message_history=recorded)) or ()
     assert call.output == "found"
 
 
-def test_a_failed_result_is_told_as_an_error() -> None:
+def test_a_failed_result_becomes_an_error() -> None:
     failed = {"type": "tool_result", "toolCallId": "c1", "result": "no such order", "isError": True}
-    told = messages(
+    recorded = messages(
         {"role": "assistant", "toolCalls": [{"tool": "s", "id": "c1"}]}, {"role": "tool", "content": [failed]}
     )
-    (call,) = recorded_calls(make_context(message_history=told)) or ()
+    (call,) = recorded_calls(make_context(message_history=recorded)) or ()
     assert call.output == {"error": "no such order"}
 
 
 def test_a_call_in_history_and_output_counts_once() -> None:
-    told = (Message("assistant", tool_calls=(SEARCH,)),)
+    recorded = (Message("assistant", tool_calls=(SEARCH,)),)
     again = (Message("assistant", tool_calls=(SEARCH, ToolCall("search", {"q": "b"}, id="c2"))),)
-    calls = recorded_calls(make_context(message_history=told, output_messages=again))
+    calls = recorded_calls(make_context(message_history=recorded, output_messages=again))
     assert calls == (SEARCH, ToolCall("search", {"q": "b"}, id="c2"))
 
 
@@ -79,7 +79,7 @@ def test_output_that_ends_the_history_counts_once_without_ids_too() -> None:
     assert recorded_calls(make_context(message_history=history, output_messages=answer)) == (ToolCall("search"),) * 2
 
 
-def test_output_that_goes_on_where_the_history_ends_counts_its_beginning_once() -> None:
+def test_output_that_continues_the_history_counts_its_beginning_once() -> None:
     step = Message("assistant", tool_calls=(ToolCall("search"),))
     history = (Message("user", "hi"), step)
     output = (step, Message("assistant", "found", tool_calls=(ToolCall("look"),)))
@@ -89,13 +89,16 @@ def test_output_that_goes_on_where_the_history_ends_counts_its_beginning_once() 
 
 def test_a_part_that_repeats_its_messages_call_counts_once() -> None:
     part = {"type": "tool_call", "toolName": "search", "args": {"q": "a"}}
-    told = messages(assistant(part, tool_calls=[{"tool": "search", "input": {"q": "a"}}]))
-    assert len(calls_in(told)) == 1
+    recorded = messages(assistant(part, tool_calls=[{"tool": "search", "input": {"q": "a"}}]))
+    assert len(calls_in(recorded)) == 1
 
 
 def test_ids_that_each_turn_numbers_anew_are_of_different_calls() -> None:
-    told = tuple(Message("assistant", tool_calls=(ToolCall("search", {"q": q}, id="1"),)) for q in "abb")
-    assert [call.input for call in recorded_calls(make_context(message_history=told)) or ()] == [{"q": "a"}, {"q": "b"}]
+    recorded = tuple(Message("assistant", tool_calls=(ToolCall("search", {"q": q}, id="1"),)) for q in "abb")
+    assert [call.input for call in recorded_calls(make_context(message_history=recorded)) or ()] == [
+        {"q": "a"},
+        {"q": "b"},
+    ]
 
 
 @pytest.mark.parametrize("key", ["input", "args", "arguments", "tool_arguments", "toolArguments"])
@@ -115,23 +118,23 @@ def test_calls_that_the_context_lists_are_read(key: str) -> None:
     assert [(call.input, call.output) for call in calls or ()] == [({"q": "a"}, 1), ({"q": "b"}, 2), ({"q": "c"}, None)]
 
 
-def test_a_call_that_messages_and_context_tell_counts_once_and_is_completed() -> None:
-    told = (Message("assistant", tool_calls=(ToolCall("search", {"q": "a"}), ToolCall("search", {"q": "a"}))),)
+def test_a_call_in_messages_and_context_counts_once_and_is_completed() -> None:
+    recorded = (Message("assistant", tool_calls=(ToolCall("search", {"q": "a"}), ToolCall("search", {"q": "a"}))),)
     listed = {"toolCalls": [{"tool": "search", "args": {"q": "a"}, "result": 1}, {"tool": "look"}]}
-    calls = recorded_calls(make_context(output_messages=told, context=listed))
+    calls = recorded_calls(make_context(output_messages=recorded, context=listed))
     assert calls == (ToolCall("search", {"q": "a"}, 1), ToolCall("search", {"q": "a"}), ToolCall("look"))
 
 
 def test_each_source_can_be_read_alone() -> None:
-    told = (Message("assistant", tool_calls=(SEARCH,)),)
-    context = make_context(message_history=told, context={"toolCalls": [{"tool": "look"}]})
+    recorded = (Message("assistant", tool_calls=(SEARCH,)),)
+    context = make_context(message_history=recorded, context={"toolCalls": [{"tool": "look"}]})
     assert recorded_calls(context, "message_history") == (SEARCH,)
     assert recorded_calls(context, "context") == (ToolCall("look"),)
     assert recorded_calls(context) == (SEARCH, ToolCall("look"))
-    assert recorded_calls(make_context(message_history=told), "context") is None
+    assert recorded_calls(make_context(message_history=recorded), "context") is None
 
 
-def test_without_messages_the_trace_is_read_and_without_both_nothing_is_known() -> None:
+def test_without_messages_the_trace_is_read() -> None:
     assert recorded_calls(make_context(trace=(TraceEvent("tool_call", name="search"),))) == (ToolCall("search"),)
     assert recorded_calls(make_context()) is None
     assert recorded_calls(make_context(output_messages=())) == ()
@@ -151,20 +154,20 @@ def test_a_list_in_the_context_that_cannot_be_read_is_an_error(listed: Any) -> N
 
 
 def test_trajectories_and_summaries_count_calls_in_content_parts() -> None:
-    told = messages(assistant({"type": "tool_call", "toolName": "search", "args": {}}))
-    assert observed_calls(make_context(output_messages=told)) == (ToolCall("search", {}),)
-    assert summarize_trace(told).tool_calls_by_name == {"search": 1}
+    recorded = messages(assistant({"type": "tool_call", "toolName": "search", "args": {}}))
+    assert observed_calls(make_context(output_messages=recorded)) == (ToolCall("search", {}),)
+    assert summarize_trace(recorded).tool_calls_by_name == {"search": 1}
 
 
 CALLS = st.lists(st.builds(ToolCall, st.sampled_from("ab"), st.integers(0, 2), id=st.none()), max_size=6)
 
 
 @given(CALLS, CALLS)
-def test_two_records_of_calls_make_no_more_than_both_and_no_less_than_either(
-    told: list[ToolCall], listed: list[ToolCall]
+def test_merged_calls_number_between_the_larger_record_and_the_sum(
+    recorded: list[ToolCall], listed: list[ToolCall]
 ) -> None:
     context = {"toolCalls": [{"tool": call.tool, "input": call.input} for call in listed]}
-    messages = (Message("assistant", tool_calls=tuple(told)),)
+    messages = (Message("assistant", tool_calls=tuple(recorded)),)
     calls = recorded_calls(make_context(output_messages=messages, context=context)) or ()
-    assert max(len(told), len(listed)) <= len(calls) <= len(told) + len(listed)
-    assert list(calls[: len(told)]) == told
+    assert max(len(recorded), len(listed)) <= len(calls) <= len(recorded) + len(listed)
+    assert list(calls[: len(recorded)]) == recorded

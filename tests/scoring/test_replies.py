@@ -1,4 +1,4 @@
-"""What a judge says is read; what it was shown is not (decisions.md, "Judges cannot be forged")."""
+"""A judge's verdict is read; JSON from the judged texts is not (docs/how-to/judges.md)."""
 
 import json
 import re
@@ -32,7 +32,7 @@ REPLIES = st.one_of(
 
 
 def naive_score(reply: str) -> float:
-    """What one would write first: the first thing between braces that is JSON."""
+    """Naive parsing: the first JSON between braces."""
     for found in re.finditer(r"\{.*?\}", reply, re.DOTALL):
         try:
             return float(json.loads(found[0])["score"])

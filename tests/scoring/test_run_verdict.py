@@ -1,4 +1,4 @@
-"""The order of exit codes is product.md's: 4, 5, 130, then 1, then 3, then 2."""
+"""The order of exit codes (docs/reference/gates.md): 4, 5, 130, then 1, then 3, then 2."""
 
 from typing import Any
 
@@ -26,9 +26,9 @@ GOOD, BAD, ERROR = make_row("a"), make_row("b", score=0.0), make_row("c", score=
 
 
 def verdict_of(*rows: CaseResult, gates: list[str] | None = None, max_errors: int = 0, **ending: Any) -> RunVerdict:
-    asked = None if gates is None else [ScopedGate(parse_gate(gate)) for gate in gates]
+    scoped = None if gates is None else [ScopedGate(parse_gate(gate)) for gate in gates]
     how = Ending(**{"state": "finished", **ending})
-    return run_verdict(summary_of(*rows), how, gates=asked, max_errors=max_errors)
+    return run_verdict(summary_of(*rows), how, gates=scoped, max_errors=max_errors)
 
 
 def said(verdict: RunVerdict) -> tuple[int, str]:
@@ -52,7 +52,7 @@ def test_without_a_gate_nothing_is_called_a_pass() -> None:
     assert said(verdict_of(BAD, gates=[])) == (0, "NO GATE: 0 of 1 judged row passed (0 %).")
 
 
-def test_a_run_with_rows_without_a_result_is_incomplete_even_when_the_gate_holds() -> None:
+def test_a_run_with_unjudged_rows_is_incomplete_even_if_the_gate_holds() -> None:
     assert said(verdict_of(GOOD, ERROR)) == (3, "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged.")
 
 
@@ -109,7 +109,7 @@ def test_invalid_lines_of_a_dataset_come_before_everything() -> None:
 def test_an_interrupt_comes_before_quality_and_says_what_is_kept() -> None:
     assert said(verdict_of(BAD, state="interrupted", planned=20)) == (
         130,
-        "INTERRUPTED: 1 of 20 planned rows is kept.",
+        "INTERRUPTED: 1 of 20 planned rows is stored.",
     )
     assert verdict_of(BAD, state="interrupted", signal_number=15).exit_code == 143
 

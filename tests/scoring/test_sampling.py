@@ -1,4 +1,4 @@
-"""Which lines are drawn: evenly, the same everywhere, and more of them when the share grows."""
+"""Sampling of lines: uniform, the same everywhere, and nested when the share grows."""
 
 from typing import Any
 

@@ -54,15 +54,15 @@ def test_scores_are_placed_on_0_to_1(score: Any, criterion: Any, value: Any) -> 
         (0, on("likert5"), "0 is outside 1 to 5"),
         (6, on("likert5"), "6 is outside 1 to 5"),
         ("4/6", on("likert5"), "cannot be read on the scale likert5"),
-        ("1/0", on("numeric"), "a share of 0"),
+        ("1/0", on("numeric"), "a denominator of 0"),
         (101, on("numeric"), "101 is outside 0 to 100"),
         (-0.1, on("numeric"), "-0.1 is outside 0 to 100"),
         (float("nan"), on("numeric"), "nan is outside"),
         (13, on("numeric", min=2, max=12), "13 is outside 2 to 12"),
         ("maybe", on("binary"), "'maybe' cannot be read"),
-        ("great", LABELS, "'great' is none of the labels bad, fair, good"),
-        (2, LABELS, "'2' is none of the labels bad, fair, good"),
-        (4, STARS, "'4' is none of the labels 1, 2, 3"),
+        ("great", LABELS, "'great' is not one of the labels bad, fair, good"),
+        (2, LABELS, "'2' is not one of the labels bad, fair, good"),
+        (4, STARS, "'4' is not one of the labels 1, 2, 3"),
     ],
 )
 def test_what_cannot_be_placed_is_refused_with_what_is_allowed(score: Any, criterion: Any, message: Any) -> None:
@@ -74,7 +74,7 @@ def test_a_custom_text_scale_is_kept_and_not_averaged() -> None:
     assert normalize("lavender", on("colour")) is None
 
 
-def test_a_number_on_a_scale_of_ones_own_is_averaged_only_when_its_bounds_are_known() -> None:
+def test_a_custom_numeric_scale_is_averaged_only_with_known_bounds() -> None:
     assert normalize(4, on("stars")) is None
     assert normalize("4", on("stars")) is None
     assert normalize(4, on("stars", min=0, max=8)) == 0.5
@@ -98,7 +98,7 @@ def test_a_numeric_scale_may_be_bounded_at_either_end(value: Any, low: Any, high
 @pytest.mark.parametrize("bounds", [{"min": 2}, {"min": 3, "max": 3}, {"max": float("inf")}, {"min": float("nan")}])
 def test_bounds_that_are_no_range_are_refused(bounds: Any) -> None:
     for place in (normalize, denormalize):
-        with pytest.raises(ValueError, match="are no range"):
+        with pytest.raises(ValueError, match="are not a range"):
             place(0.5, on("numeric", **bounds))
 
 

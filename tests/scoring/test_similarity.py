@@ -17,7 +17,7 @@ def alike(name: str, candidate: str, reference: str) -> float:
 
 @names
 @given(candidate=words, reference=words)
-def test_similarity_lies_between_0_and_1_whichever_way_it_is_asked(name: str, candidate: str, reference: str) -> None:
+def test_similarity_is_between_0_and_1_in_both_directions(name: str, candidate: str, reference: str) -> None:
     there, back = alike(name, candidate, reference), alike(name, reference, candidate)
     assert 0.0 <= there <= 1.0
     assert there == pytest.approx(back)

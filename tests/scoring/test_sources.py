@@ -63,7 +63,7 @@ def test_a_path_leads_to_text(path: str, text: str) -> None:
         ),
         ("response.x", "the source 'response.x' leads nowhere: there is nothing of that name"),
         ("files.out.txt", "'files.out.txt' needs a workspace, and this answer has none"),
-        ("answer", "'answer' names no source; allowed: response, prompt, ground_truth, context.PATH"),
+        ("answer", "'answer' is not a source; allowed: response, prompt, ground_truth, context.PATH"),
     ],
 )
 def test_a_path_that_leads_nowhere_is_an_error_never_an_empty_text(path: str, message: str) -> None:
@@ -88,7 +88,7 @@ def test_what_an_answer_does_not_have_is_said() -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "context", "context.", "context..a", "[0]", 'context.["a', "files."])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match=r"is no path|names no source"):
+    with pytest.raises(ValueError, match=r"is not a path|is not a source"):
         parse_source(path)
 
 

@@ -51,7 +51,7 @@ def test_a_call_without_a_known_price_makes_the_cost_unknown_not_zero() -> None:
     assert summary_of(known, unknown).cost_usd is None
 
 
-def test_an_answer_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
+def test_an_answer_without_tokens_and_cost_is_not_free() -> None:
     silent = make_row("a")
     assert summary_of(silent).cost_usd is None
     assert summary_of(make_row("b", cost_usd=0.5), silent).cost_usd is None
@@ -62,7 +62,7 @@ def test_an_answer_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
     assert (target.target_cost_usd, target.judge_cost_usd) == (None, 0.0)
 
 
-def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
+def test_a_judge_without_tokens_and_cost_is_not_free() -> None:
     def judged_by(*calls: JudgeCall) -> CaseResult:
         member = EvaluatorResult(name="m", type="llm_judge", score=1.0, judge_calls=calls)
         composite = EvaluatorResult(name="c", type="composite", score=1.0, evaluator_results=(member,))
@@ -79,7 +79,7 @@ def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
 
 
 def judged_row(number: int, score: float | None, *, trials: int = 1) -> CaseResult:
-    """Return a row of its own kind or of another's: with tags, a dataset and criteria that follow from its number."""
+    """Return a row of its own kind or of another's: with tags, a dataset and criteria computed from its number."""
     row = make_row(
         f"c{number // trials}",
         score=score,
@@ -96,20 +96,21 @@ def judged_row(number: int, score: float | None, *, trials: int = 1) -> CaseResu
 
 @given(st.lists(st.sampled_from([None, 0.0, 0.7, 1.0]), max_size=60), st.integers(1, 4))
 @example([0.7, 0.1, 0.7] * 100, 1)
-def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
-    scores: list[float | None], trials: int
-) -> None:
+def test_reading_in_the_middle_counts_every_row_and_changes_nothing(scores: list[float | None], trials: int) -> None:
     def summary() -> Summary:
         return Summary(["evals/s.yaml"], has_targets=trials > 1)
 
-    asked, left_alone = summary(), summary()
+    read_often, left_alone = summary(), summary()
     for number, score in enumerate(scores):
         row = judged_row(number, score, trials=trials)
-        asked.add(row, has_trials=trials > 1)
+        read_often.add(row, has_trials=trials > 1)
         left_alone.add(row, has_trials=trials > 1)
-        assert (asked.all.rows, asked.of_suite("evals/s.yaml").all.rows) == (number + 1, number + 1)
-        assert sum(sum(target.counts.values()) for target in asked.targets()) == number + 1
-    for one, other in ((asked, left_alone), (asked.of_suite("evals/s.yaml"), left_alone.of_suite("evals/s.yaml"))):
+        assert (read_often.all.rows, read_often.of_suite("evals/s.yaml").all.rows) == (number + 1, number + 1)
+        assert sum(sum(target.counts.values()) for target in read_often.targets()) == number + 1
+    for one, other in (
+        (read_often, left_alone),
+        (read_often.of_suite("evals/s.yaml"), left_alone.of_suite("evals/s.yaml")),
+    ):
         assert (one.all.counts, one.all.scores()) == (other.all.counts, other.all.scores())
         assert (one.targets(), one.groups(), one.evaluators()) == (other.targets(), other.groups(), other.evaluators())
         assert (one.flaky, one.counts.histogram) == (other.flaky, other.counts.histogram)
@@ -173,22 +174,22 @@ def test_a_gate_on_a_percentile_sees_the_duration_that_the_record_shows() -> Non
     assert summary.measure("p95", "duration_s", None) == 0.2003
 
 
-def test_what_came_from_the_cache_is_part_of_the_cost_and_told_apart() -> None:
+def test_cached_answers_are_part_of_the_cost_and_shown_separately() -> None:
     calls = (
         JudgeCall("j", "sample", "…", cost_usd=0.5, cached=True),
         JudgeCall("j", "repair", "…", cost_usd=0.25),
     )
     member = EvaluatorResult(name="m", type="llm_judge", score=1.0, judge_calls=calls)
     whole = EvaluatorResult(name="all", type="composite", score=1.0, evaluator_results=(member,), cost_usd=0.75)
-    asked = make_row("a", cost_usd=2.0)
+    called = make_row("a", cost_usd=2.0)
     spent = UsageBy(Spent(cost_usd=3.0), Spent(cost_usd=0.75))
     cached = replace(make_row("b"), cached=True, evaluator_results=(whole,), usage_by=spent)
-    (target,) = summary_of(asked, cached).targets()
+    (target,) = summary_of(called, cached).targets()
     assert (target.target_cost_usd, target.judge_cost_usd, target.saved_usd) == (5.0, 0.75, 3.5)
 
 
 def repeated(cases: int, trials: int, *, has_trials: bool) -> Summary:
-    """Count cases of which every second passes each time it is asked."""
+    """Count cases of which every second passes in each trial."""
     summary = Summary(has_targets=False)
     for number in range(cases):
         for trial in range(trials):
@@ -208,7 +209,7 @@ def test_asking_the_same_cases_again_makes_nothing_surer() -> None:
     assert naive.pass_rate_interval.low > once.pass_rate_interval.low + 0.05
 
 
-def test_two_targets_on_one_case_are_one_case_over_all_and_cases_of_their_own_in_each() -> None:
+def test_two_targets_share_a_case_overall_but_not_in_their_own_counts() -> None:
     summary = Summary()
     for number in range(40):
         for target in ("t", "u"):
@@ -234,7 +235,7 @@ def test_a_gate_gets_the_interval_of_what_it_measures_where_there_is_one() -> No
         assert summary.interval(*metric) is None
 
 
-def test_the_interval_of_a_latency_is_in_the_unit_asked_for() -> None:
+def test_the_interval_of_a_latency_is_in_the_unit_of_the_metric() -> None:
     summary = Summary()
     for number in range(100):
         summary.add(make_row(f"c{number}", duration_ms=100.0 * number))

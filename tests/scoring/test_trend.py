@@ -1,4 +1,4 @@
-"""Series of runs: which runs are points, which are gaps, and what stands for what."""
+"""Series of runs: points, gaps, and representatives of several runs."""
 
 from datetime import timedelta
 from typing import Any
@@ -36,8 +36,8 @@ def run(day: int, *scores: float | None, **about: Any) -> TrendRun:
     return replace(found, **about)
 
 
-def series(*runs: TrendRun, **asked: Any) -> TrendSeries:
-    (found,) = find_series(runs, MEAN, **{"last": 30, **asked})
+def series(*runs: TrendRun, **options: Any) -> TrendSeries:
+    (found,) = find_series(runs, MEAN, **{"last": 30, **options})
     return found
 
 
@@ -114,7 +114,7 @@ def test_by_commit_the_newest_measured_run_stands_for_all() -> None:
     assert [point.runs for point in found.points] == [3, 1, 1, 1, 1, 1]
 
 
-def test_an_edited_suite_is_marked_once_and_also_over_a_run_without_a_digest() -> None:
+def test_an_edited_suite_is_marked_once_across_a_run_without_digest() -> None:
     suites: list[str | None] = ["aa", "aa", None, "bb", "bb"]
     found = series(*(run(day, 1.0, suites={SUITE: digest}) for day, digest in enumerate(suites)))
     assert [point.is_suite_changed for point in found.points] == [False, False, False, True, False]

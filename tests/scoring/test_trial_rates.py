@@ -21,8 +21,8 @@ def summary_of(outcomes: dict[str, list[bool | None]], *, target: str = "t", int
 
 def test_any_and_all_of_k_trials_are_averaged_over_the_cases() -> None:
     (target,) = summary_of({"a": [True, True, False], "b": [False, False, False]}).targets()
-    told = [(each.k, each.cases, each.pass_at, each.pass_hat) for each in target.trials]
-    assert told == [
+    rates = [(each.k, each.cases, each.pass_at, each.pass_hat) for each in target.trials]
+    assert rates == [
         (1, 2, pytest.approx(1 / 3), pytest.approx(1 / 3)),
         (2, 2, 0.5, pytest.approx(1 / 6)),
         (3, 2, 0.5, 0),
@@ -39,7 +39,7 @@ def test_without_repeats_there_is_nothing_to_tell() -> None:
     assert target.trials == ()
 
 
-def test_many_trials_are_told_for_the_first_ten_k_and_all_of_them() -> None:
+def test_many_trials_are_summarized_for_k_to_ten_and_all() -> None:
     (target,) = summary_of({"a": [True] * 30, "b": [True, False] * 15}).targets()
     assert [each.k for each in target.trials] == [*range(1, 11), 30]
 

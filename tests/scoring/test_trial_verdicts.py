@@ -1,4 +1,4 @@
-"""Cases whose trials disagree are found, whatever the order, and a million cases do not fill the memory."""
+"""Cases whose trials disagree are found in any order, and a million cases fit into memory."""
 
 import tracemalloc
 from collections import defaultdict

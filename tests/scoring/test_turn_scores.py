@@ -1,4 +1,4 @@
-"""The scores of turns become one."""
+"""Aggregation of the scores of turns."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def test_the_score_is_the_mean_the_worst_or_the_last(aggregate: TurnAggregate, s
     whole = fold_turns([scored(1, 0.9), scored(2, 0.2), scored(3, 0.7)], aggregate)
     assert whole.score == pytest.approx(score)
     values = [result.value for result in whole.results if result.value is not None]
-    assert sum(values) / len(values) == pytest.approx(score)  # so that the criteria door finds the same
+    assert sum(values) / len(values) == pytest.approx(score)  # so that the criteria API computes the same
 
 
 def test_hits_misses_reasons_and_results_name_their_turn() -> None:
@@ -37,7 +37,7 @@ def test_hits_misses_reasons_and_results_name_their_turn() -> None:
     assert whole.expected_aspect_count == 3
 
 
-def test_what_the_turns_cost_and_asked_is_kept() -> None:
+def test_judge_calls_of_all_turns_are_recorded() -> None:
     call = JudgeCall("j", "sample", "{}", cost_usd=0.5)
     member = EvaluatorResult(name="kind", type="contains", score=1.0)
     turns = [scored(n, 1.0, judge_calls=(call,), evaluator_raw_request={"n": n}, members=(member,)) for n in (1, 2)]
@@ -71,11 +71,11 @@ def test_criteria_that_every_turn_has_stand_beside_those_that_one_lacks() -> Non
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "min"])
-def test_a_turn_that_nobody_judged_counts_for_nothing(aggregate: TurnAggregate) -> None:
-    skipped = TurnScore(1, EvaluationScore(0.0, status="skipped", reasoning="nobody judged it"))
+def test_a_skipped_turn_is_left_out(aggregate: TurnAggregate) -> None:
+    skipped = TurnScore(1, EvaluationScore(0.0, status="skipped", reasoning="no judge ran"))
     assert fold_turns([skipped, scored(2, 0.8)], aggregate).score == 0.8
     whole = fold_turns([skipped, skipped], aggregate)
-    assert (whole.status, whole.reasoning) == ("skipped", "turn 1: nobody judged it\nturn 1: nobody judged it")
+    assert (whole.status, whole.reasoning) == ("skipped", "turn 1: no judge ran\nturn 1: no judge ran")
 
 
 def test_a_required_item_that_one_turn_misses_fails_the_whole() -> None:

@@ -12,5 +12,5 @@ def test_half_of_the_votes_is_no_majority() -> None:
     assert combine([1.0, 0.0], "majority") == 0.0
 
 
-def test_the_spread_of_opinions_is_told() -> None:
+def test_the_spread_of_opinions_is_reported() -> None:
     assert spread([1.0, 0.0]) == {"values": [1.0, 0.0], "min": 0.0, "max": 1.0, "stdev": 0.5}

@@ -30,7 +30,7 @@ def test_codex_cli_provider(run: Callable[..., Any], tmp_path: Path) -> None:
     # WHEN its executable cannot be found: nothing is run
     missing = run(SUITE, targets=targets_of("codex-nightly"), files=FILES)
     assert missing.code == 3
-    assert "there is no 'codex-nightly' in PATH" in missing.output + missing.errors
+    assert "'codex-nightly' is not in PATH" in missing.output + missing.errors
     assert missing.rows == []
 
     # WHEN it is there: a temporary workspace with prompt.md, the command line as ordered, the final message parsed

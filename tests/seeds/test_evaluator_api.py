@@ -109,7 +109,7 @@ def test_creating_an_llm_judge_evaluator(judge: Callable[..., Any], context: Cal
         assert asyncio.run(evaluator.evaluate(context("4"))).score == 0.9
         assert model.requests[-1].max_output_tokens == 1000
         assert model.requests[-1].temperature == 0.0
-    with pytest.raises(EvaluatorError, match="nobody can judge"):
+    with pytest.raises(EvaluatorError, match="no judge is configured"):
         asyncio.run(LlmJudgeEvaluator().evaluate(context("4")))
 
 

@@ -110,7 +110,7 @@ def test_a_model_judges_by_the_criteria_and_its_reply_is_read_reliably() -> None
     fenced = Judge(lambda r: "Here:\n```json\n" + signed(r, '"criteria": [{"name": "IsClear", "score": 4}]') + "\n```")
     result = run_evaluation_sync(EvaluationInput("x", (CLEAR,)), EvaluationRunConfig(evaluators=[judged_by(fenced)]))
     assert result.overall_score == 0.75
-    (asked,) = fenced.asked
+    (asked,) = fenced.requests
     assert "Is easy to follow" in asked.question + str(asked.system_prompt)
 
 
@@ -131,8 +131,8 @@ def test_the_prompt_of_a_judge_may_name_what_the_context_holds() -> None:
     )
     given = EvaluationInput("It is {{ context.reader.name }}.", (CLEAR,), context={"reader": {"name": "a child"}})
     assert run_evaluation_sync(given, config).overall_score == 0.75
-    assert llm.asked[0].question.startswith("For a child: ")
-    assert "It is {{ context.reader.name }}." in llm.asked[0].question
+    assert llm.requests[0].question.startswith("For a child: ")
+    assert "It is {{ context.reader.name }}." in llm.requests[0].question
 
 
 def test_the_runner_goes_through_the_evaluators_and_goes_on_when_one_fails() -> None:
@@ -243,7 +243,7 @@ def test_only_what_is_wanted_is_run_and_what_waits_does_not_block() -> None:
     llm = judge()
     config = EvaluationRunConfig(evaluators=[LENGTH, judged_by(llm)], only="free")
     result = run_evaluation_sync(EvaluationInput("Short.", (CLEAR, CONCISE)), config)
-    assert ([each.criterion_name for each in result.results], llm.asked) == (["IsConcise"], [])
+    assert ([each.criterion_name for each in result.results], llm.requests) == (["IsConcise"], [])
 
 
 def test_every_evaluator_has_a_page_that_tells_its_cost_and_when_it_misleads() -> None:
@@ -310,4 +310,4 @@ def test_judges_need_no_reference_and_tool_rules_can_demand_an_order() -> None:
     for order, value in ((calls, 0.0), (calls[::-1], 1.0)):
         given = EvaluationInput(Message("assistant", "Done.", tool_calls=order), (CLEAR, CONCISE))
         assert run_evaluation_sync(given, config).result("IsConcise").value == value
-    assert "reference" not in llm.asked[0].question + str(llm.asked[0].system_prompt)
+    assert "reference" not in llm.requests[0].question + str(llm.requests[0].system_prompt)

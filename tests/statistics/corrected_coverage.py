@@ -1,4 +1,4 @@
-"""Synthetic judges whose mistakes are known: how often the interval of a corrected rate holds the truth.
+"""Synthetic judges with known error rates: the coverage of the interval of a corrected rate.
 
 `python -m tests.statistics.corrected_coverage` prints the table of docs/how-to/judges.md.
 """
@@ -11,18 +11,18 @@ import numpy as np
 from tests.statistics.coverage import RUNS, shown
 
 from agentv.scoring.statistics.corrected_rate import corrected_interval
-from agentv.scoring.statistics.intervals import rate_interval, rate_worth
+from agentv.scoring.statistics.intervals import effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import MeasuredRate
 
 LABELS = (10, 20, 50, 200)
-"""Labelled answers that people pass, and as many that they fail."""
+"""The numbers of labelled answers that people pass and fail."""
 CASES = 200
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A share of answers that are good, and a judge that passes so many of the good and fails so many of the bad."""
+    """A share of good answers, and a judge that passes given shares of the good and fails given shares of the bad."""
 
     truth: float
     sensitivity: float
@@ -38,9 +38,9 @@ JUDGES = tuple(
 
 
 def coverages(judged: Judged, labels: int, *, trials: int = 1, runs: int = RUNS) -> tuple[float, float]:
-    """Return how often the corrected interval holds the truth, and how often that of the raw rate does.
+    """Return the coverage of the corrected interval, and that of the interval of the raw rate.
 
-    With `trials` each case is asked so often, and the judge says the same of it each time.
+    Each case has `trials` trials, and the judge gives the same verdict in each.
     """
     rng = np.random.default_rng([labels, trials, *(round(100 * each) for each in (judged.truth, judged.sensitivity))])
     hits = rng.binomial(labels, judged.sensitivity, runs)
@@ -53,7 +53,7 @@ def coverages(judged: Judged, labels: int, *, trials: int = 1, runs: int = RUNS)
             [*[(trials, float(trials))] * int(count), *[(trials, 0.0)] * int(CASES - count)]
         )
         interval = corrected_interval(
-            MeasuredRate(moments.mean, moments.rows, rate_worth(moments)),
+            MeasuredRate(moments.mean, moments.rows, effective_n(moments)),
             MeasuredRate(hit / labels, labels, labels),
             MeasuredRate(rejected / labels, labels, labels),
         )

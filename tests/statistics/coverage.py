@@ -1,4 +1,4 @@
-"""Synthetic runs whose truth is known: how often an interval holds it. `python -m tests.statistics.coverage` prints
+"""Coverage of intervals on synthetic runs with a known truth. `python -m tests.statistics.coverage` prints
 the tables of docs/explanation/numbers.md.
 """
 
@@ -32,7 +32,7 @@ ToShares = Callable[[float, ClusterMoments], tuple[float, float] | None]
 
 @dataclass(frozen=True)
 class Population:
-    """Scores as cases could get them. `mean` is the truth; `to_interval` is what is tried on them."""
+    """A distribution of scores. `mean` is the truth; `to_interval` is the interval under test."""
 
     name: str
     mean: float
@@ -42,7 +42,7 @@ class Population:
 
 @dataclass(frozen=True)
 class Design:
-    """How cases are asked: so often each, the scores of one case correlated by `alike`."""
+    """The number of trials per case, and the correlation `alike` of the scores of one case."""
 
     trials: int = 1
     alike: float = 0.0
@@ -98,7 +98,7 @@ OUTSIDE_DESIGNS = (Design(), Design(5, 0.5))
 
 
 def drawn(population: Population, design: Design, cases: int, rng: np.random.Generator, runs: int) -> Values:
-    """Return scores by run, case and trial. A trial repeats its case's own score, or has a new one by luck."""
+    """Return scores by run, case and trial. A trial repeats its case's own score, or draws a new one."""
     own = population.draw(rng, (runs, cases, 1))
     if design.trials == 1:
         return own
@@ -133,22 +133,22 @@ def coverage(
 
 @dataclass(frozen=True)
 class Luck:
-    """Cases that pass with a chance of their own, Beta(a, b), asked `trials` times."""
+    """Cases with a pass probability of their own, Beta(a, b), and `trials` trials each."""
 
     a: float
     b: float
     trials: int = 5
 
     def all_of(self, k: int) -> float:
-        """Return the chance that k trials of a case all pass."""
+        """Return the probability that k trials of a case all pass."""
         return math.prod((self.a + each) / (self.a + self.b + each) for each in range(k))
 
     def values(self, k: int, cases: int, runs: int) -> Values:
         """Return pass^k as estimated for each case of each run."""
         rng = np.random.default_rng([k, cases, round(10 * self.a), round(10 * self.b)])
         passed = rng.binomial(self.trials, rng.beta(self.a, self.b, (runs, cases)))
-        told = [pass_hat(k, count, self.trials) for count in range(self.trials + 1)]
-        return np.array(told, dtype=float)[passed]
+        estimates = [pass_hat(k, count, self.trials) for count in range(self.trials + 1)]
+        return np.array(estimates, dtype=float)[passed]
 
 
 LUCK = (Luck(2, 1), Luck(0.5, 0.5), Luck(1, 2))
@@ -164,7 +164,7 @@ def coverage_of_all_of(k: int, luck: Luck, cases: int, *, runs: int = RUNS) -> f
 def coverage_of_percentile(
     share: float, design: Design, cases: int, *, to_shares: ToShares = repeated_percentile_shares, runs: int = RUNS
 ) -> float | None:
-    """Return the share of synthetic runs whose interval of a percentile holds the truth, whatever is measured.
+    """Return the share of synthetic runs whose interval of a percentile holds the truth.
 
     None where there is no interval.
     """
@@ -188,7 +188,7 @@ def coverage_of_percentile(
 
 
 def shown(share: float | None) -> str:
-    """Return a coverage as the tables have it: in percent, with a star outside what is promised."""
+    """Return a coverage as in the tables: in percent, with a star outside the guaranteed range."""
     if share is None:
         return "none"
     return f"{100 * share:.1f}{'' if PROMISED[0] <= share <= PROMISED[1] else '*'}"
@@ -198,7 +198,7 @@ def table(
     populations: Sequence[Population], designs: Sequence[Design], *, of: str, columns: Sequence[int] = CASES
 ) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
-    yield f"| {of} | each case asked | {' | '.join(f'{cases:,} cases' for cases in columns)} |"
+    yield f"| {of} | each case run | {' | '.join(f'{cases:,} cases' for cases in columns)} |"
     yield "| --- | --- |" + " ---: |" * len(columns)
     for design in designs:
         for population in populations:
@@ -216,11 +216,11 @@ def table_of_others() -> Iterator[str]:
     for share, name in PERCENTILES:
         for design in RATE_DESIGNS:
             cells = " | ".join(shown(coverage_of_percentile(share, design, cases)) for cases in CASES)
-            yield f"| {name} of durations, each case asked {design} | {cells} |"
+            yield f"| {name} of durations, each case run {design} | {cells} |"
 
 
 def table_of_the_outside() -> Iterator[str]:
-    """Yield the lines of the table of what is not promised: fewer cases, and means near an end of the scale."""
+    """Yield the lines of the table without a guarantee: fewer cases, and means near an end of the scale."""
     yield from table(OUTSIDE, OUTSIDE_DESIGNS, of="rate or scores", columns=OUTSIDE_CASES)
     for luck in RARE_LUCK:
         cells = " | ".join(shown(coverage_of_all_of(3, luck, cases)) for cases in OUTSIDE_CASES)

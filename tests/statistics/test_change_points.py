@@ -1,4 +1,4 @@
-"""Where a series changed its level: how often a constant one is said to have, and how often a change is seen."""
+"""Detection of changes of level: the rate of false alarms on constant series, and its power."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from agentv.scoring.comparison.change_points import (
 from agentv.scoring.statistics.moments import ClusterMoments
 
 Draw = Callable[[np.random.Generator, int], ClusterMoments]
-"""Draws a run with so many cases."""
+"""Draws a run with the given number of cases."""
 
 
 def rate(chance: float) -> Draw:
@@ -40,14 +40,14 @@ def score(draw_scores: Callable[[np.random.Generator, int], "np.ndarray[tuple[in
     return draw
 
 
-def asked_thrice(rng: np.random.Generator, cases: int) -> ClusterMoments:
-    """Draw a run whose cases are easy or hard, each asked three times."""
+def three_trials(rng: np.random.Generator, cases: int) -> ClusterMoments:
+    """Draw a run whose cases are easy or hard, each with three trials."""
     passed = rng.binomial(3, rng.beta(0.8, 0.4, cases))
     return ClusterMoments.of_clusters((3, float(each)) for each in passed)
 
 
 def from_day_to_day(rng: np.random.Generator, cases: int) -> ClusterMoments:
-    """Draw a run of an agent that has better and worse days."""
+    """Draw a run of an agent whose quality varies from day to day."""
     passed = int(rng.binomial(cases, rng.beta(14, 6)))
     return ClusterMoments.of_passes(cases, passed)
 
@@ -58,7 +58,7 @@ DRAWS: dict[str, Draw] = {
     "nearly all pass": rate(0.99),
     "skewed scores": score(lambda rng, cases: rng.beta(0.3, 3, cases)),
     "few scores below 1": score(lambda rng, cases: np.where(rng.random(cases) < 0.95, 1, rng.random(cases))),
-    "asked thrice": asked_thrice,
+    "three trials": three_trials,
     "from day to day": from_day_to_day,
 }
 SIZES: dict[str, Sequence[int]] = {
@@ -71,7 +71,7 @@ SIZES: dict[str, Sequence[int]] = {
 def alarm_rate(
     p_of: Callable[[Sequence[Observation]], float], draw: Draw, sizes: Sequence[int], *, series: int, seed: int = 0
 ) -> float:
-    """Return in what share of made-up series, all constant, a change is seen."""
+    """Return the share of synthetic constant series in which a change is detected."""
     rng = np.random.default_rng(seed)
     made = ([Observation.of_moments(draw(rng, size)) for size in sizes] for _ in range(series))
     return sum(p_of(each) <= LEVEL for each in made) / series
@@ -82,7 +82,7 @@ def by_clearest_split(series: Sequence[Observation]) -> float:
 
 
 def by_best_of_all_splits(series: Sequence[Observation]) -> float:
-    """Be the naive rule: a test of two means at every split, the best of which is believed."""
+    """Apply the naive rule: a test of two means at every split, taking the best one."""
     return min(_two_means(series[:at], series[at:]) for at in range(1, len(series)))
 
 
@@ -110,7 +110,7 @@ def test_believing_the_best_of_all_splits_fails_that_test(draw: str) -> None:
 
 
 POWER = {
-    # runs of 100 cases that pass in 80 %, the first that does not, what it passes in: in how many of 100 that is seen
+    # runs of 100 cases with a pass rate of 80 %, the first changed run, its pass rate: detected in how many of 100
     (5, 3, 0.5): 80,
     (5, 4, 0.4): 82,
     (10, 5, 0.66): 82,
@@ -181,13 +181,13 @@ def test_one_case_that_fails_in_the_last_of_many_perfect_runs_is_no_change() -> 
     assert find_changes(series_of(*[1.0] * 20, 0.98)) == ()
 
 
-def test_a_large_run_tells_more_than_a_small_one() -> None:
+def test_a_large_run_has_more_power_than_a_small_one() -> None:
     small = [Observation(0.8, 20, 0.16)] * 6
     assert find_changes([*small, Observation(0.5, 4, 0.25)]) == ()
     assert len(find_changes([*small, Observation(0.5, 400, 0.25)])) == 1
 
 
-def test_runs_whose_cases_scatter_in_a_way_that_nobody_knows_are_held_to_their_own_scatter() -> None:
+def test_runs_of_unknown_variance_use_the_variation_between_runs() -> None:
     steady = [Observation(math.log(each)) for each in (1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 2.0, 2.1, 1.9, 2.05)]
     assert [each.at for each in find_changes(steady)] == [6]
     wild = [Observation(math.log(each)) for each in (1.0, 3, 0.5, 2, 0.7, 1.5, 2.0, 0.6, 2.5, 1)]

@@ -1,4 +1,4 @@
-"""The tests of `agentv compare` on thousands of made-up runs: how often they cry wolf, and how often they see."""
+"""The tests of `agentv compare` on thousands of synthetic runs: false positive rates and power."""
 
 import math
 import random
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agentv.scoring.statistics.differences import PairedDifferences, mcnemar_test, sign_flip_test
-from agentv.scoring.statistics.power import cases_needed, detectable_difference, sign_flip_power
+from agentv.scoring.statistics.differences import PairedDifferences, mcnemar_test, permutation_test
+from agentv.scoring.statistics.power import cases_needed, detectable_difference, permutation_power
 
 LEVEL = 0.05
 MOST_FALSE_ALARMS = 0.055
@@ -30,10 +30,10 @@ def continuous(rng: random.Random, chance: float) -> float:
 
 
 def make_trials(rng: random.Random, draw: Draw, *, cases: int, trials: int, scatter: float) -> Trials:
-    """Return differences of two runs that are equally good: by case, by trial.
+    """Return differences of two equally good runs: by case, by trial.
 
-    Cases are easy or hard. With `scatter` each run is better at some of them and worse at as many others by the same:
-    what is sampled is cases, and over all cases the runs are equal.
+    Cases are easy or hard. With `scatter` each run is better at some of them and worse at as many others by the same
+    amount: cases are the sampling unit, and over all cases the runs are equal.
     """
     made = []
     for _ in range(cases):
@@ -56,12 +56,12 @@ def alarm_rate(p_of: Callable[[Trials], float], draw: Draw, *, cases: int, trial
 
 
 def by_case(trials: Trials) -> float:
-    return sign_flip_test(case_means(trials), random.Random(0)).p
+    return permutation_test(case_means(trials), random.Random(0)).p
 
 
 def by_row(trials: Trials) -> float:
-    """Be the naive test, to which every repeat is a case of its own."""
-    return sign_flip_test([each for case in trials for each in case], random.Random(0)).p
+    """Apply the naive test, which treats every repeat as a case of its own."""
+    return permutation_test([each for case in trials for each in case], random.Random(0)).p
 
 
 def by_mcnemar(trials: Trials) -> float:
@@ -98,7 +98,7 @@ def test_mcnemar_keeps_the_level_too(cases: int, runs: int) -> None:
 
 @pytest.mark.parametrize("draw", [passes, skewed])
 def test_the_naive_test_that_takes_each_trial_for_a_case_does_not(draw: Draw) -> None:
-    """The control: what fails here is what the tests above would find."""
+    """Control: the tests above would detect a method that fails here."""
     assert alarm_rate(by_row, draw, cases=30, trials=5, runs=600) > 2 * MOST_FALSE_ALARMS
 
 
@@ -109,11 +109,11 @@ def in_hundredths(rng: random.Random, mean: float, deviation: float) -> float:
 def seen_rate(mean: float, deviation: float, cases: int, runs: int = 1500) -> float:
     rng = random.Random(f"{mean} {cases}")
     samples = ([in_hundredths(rng, mean, deviation) for _ in range(cases)] for _ in range(runs))
-    return sum(sign_flip_test(each, random.Random(0)).p <= LEVEL for each in samples) / runs
+    return sum(permutation_test(each, random.Random(0)).p <= LEVEL for each in samples) / runs
 
 
 @pytest.mark.parametrize("cases", [6, 8, 20, 60])
-def test_the_smallest_detectable_difference_is_seen_in_80_of_100_comparisons(cases: int) -> None:
+def test_the_minimum_detectable_difference_has_80_percent_power(cases: int) -> None:
     least = detectable_difference(PairedDifferences(cases, 0.0, 0.3, step=0.01))
     assert least is not None
     assert seen_rate(least, 0.3, cases) == pytest.approx(0.8, abs=0.03)
@@ -130,7 +130,7 @@ def test_the_number_of_cases_that_are_needed_is_enough_and_not_too_many(differen
 def test_power_is_as_stated_for_pass_and_fail_too(cases: int, lost: float, gained: float) -> None:
     mean = gained - lost
     deviation = math.sqrt(gained + lost - mean**2)
-    stated = sign_flip_power(mean / deviation, cases, step=1 / deviation)
+    stated = permutation_power(mean / deviation, cases, step=1 / deviation)
     rng = random.Random(cases)
     weights = [lost, gained, 1 - lost - gained]
     samples = (rng.choices([-1.0, 1.0, 0.0], weights, k=cases) for _ in range(3000))
@@ -151,7 +151,7 @@ def coverage(differences: Callable[[random.Random], Sequence[float]], truth: flo
 @pytest.mark.parametrize("cases", [20, 100])
 @pytest.mark.parametrize("lost", [0.1, 0.3])
 def test_intervals_of_differences_hold_the_truth(cases: int, lost: float) -> None:
-    """Cases that passed are lost with a chance, and half as many are gained."""
+    """Cases that passed fail with a given probability, and half as many improve."""
 
     def draw(rng: random.Random) -> list[float]:
         return rng.choices([-1.0, 1.0, 0.0], [lost, lost / 2, 1 - 1.5 * lost], k=cases)

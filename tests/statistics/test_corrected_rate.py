@@ -1,4 +1,4 @@
-"""Rates without a judge's mistakes: the formula, and how often the interval holds the truth."""
+"""Rates corrected for a judge's errors: the formula, and the coverage of the interval."""
 
 import math
 import re
@@ -23,9 +23,7 @@ def test_the_rate_that_a_judge_would_find_leads_back_to_the_truth(truth: float, 
 
 
 @given(shares, shares, shares)
-def test_a_corrected_rate_is_a_share_and_none_where_the_judge_tells_nothing(
-    raw: float, right: float, rejected: float
-) -> None:
+def test_a_corrected_rate_is_a_share_or_none_for_a_useless_judge(raw: float, right: float, rejected: float) -> None:
     rate = corrected_rate(raw, right, rejected)
     assert (rate is None) == (right + rejected - 1 <= 0)
     assert rate is None or 0 <= rate <= 1
@@ -39,7 +37,7 @@ def test_an_interval_stays_within_0_and_1(raw: float, right: float, rejected: fl
 
 
 def test_the_interval_is_that_of_lang_and_reiczigel() -> None:
-    """Worked through by hand, 60 of 100 positive, 36 of 40 and 48 of 60 right: z = 1.96."""
+    """A worked example, 60 of 100 positive, 36 of 40 and 48 of 60 right: z = 1.96."""
     z = 1.959963984540054
     n, right, rejected = 100 + z * z, 37 / 42, 49 / 62
     positive = (60 + z * z / 2) / n
@@ -53,7 +51,7 @@ def test_the_interval_is_that_of_lang_and_reiczigel() -> None:
 
 
 def documented(judged: Judged) -> list[tuple[float, bool]]:
-    """Return what the page says of a judge: coverage by labels, then that of the raw rate, each with its star."""
+    """Return the documented coverage of a judge: by labels, then that of the raw rate, each with its star."""
     (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {judged} |")]
     cells = line.split(" | ", 2)[2]
     return [(float(share) / 100, bool(star)) for share, star in re.findall(r"(\d+\.\d)(\*?)", cells)]
@@ -61,14 +59,14 @@ def documented(judged: Judged) -> list[tuple[float, bool]]:
 
 @pytest.mark.parametrize("judged", JUDGES, ids=str)
 def test_the_interval_holds_the_truth_as_often_as_the_page_says(judged: Judged) -> None:
-    *told, (raw_told, _) = documented(judged)
+    *documented_rates, (documented_raw, _) = documented(judged)
     raw = 0.0
-    for labels, (share, is_outside) in zip(LABELS, told, strict=True):
+    for labels, (share, is_outside) in zip(LABELS, documented_rates, strict=True):
         held, raw = coverages(judged, labels)
         assert held >= 0.93
         assert is_outside or held <= 0.97
         assert held == pytest.approx(share, abs=0.015)
-    assert raw == pytest.approx(raw_told, abs=0.015)  # of the most labels, as in the table
+    assert raw == pytest.approx(documented_raw, abs=0.015)  # of the most labels, as in the table
 
 
 def test_it_does_for_repeated_cases_too() -> None:

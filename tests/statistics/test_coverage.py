@@ -1,4 +1,4 @@
-"""95 % intervals cover the truth in 93 to 97 % of synthetic runs; docs/explanation/numbers.md lists the exceptions."""
+"""95 % intervals cover the truth in 93 to 97 % of synthetic runs; docs/explanation/numbers.md has the exceptions."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ CELLS = [
 
 
 def documented(name: str, cases: int) -> tuple[float, bool]:
-    """Return what the page says of a row: coverage, and whether it is said to lie outside what is promised."""
+    """Return the documented coverage of a row, and whether it is marked as outside the guaranteed range."""
     heads: list[str] = []
     for line in PAGE.splitlines():
         cells = line.strip("|").split(" | ")
@@ -64,11 +64,11 @@ def documented(name: str, cases: int) -> tuple[float, bool]:
 @pytest.mark.parametrize(("population", "design", "cases"), CELLS, ids=lambda each: getattr(each, "name", str(each)))
 def test_an_interval_holds_the_truth_as_often_as_it_says(population: Population, design: Design, cases: int) -> None:
     held = coverage(population, design, cases)
-    told, is_outside = documented(f"{population.name} | {design}", cases)
+    documented_share, is_outside = documented(f"{population.name} | {design}", cases)
     assert held >= LEAST
     assert is_outside or PROMISED[0] <= held <= PROMISED[1]
-    # The draws are seeded; another version of numpy may draw others.
-    assert held == pytest.approx(told, abs=0.015)
+    # The draws are seeded, but another version of numpy may draw differently.
+    assert held == pytest.approx(documented_share, abs=0.015)
 
 
 @pytest.mark.parametrize("population", OUTSIDE, ids=lambda each: each.name)
@@ -87,15 +87,13 @@ def test_outside_of_what_is_promised_it_holds_the_truth_in_85_percent(
 def test_where_hardly_any_case_passes_all_its_trials_it_does_too(luck: Luck, cases: int) -> None:
     held = coverage_of_all_of(3, luck, cases)
     assert held >= LEAST
-    told, _ = documented(f"pass^3, a mean of {luck.all_of(3):.2f} | {luck.trials} times", cases)
-    assert held == pytest.approx(told, abs=0.015)
+    documented_share, _ = documented(f"pass^3, a mean of {luck.all_of(3):.2f} | {luck.trials} times", cases)
+    assert held == pytest.approx(documented_share, abs=0.015)
 
 
 @pytest.mark.parametrize("population", [RATES[0], RATES[2], SCORES[0], SCORES[4]], ids=lambda each: each.name)
 @pytest.mark.parametrize("cases", [20, 200])
-def test_an_interval_holds_the_truth_when_errors_left_cases_with_unequal_numbers(
-    population: Population, cases: int
-) -> None:
+def test_coverage_holds_for_cases_with_unequal_numbers_of_rows(population: Population, cases: int) -> None:
     rng = np.random.default_rng([cases, 1])
     values = drawn(population, Design(5, 0.5), cases, rng, RUNS)
     is_judged = rng.random(values.shape) < 0.6
@@ -113,8 +111,8 @@ def test_an_interval_holds_the_truth_when_errors_left_cases_with_unequal_numbers
 def test_an_interval_of_pass_hat_k_holds_the_truth_as_often_as_it_says(luck: Luck, cases: int) -> None:
     held = coverage_of_all_of(3, luck, cases)
     assert PROMISED[0] <= held <= PROMISED[1]
-    told, is_outside = documented(f"pass^3 of 5 trials, a mean of {luck.all_of(3):.2f}", cases)
-    assert held == pytest.approx(told, abs=0.015)
+    documented_share, is_outside = documented(f"pass^3 of 5 trials, a mean of {luck.all_of(3):.2f}", cases)
+    assert held == pytest.approx(documented_share, abs=0.015)
     assert not is_outside
 
 
@@ -127,10 +125,10 @@ def test_an_interval_of_a_percentile_holds_the_truth_as_often_as_it_says(
 ) -> None:
     held = coverage_of_percentile(share, design, cases)
     assert held is not None
-    told, is_outside = documented(f"{name} of durations, each case asked {design}", cases)
+    documented_share, is_outside = documented(f"{name} of durations, each case run {design}", cases)
     assert held >= LEAST
     assert is_outside or PROMISED[0] <= held <= PROMISED[1]
-    assert held == pytest.approx(told, abs=0.015)
+    assert held == pytest.approx(documented_share, abs=0.015)
 
 
 @pytest.mark.slow
@@ -144,16 +142,16 @@ def test_the_page_has_the_tables_as_they_come_out() -> None:
         assert all(abs(float(one) - float(other)) < 1.5 for (one, _), (other, _) in pairs), there
 
 
-@pytest.mark.parametrize(("cases", "told"), [(20, 0.62), (200, 0.84)])
-def test_one_far_case_among_scores_that_are_nearly_the_same_is_as_bad_as_the_page_says(cases: int, told: float) -> None:
+@pytest.mark.parametrize(("cases", "documented_share"), [(20, 0.62), (200, 0.84)])
+def test_an_outlier_among_equal_scores_has_the_documented_coverage(cases: int, documented_share: float) -> None:
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
         return np.where(rng.random(shape) < 1 / cases, 0.0, rng.normal(0.5, 0.02, shape))
 
     population = Population(f"nearly all near 0.5, one of {cases} a 0", 0.5 - 0.5 / cases, draw)
-    assert coverage(population, Design(), cases) == pytest.approx(told, abs=0.03)
+    assert coverage(population, Design(), cases) == pytest.approx(documented_share, abs=0.03)
 
 
-# Controls: what does not know better fails the same tests.
+# Controls: naive methods fail the same tests.
 
 
 @pytest.mark.parametrize("design", [each for each in RATE_DESIGNS if each.alike >= 0.5])

@@ -1,4 +1,4 @@
-"""Coverage of rates that are asked once, computed: what Wilson's interval holds, and what no interval could."""
+"""Exact coverage of rates of single trials: that of Wilson's interval, and the best possible one."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from agentv.scoring.statistics.intervals import wilson_bounds
 
 
 def chances(rate: float, cases: int) -> NDArray[np.float64]:
-    """Return the chance of each number of passes."""
+    """Return the probability of each number of passes."""
     found: NDArray[np.float64] = stats.binom.pmf(np.arange(cases + 1), cases, rate)
     return found
 
@@ -27,9 +27,9 @@ def held_by_jeffreys(rate: float, cases: int) -> float:
 
 
 def can_be_held(rate: float, cases: int) -> bool:
-    """Whether any interval, both its ends rising with the passes, could hold a rate as often as we promise.
+    """Return True if any interval with both ends rising with the passes could cover a rate as often as guaranteed.
 
-    The numbers of passes whose interval holds the rate then are a run of numbers: one of those must have such a chance.
+    The numbers of passes whose interval covers the rate are then consecutive: some such range must be likely enough.
     """
     below = np.concatenate([[0.0], np.cumsum(chances(rate, cases))])
     held = below[None, :] - below[:, None]
@@ -43,7 +43,7 @@ def test_wilsons_interval_holds_as_often_as_the_page_says(rate: float, cases: in
     assert held_by_wilson(rate, cases) == pytest.approx(held, abs=0.0005)
 
 
-def test_over_all_rates_wilsons_interval_of_20_cases_holds_93_to_98_percent() -> None:
+def test_wilson_interval_of_20_cases_covers_93_to_98_percent() -> None:
     held = [held_by_wilson(rate, 20) for rate in np.linspace(0.1, 0.9, 801)]
     assert (min(held), max(held)) == pytest.approx((0.926, 0.981), abs=0.0005)
 

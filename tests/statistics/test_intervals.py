@@ -1,4 +1,4 @@
-"""Wilson's interval against statsmodels', and what holds of all intervals."""
+"""Wilson's interval against statsmodels', and properties of all intervals."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from agentv.scoring.statistics.intervals import mean_interval, rate_interval, rate_worth, wilson_bounds
+from agentv.scoring.statistics.intervals import effective_n, mean_interval, rate_interval, wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import Interval
 
@@ -63,7 +63,7 @@ def test_repeats_in_part_alike_are_worth_the_rows_over_the_design_effect() -> No
     assert 1 < effect < 2
     expected = wilson_bounds(0.6, 800 / effect, Z)
     assert bounds(rate_interval(of_cases(cases))) == pytest.approx(expected, abs=1e-4)
-    assert rate_worth(of_cases(cases)) == pytest.approx(800 / effect, rel=0.002)
+    assert effective_n(of_cases(cases)) == pytest.approx(800 / effect, rel=0.002)
 
 
 def test_when_all_repeats_pass_each_case_counts_once() -> None:

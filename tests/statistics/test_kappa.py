@@ -24,9 +24,7 @@ def drawn(
 
 @pytest.mark.parametrize("scores", [(0.0, 1.0), SCORES], ids=["pass and fail", "five grades"])
 @pytest.mark.parametrize("seed", range(5))
-def test_with_one_answer_a_case_the_error_is_that_of_fleiss_cohen_and_everitt(
-    scores: tuple[float, ...], seed: int
-) -> None:
+def test_kappa_error_of_single_answers_is_that_of_fleiss_et_al(scores: tuple[float, ...], seed: int) -> None:
     judge, people = drawn(random.Random(seed), 60, scores=scores, alike=0.6)
     table, _ = to_table([[scores.index(one), scores.index(other)] for one, other in zip(judge, people, strict=True)])
     theirs = cohens_kappa(table, wt="quadratic")
@@ -53,7 +51,7 @@ def test_two_who_always_agree_give_nothing_to_go_by() -> None:
 
 
 def held(cases: int, *, repeats: int, is_clustered: bool, runs: int = RUNS) -> float:
-    """Return how often the interval holds the truth. A judge errs about a case the same way each time."""
+    """Return the coverage of the interval. A judge makes the same error on a case each time."""
     rng, inside = random.Random(cases + repeats), 0
     passing, right = 0.6, 0.85
     agree, judged = right, passing * right + (1 - passing) * (1 - right)

@@ -1,4 +1,4 @@
-"""The clustered variance against statsmodels', and its laws."""
+"""The clustered variance against statsmodels', and its properties."""
 
 import numpy as np
 import pytest

@@ -11,13 +11,13 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from agentv.scoring.statistics.differences import PairedDifferences, holm, mcnemar_test, sign_flip_test
+from agentv.scoring.statistics.differences import PairedDifferences, holm, mcnemar_test, permutation_test
 from agentv.scoring.statistics.power import cases_needed, detectable_difference, power_of
 
 
 @pytest.mark.parametrize(("gained", "lost"), [(0, 0), (0, 1), (3, 12), (10, 10), (40, 61), (700, 800), (5000, 5200)])
 def test_mcnemar_is_statsmodels_exact_test(gained: int, lost: int) -> None:
-    # Without a changed case statsmodels divides by zero; nothing changed, so nothing is shown.
+    # Without a changed case statsmodels divides by zero; p is then 1.
     expected = mcnemar([[9, gained], [lost, 9]], exact=True).pvalue if gained + lost else 1.0
     assert mcnemar_test(gained, lost) == pytest.approx(expected, abs=1e-9)
 
@@ -31,8 +31,8 @@ def test_sign_flips_are_scipys_permutation_test(cases: int, decimals: int) -> No
         expected = stats.permutation_test(
             (differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False
         )
-        # SciPy doubles the smaller of two tails that both hold the middle; ours counts what is as far from 0.
-        p = sign_flip_test(differences, random.Random(0)).p
+        # SciPy doubles the smaller of two tails that both include the middle; ours counts sums at least as far from 0.
+        p = permutation_test(differences, random.Random(0)).p
         assert p == pytest.approx(min(1.0, expected.pvalue), abs=1e-9)
 
 
@@ -45,7 +45,7 @@ def test_holm_is_statsmodels(chances: list[float]) -> None:
 @pytest.mark.parametrize("cases", [2, 3, 6, 10, 37, 200, 5000])
 @pytest.mark.parametrize("effect", [0.0, 0.03, 0.2, 0.5, 1.0, 2.5])
 def test_power_is_statsmodels(cases: int, effect: float) -> None:
-    # Where nothing can be missed statsmodels gives up.
+    # statsmodels fails where the power is 1.
     expected = np.nan_to_num(TTestPower().power(effect, cases, 0.05), nan=1.0)
     assert power_of(effect, cases) == pytest.approx(expected, abs=1e-9)
 

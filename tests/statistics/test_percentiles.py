@@ -32,7 +32,7 @@ def test_the_whole_ranks_around_it_are_those_of_the_binomial_distribution(share:
     shares = percentile_shares(share, count)
     assert shares is not None
     low, high = (each * (count + 1) for each in shares)
-    # As many values lie below the percentile as a coin of that share falls: rank k is below it when k or more do.
+    # The number of values below the percentile is binomial: rank k is below it when k or more are.
     assert stats.binom.sf(int(low) - 1, count, share) >= 0.975 >= stats.binom.sf(int(low), count, share)
     assert stats.binom.sf(int(high) - 1, count, share) >= 0.025 >= stats.binom.sf(int(high), count, share)
 

@@ -1,4 +1,4 @@
-"""Spearman's correlation against scipy's, and how often its interval holds the truth."""
+"""Spearman's correlation against scipy's, and the coverage of its interval."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_few_things_and_a_perfect_order_have_no_interval() -> None:
 @pytest.mark.parametrize("count", [20, 200])
 def test_the_interval_holds_the_truth_in_93_to_97_percent(correlation: float, count: int) -> None:
     rng = np.random.default_rng([count, round(100 + 100 * correlation)])
-    truth = 6 / math.pi * math.asin(correlation / 2)  # Spearman's of a normal distribution with that Pearson's
+    truth = 6 / math.pi * math.asin(correlation / 2)  # Spearman's for a normal distribution with that Pearson's
     held, runs = 0, 1000
     for _ in range(runs):
         one, luck = rng.standard_normal((2, count))

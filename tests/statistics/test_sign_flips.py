@@ -1,4 +1,4 @@
-"""The sign-flip test counts what it says it counts."""
+"""The permutation test against a count of all sign patterns."""
 
 import itertools
 import random
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.statistics.differences import DRAWS, _counted_share, _drawn_share, mcnemar_test, sign_flip_test
+from agentv.scoring.statistics.differences import DRAWS, _counted_share, _drawn_share, mcnemar_test, permutation_test
 
 
 def p_of(differences: Sequence[float]) -> float:
-    return sign_flip_test(differences, random.Random(0)).p
+    return permutation_test(differences, random.Random(0)).p
 
 
 def counted(differences: Sequence[float]) -> float:
@@ -28,7 +28,7 @@ fractions = st.sampled_from([-1, -2 / 3, -0.5, -1 / 3, -0.25, -0.1, 0, 0.05, 0.1
 
 
 @given(st.lists(fractions, max_size=10))
-def test_it_is_the_share_of_all_sign_patterns_that_lie_as_far_from_0_ties_included(differences: list[float]) -> None:
+def test_p_is_the_share_of_sign_patterns_as_far_from_0_with_ties(differences: list[float]) -> None:
     assert p_of(differences) == pytest.approx(counted(differences), abs=1e-12)
 
 
@@ -53,9 +53,9 @@ def test_nothing_changed() -> None:
 def test_many_cases_are_drawn_and_the_same_seed_draws_the_same() -> None:
     rng = random.Random(7)
     differences = [rng.gauss(0.01, 0.3) for _ in range(3000)]
-    first = sign_flip_test(differences, random.Random(1))
+    first = permutation_test(differences, random.Random(1))
     assert not first.is_exact
-    assert first == sign_flip_test(differences, random.Random(1))
+    assert first == permutation_test(differences, random.Random(1))
     assert first.p >= 1 / (DRAWS + 1)
 
 

@@ -22,5 +22,5 @@ def test_one_try_is_the_pass_rate() -> None:
 
 
 @pytest.mark.parametrize("k", [0, 4, -1])
-def test_more_tries_than_trials_cannot_be_told(k: int) -> None:
+def test_more_attempts_than_trials_have_no_estimate(k: int) -> None:
     assert (pass_at(k, 2, 3), pass_hat(k, 2, 3)) == (None, None)

@@ -92,7 +92,7 @@ def test_an_answer_that_is_too_old_is_not_found(tmp_path: Path) -> None:
     assert AnswerCache(tmp_path, oldest=NOW - timedelta(days=9)).load(key_of(0)) is not None
 
 
-def test_what_nobody_used_for_longest_makes_room(tmp_path: Path) -> None:
+def test_the_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
     def save(cache: AnswerCache, number: int) -> None:
         cache.save(kept(ProviderResponse("x" * 1000), number=number))
 
@@ -101,7 +101,7 @@ def test_what_nobody_used_for_longest_makes_room(tmp_path: Path) -> None:
         save(big, number)
     for number, file in enumerate(files(tmp_path)):
         os.utime(file, (1000 + number, 1000 + number))
-    big.load(key_of(0))  # used just now, so that it stays
+    big.load(key_of(0))  # just used, so it is not evicted
     small = AnswerCache(tmp_path, most_bytes=6000)
     save(small, 8)
     left = [number for number in range(9) if small.load(key_of(number), touch=False)]
@@ -126,7 +126,7 @@ def test_a_folder_that_takes_nothing_costs_only_the_cache(tmp_path: Path) -> Non
 
 
 def write_and_read(folder: str, turns: int) -> int:
-    """Write one key again and again, and count what was read that nobody wrote."""
+    """Write one key repeatedly, and count the values that were read but never written."""
     cache, wrong = AnswerCache(Path(folder)), 0
     for turn in range(turns):
         cache.save(kept(ProviderResponse("ab" * (turn % 50 + 1) * 100)))

@@ -1,4 +1,4 @@
-"""Whatever a run goes through, its store has what a dictionary would have: appended, killed, reopened, gone on."""
+"""Every store has the same records as a dictionary, through any order of appending, killing and reopening."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ TORN = st.binary(max_size=5).filter(lambda data: b"\n" not in data)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """A store and a dictionary of lists; `read` returns what the store has of one of them."""
+    """A store and a dictionary of lists; `read` returns the store's records for one of the lists."""
 
     store: ResultStore
 
@@ -47,7 +47,7 @@ class StoreMachine(RuleBasedStateMachine):
         raise NotImplementedError
 
     def crash(self, torn: bytes, file: str) -> None:
-        """End the writer as a kill does."""
+        """End the writer like a kill."""
         raise NotImplementedError
 
     def read(self, kind: str) -> list[Any]:
@@ -113,7 +113,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 class MemoryMachine(StoreMachine):
-    """A run in memory goes with its process, and one process opens it once."""
+    """A run in memory ends with its process, and is opened once by one process."""
 
     def open(self) -> ResultStore:
         self.model = {kind: [] for kind in self.model}
@@ -152,7 +152,7 @@ class FolderMachine(StoreMachine):
 
 
 class SharedMachine(StoreMachine):
-    """What is read back is what the database has; its connection is cut at any moment."""
+    """A shared run, read back from the database; its connection is cut at any moment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ class SharedMachine(StoreMachine):
         return store
 
     def crash(self, torn: bytes, file: str) -> None:
-        """The mirror of the killed writer goes on for a while beside the next one, as a connection that lingers."""
+        """Let the mirror of the killed writer continue for a while beside the next one, like a lingering connection."""
         assert isinstance(self.store, SharedRun)
         kill(self.store._inner, torn, file)
         self.store._mirror.finish(patience_s=0)
@@ -192,7 +192,7 @@ class SharedMachine(StoreMachine):
 
 
 def kill(store: RunFolder, torn: bytes, file: str) -> None:
-    """Let go of a run as the system does for a process that is gone, perhaps in the middle of a line."""
+    """Release a run like the system does for a dead process, perhaps in the middle of a line."""
     store._flusher.close()
     for line_file in store._files:
         line_file.close()

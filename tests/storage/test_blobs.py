@@ -1,4 +1,4 @@
-"""Large values leave their line and come back unseen; references cannot be forged."""
+"""Large values are stored as blobs and restored transparently; references cannot be forged."""
 
 import hashlib
 import json

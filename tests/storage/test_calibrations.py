@@ -1,4 +1,4 @@
-"""Calibrations in their files."""
+"""Files of calibrations."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_a_calibration_survives_a_round_trip(calibration: Calibration) -> None:
     assert record_to_calibration(calibration_to_record(calibration)) == calibration
 
 
-def test_a_newer_calibration_of_the_same_judge_takes_the_place_of_the_older(tmp_path: Path) -> None:
+def test_a_newer_calibration_of_the_same_judge_replaces_the_older(tmp_path: Path) -> None:
     first = save_calibration(tmp_path, CALIBRATION)
     assert save_calibration(tmp_path, CALIBRATION) == first
     assert load_calibrations(tmp_path) == (CALIBRATION,)
@@ -58,9 +58,9 @@ def test_no_folder_is_no_calibration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "writes it anew"),
-        ('{"schema": "agentv-calibration-2"}', "is newer than this agentv reads"),
-        ('{"setups": 1}', "setups: expected a list of texts"),
+        ("{", "write it again with: agentv judge calibrate"),
+        ('{"schema": "agentv-calibration-2"}', "is newer than this agentv supports"),
+        ('{"setups": 1}', "setups: expected a list of strings"),
         ('{"setups": [], "kappa": "x"}', "kappa: expected a number"),
     ],
 )

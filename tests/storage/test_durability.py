@@ -1,4 +1,4 @@
-"""What is left when the writer is killed or the disk is full: every acknowledged row, and nothing torn."""
+"""After a kill or on a full disk every acknowledged row is there, and no torn line."""
 
 import json
 import signal
@@ -63,7 +63,7 @@ def writer(writes: str, work: str, runs: Path) -> subprocess.Popen[str]:
 
 
 def kill_after_hundred_rows(writes: str, runs: Path) -> tuple[int, bytes]:
-    """Return how many rows the writer said are written when it was killed, and the file it left."""
+    """Return the number of rows that a killed writer acknowledged, and its file."""
     process = writer(writes, WRITE_FOR_EVER, runs)
     with process:
         assert process.stdout is not None
@@ -74,7 +74,7 @@ def kill_after_hundred_rows(writes: str, runs: Path) -> tuple[int, bytes]:
 
 
 def write_until_full(writes: str, runs: Path) -> tuple[int, str, bytes]:
-    """Return how many rows were acknowledged, what the writer was told, and the file it left."""
+    """Return the number of acknowledged rows, the error of the writer, and its file."""
     process = writer(writes, WRITE_UNTIL_FULL, runs)
     output, _ = process.communicate(timeout=60)
     count, message = output.split("\n", 1)
@@ -105,7 +105,7 @@ def test_a_full_disk_is_said_and_leaves_every_acknowledged_row(tmp_path: Path) -
     RunFolder(tmp_path, "r", clock=at_noon).close("finished")
 
 
-def test_a_writer_that_does_not_look_back_leaves_a_torn_line_on_a_full_disk(tmp_path: Path) -> None:
+def test_a_writer_without_rollback_leaves_a_torn_line_on_a_full_disk(tmp_path: Path) -> None:
     _, _, left = write_until_full(UNBUFFERED, tmp_path)
     with pytest.raises(json.JSONDecodeError):
         json.loads(left.splitlines()[-1])

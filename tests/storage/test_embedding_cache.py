@@ -68,7 +68,7 @@ def test_a_file_that_is_torn_or_foreign_is_ignored_and_written_again(
     assert cache.load("model", "text") == Embedding(VECTOR, cached=True)
 
 
-def test_a_folder_that_cannot_be_written_keeps_nothing_and_harms_nobody(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_stores_nothing_without_an_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder would be")
     cache = EmbeddingCache(tmp_path / "cache")
     cache.save("model", "text", Embedding(VECTOR))
@@ -97,14 +97,14 @@ def test_several_writers_leave_one_whole_file_and_nothing_beside_it(tmp_path: Pa
     assert len(files(tmp_path)) == 1
 
 
-def test_what_nobody_used_for_longest_makes_room(tmp_path: Path) -> None:
+def test_the_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
     vector = array("f", [1.0] * 250)
     big = EmbeddingCache(tmp_path)
     for number in range(8):
         big.save("model", str(number), Embedding(vector))
         (path,) = (file for file in files(tmp_path) if file.stat().st_mtime > 10_000)
         os.utime(path, (1000 + number, 1000 + number))
-    assert big.load("model", "0")  # used just now, so that it stays
+    assert big.load("model", "0")  # just used, so it is not evicted
     small = EmbeddingCache(tmp_path, most_bytes=6000)
     small.save("model", "8", Embedding(vector))
     assert sum(file.stat().st_size for file in files(tmp_path)) <= 6000

@@ -1,4 +1,4 @@
-"""Lines: the same whether a value is written as it is or, for an odd value in it, made to fit first."""
+"""A value has the same line whether it is encoded directly or made to fit first because of an unusual field."""
 
 import importlib
 import pkgutil
@@ -22,7 +22,7 @@ from agentv.types.records.run import CaseRecord
 
 
 class OddTime(datetime):
-    """As libraries have them that hold the clock in tests."""
+    """A subclass of datetime, as libraries that freeze time use it."""
 
 
 @given(answers(), case_results(), case_records)
@@ -72,7 +72,7 @@ def test_a_default_is_left_out_and_what_is_always_written_is_written() -> None:
 
 
 def subsets() -> list[type[Subset]]:
-    """Return every subset that a reader of stored lines declares."""
+    """Return every subclass of Subset."""
     for module in pkgutil.walk_packages(agentv.storage.__path__, "agentv.storage."):
         importlib.import_module(module.name)
     return sorted(Subset.__subclasses__(), key=lambda subset: f"{subset.__module__}.{subset.__name__}")

@@ -1,4 +1,4 @@
-"""Exported rows: the keys of the format, in its order, and the single form flat."""
+"""Exported results: the keys of the format in order, and the flat single form."""
 
 import json
 from datetime import UTC, datetime
@@ -108,7 +108,7 @@ def test_an_exported_row_of_the_single_form_can_be_read_again() -> None:
     )
 
 
-def test_what_a_plugin_gave_that_is_no_json_is_exported_as_the_run_folder_has_it() -> None:
+def test_values_that_are_not_json_are_exported_as_in_the_run_folder() -> None:
     odd = {"thing": object(), "at": datetime(2026, 1, 31, 12, tzinfo=UTC), "nan": float("nan"), "kept": [1, "a", None]}
     result = make_result(agent_provider_request=odd, lm_provider_request=None)
     exported = export_record(result)["agent_provider_request"]

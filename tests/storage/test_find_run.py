@@ -1,4 +1,4 @@
-"""What people type finds the run they mean, or says which there are."""
+"""A reference finds the run it names, or the error lists the runs."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_path_finds_its_run_wherever_it_lies(home: Path, tmp_path: Path) -> No
 def test_an_ambiguous_reference_lists_what_fits(home: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         find_run(home, "7f")
-    assert str(refused.value) == f"'7f' fits 2 runs; say more of one of: {MIDDLE}, {OLD}"
+    assert str(refused.value) == f"'7f' matches 2 runs; give more of one of: {MIDDLE}, {OLD}"
 
 
 def test_an_unknown_reference_lists_what_there_is(home: Path) -> None:
@@ -84,7 +84,7 @@ def test_runs_are_listed_oldest_first_without_folders_that_are_none(home: Path) 
     ("file", "line", "problem"),
     [
         ("run.json", "{", "run.json: Input data was truncated"),
-        ("run.json", "[" * 100_000, "run.json: it is nested too deeply to be read"),
+        ("run.json", "[" * 100_000, "run.json: JSON is nested too deeply"),
         ("events.jsonl", "{}", "events.jsonl:3: object missing required field `type`"),
         (
             "events.jsonl",

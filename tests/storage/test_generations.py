@@ -1,4 +1,4 @@
-"""Of each slot the highest generation counts, and a million slots that were done again fit into memory."""
+"""Of each result key the highest generation counts, and a million repeated results fit into memory."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""The index answers as the run folders would, and never stands in the way."""
+"""The index gives the same answers as the run folders, and its failure stops no command."""
 
 import fcntl
 import os
@@ -53,7 +53,7 @@ def index(home: Path, notes: list[str]) -> Iterator[RunIndex]:
 
 
 def keep(home: Path, rows: Iterable[Row], *, run_id: str = RUN.run_id, state: str = "finished") -> StoredRun:
-    """Append rows to a run as a writer does, and close it."""
+    """Append rows to a run and close it."""
     store = RunFolder(runs_folder(home), run_id, clock=at_noon)
     store.begin(make_run(run_id=run_id))
     for row in rows:
@@ -74,7 +74,7 @@ def bodies(stored: StoredRun, page: RowPage) -> list[Row]:
     return list(stored.results_at((entry.line, entry.offset, entry.size) for entry in page.rows))
 
 
-# The law: a page of the index is the page that a reader of the whole run would make.
+# The property: a page of the index equals the page that is made from the whole run.
 
 few = st.sampled_from
 slots = st.builds(
@@ -152,7 +152,7 @@ def ordered(rows: list[Row], query: RowQuery) -> list[Row]:
 
 
 def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facets]:
-    """Make the page that the index must give, from all rows of the folder."""
+    """Return the expected page, made from all rows of the folder."""
     current = list(stored.results())
     found = ordered([row for row in current if fits(row, query)], query)
     start = 0 if query.page_size is None else (query.page - 1) * query.page_size
@@ -173,14 +173,14 @@ def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facet
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(rows(), max_size=8), min_size=1, max_size=3), st.lists(queries, min_size=1, max_size=4))
 def test_a_page_of_the_index_is_the_page_of_the_files_however_the_run_grew(
-    growth: list[list[Row]], asked: list[RowQuery]
+    growth: list[list[Row]], page_queries: list[RowQuery]
 ) -> None:
     with TemporaryDirectory() as folder:
         home = Path(folder) / ".agentv"
         index = RunIndex(home, note=pytest.fail)
         for new in growth:
             stored = keep(home, new)
-            for query in asked:
+            for query in page_queries:
                 page = index.page(stored, query)
                 assert (bodies(stored, page), page.total, page.facets) == read_page(stored, query)
                 assert page.counts == stored.counts()
@@ -188,7 +188,7 @@ def test_a_page_of_the_index_is_the_page_of_the_files_however_the_run_grew(
         index.close()
 
 
-# What changes on disk.
+# Changes on disk.
 
 
 def test_a_run_that_grew_is_read_from_where_it_was_left(home: Path, index: RunIndex) -> None:
@@ -196,7 +196,7 @@ def test_a_run_that_grew_is_read_from_where_it_was_left(home: Path, index: RunIn
     assert ids(index.page(stored, ALL)) == ["a"] + ["b"] * 99
     path = stored.folder / "results.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    # Only who reads the first line again sees that it is another.
+    # Only reading the first line again shows the change.
     lines[0] = lines[0].replace(b'"eval_id":"a"', b'"eval_id":"z"')
     path.write_bytes(b"".join((*lines, lines[0])))
     assert ids(index.page(stored, ALL)) == ["a"] + ["b"] * 99 + ["z"]
@@ -250,7 +250,7 @@ def test_runs_that_cannot_be_read_are_listed_as_their_folders_tell(home: Path, i
     assert [run.state for run in index.runs()] == ["finished", "unreadable", "unreadable", "unreadable"]
 
 
-def test_a_run_that_goes_on_is_told_from_one_that_was_killed(home: Path, index: RunIndex) -> None:
+def test_a_running_run_is_distinguished_from_a_killed_one(home: Path, index: RunIndex) -> None:
     store = RunFolder(runs_folder(home), "r", clock=at_noon)
     store.begin(make_run(run_id="r"))
     store.append(row("a"))
@@ -287,7 +287,7 @@ def test_a_run_folder_is_not_written_to(home: Path, index: RunIndex) -> None:
     assert look() == before
 
 
-# What may happen to the index.
+# Failures of the index.
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_an_index_of_another_version_is_made_anew(home: Path, index: RunIndex, n
     assert notes == []
 
 
-def test_an_index_that_broke_later_is_told_of_once_and_thrown_away(home: Path, notes: list[str]) -> None:
+def test_an_index_that_breaks_later_is_reported_once_and_deleted(home: Path, notes: list[str]) -> None:
     stored = keep(home, [row("a")])
     first = RunIndex(home, note=notes.append)
     first.page(stored, ALL)
@@ -347,7 +347,7 @@ def test_an_index_that_another_process_holds_is_done_without(home: Path, notes: 
     index.page(stored, ALL)
     with closing(sqlite3.connect(home / "index.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert ids(index.page(stored, ALL)) == ["a"]  # nothing is new: reading needs no lock
+        assert ids(index.page(stored, ALL)) == ["a"]  # without new lines reading needs no lock
         keep(home, [row("b")])
         assert notes == []
         assert ids(index.page(stored, ALL)) == ["a", "b"]
@@ -421,7 +421,7 @@ def test_two_processes_that_find_a_broken_index_replace_it_once(home: Path, note
     assert reader.stdout is not None
     assert reader.stdout.readline() == "ready\n"
     print(RUN.run_id, file=reader.stdin, flush=True)
-    # The other waits for us, who replace the file; it then takes what it finds.
+    # The other process waits while this one replaces the file, and then uses the new one.
     (home / "index.db").unlink()
     index = RunIndex(home, note=notes.append)
     assert index.page(stored, RowQuery()).total == 1
@@ -436,7 +436,7 @@ def test_two_processes_that_find_a_broken_index_replace_it_once(home: Path, note
     assert notes == []
 
 
-def test_rows_of_cases_that_were_taken_out_count_again_when_the_case_is_back(home: Path, index: RunIndex) -> None:
+def test_results_of_retired_cases_count_again_when_the_case_returns(home: Path, index: RunIndex) -> None:
     rows = [make_result(slot=replace(make_result().slot, eval_id=name)) for name in ("a", "b")]
     run = keep(home, rows)
     gone: JsonObject = {"slot": {"suite": rows[1].slot.suite, "eval_id": "b", "target": rows[1].target, "trial": 0}}

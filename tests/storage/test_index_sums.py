@@ -1,4 +1,4 @@
-"""What the index keeps of suites and targets is what their rows come to, after whatever happened to the run."""
+"""The index's sums of suites and targets equal those of their results, after any change of the run."""
 
 import os
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ def test_they_are_kept_and_not_counted_again(home: Path, index: RunIndex) -> Non
     rows = folder / "results.jsonl"
     stamp = rows.stat()
     kept = rows.read_bytes()
-    # Other bytes, and the file as it was by all that the index looks at: only an answer from memory is the same.
+    # Other bytes with an unchanged stamp: an unchanged answer shows that the index was used.
     rows.write_bytes(kept.replace(b'"score":1.0', b'"score":0.0'))
     os.utime(rows, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     assert index.sums(folder) == before

@@ -1,4 +1,4 @@
-"""Judgements in a file of JSON lines."""
+"""Judgements in a JSON Lines file."""
 
 import asyncio
 import fcntl
@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv import EvaluationInput, EvaluationRunConfig, JsonFileStorageProvider, run_evaluation_sync
 
 
-def test_a_file_that_another_process_holds_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
     path = tmp_path / "judged.jsonl"
     config = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "x"}])
     result = run_evaluation_sync(EvaluationInput("x"), config)
@@ -16,7 +16,7 @@ def test_a_file_that_another_process_holds_keeps_nobody_else_waiting(tmp_path: P
     async def save_while_held() -> None:
         holder = os.open(path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(holder, fcntl.LOCK_EX)
-        # A store that waits in the event loop would wait for the line below it for ever.
+        # A store that blocks the event loop would wait for ever for the line below.
         saving = asyncio.create_task(JsonFileStorageProvider(path).save_result(result))
         await asyncio.sleep(0)
         assert path.read_bytes() == b""

@@ -1,4 +1,4 @@
-"""Writing a line: what JSON or UTF-8 cannot hold is made to fit, so that no value can end a run."""
+"""Encoding: values that JSON or UTF-8 cannot represent are replaced, so that no value can end a run."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 def numpy_like(number: float) -> Any:
-    """Return a number as NumPy has them: of a subclass of float, which the encoder does not know."""
+    """Return a number like NumPy's: of a subclass of float, which the encoder does not know."""
     return type("float64", (float,), {})(number)
 
 
@@ -53,7 +53,7 @@ def test_any_mapping_is_an_object() -> None:
 
 class Sly(dict[str, JsonValue]):
     def items(self) -> Any:
-        raise RuntimeError("nobody looks inside")
+        raise RuntimeError("no access")
 
 
 def cycle() -> list[Any]:

@@ -1,4 +1,4 @@
-"""Lines found again by their keys: as in a dictionary, exactly, and in eight bytes a line."""
+"""LineIndex finds lines by their keys like a dictionary, in eight bytes per line."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentv.scoring.keys.digests import digest_of
 from agentv.storage.run.kept_rows import LineIndex
 
-# Two keys whose digests are the same in the 34 bits that are kept: without a look at the line they would be one.
+# Two keys whose digests agree in the stored 34 bits: only the line distinguishes them.
 TWINS = ("k159438", "k167592")
 
 steps = st.lists(st.tuples(st.sampled_from(["put", "get", "pop"]), st.sampled_from(["a", "b", "ü", *TWINS])))
@@ -37,7 +37,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[], tuple[LineIndex, Path]]]:
 
 
 def write(path: Path, line: str) -> int:
-    """Append a line and return where it begins."""
+    """Append a line and return its offset."""
     at = path.stat().st_size
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""Every record survives its way to a line of JSON and back; newer ones are refused, unknown keys ignored."""
+"""Every record survives a round trip through a line of JSON; newer schemas are refused, unknown keys ignored."""
 
 import math
 from datetime import timedelta
@@ -108,7 +108,7 @@ def test_the_key_order_of_an_answer_is_that_of_the_format() -> None:
     ]  # fmt: skip
 
 
-def test_a_row_without_an_answer_says_null_for_score_and_verdict_and_leaves_out_the_unknown() -> None:
+def test_a_result_without_an_answer_has_null_for_score_and_verdict() -> None:
     record = to_record(make_result(status="error", score=None, verdict=None, reasoning=None))
     assert record["score"] is None
     assert record["verdict"] is None

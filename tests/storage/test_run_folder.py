@@ -1,4 +1,4 @@
-"""The run folder: what stands where, who may write, and what is left after the worst."""
+"""The run folder: its files, the lock, and recovery after failures."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_started_says_who_writes(store: RunFolder) -> None:
     assert started.fields["host"] == socket.gethostname()
 
 
-def test_the_home_folder_ignores_what_runs_leave_and_keeps_a_gitignore_that_is_there(runs: Path) -> None:
+def test_the_home_folder_gets_a_gitignore_unless_it_has_one(runs: Path) -> None:
     RunFolder(runs, "a", clock=at_noon).close("finished")
     ignore = runs.parent / ".gitignore"
     assert "/runs/" in ignore.read_text()
@@ -101,7 +101,7 @@ def test_no_gitignore_is_dropped_into_folders_that_are_not_ours(tmp_path: Path) 
     assert not (tmp_path / ".gitignore").exists()
 
 
-def test_a_second_writer_is_refused_and_told_who_holds_the_run(store: RunFolder) -> None:
+def test_a_second_writer_is_refused_with_the_holder_of_the_run(store: RunFolder) -> None:
     who = f"process {os.getpid()} on {socket.gethostname()}"
     with pytest.raises(StorageError, match=f"{RUN.run_id} is being written by {who}"):
         reopen(store)
@@ -135,7 +135,7 @@ def test_a_reopened_run_goes_on_counting_and_remembers_its_cases(runs: Path) -> 
     assert [event.type for event in run.events()] == ["started", "ended", "ended"]
 
 
-def test_a_torn_last_line_is_left_out_when_reading_and_cut_and_noted_when_writing(runs: Path) -> None:
+def test_a_torn_last_line_is_skipped_when_reading_and_cut_when_writing(runs: Path) -> None:
     first = RunFolder(runs, "r", clock=at_noon)
     first.begin(make_run())
     row = first.append(make_result(answer_ref=AnswerRef(0)))
@@ -175,7 +175,7 @@ def test_only_the_highest_generation_of_a_slot_is_current(store: RunFolder) -> N
     assert run.counts() == {"fail": 2}
 
 
-def test_state_tells_a_run_that_goes_on_from_one_that_was_killed(runs: Path) -> None:
+def test_state_distinguishes_a_running_run_from_a_killed_one(runs: Path) -> None:
     store = RunFolder(runs, "r", clock=at_noon)
     store.begin(make_run())
     assert open_run(runs / "r").state() == "running"
@@ -200,13 +200,13 @@ def test_run_ids_sort_by_time_and_differ_by_chance() -> None:
     assert new_run_id(at_noon, Random(2)) != new_run_id(at_noon, Random(1))
     moments = iter(NOON + timedelta(milliseconds=ms) for ms in range(0, 3500, 7))
     ids = [new_run_id(moments.__next__, Random(number)) for number in range(500)]
-    # An id without milliseconds, as they were once, stands before the others of its second.
+    # An id without milliseconds (an older format) sorts before the others of its second.
     assert sorted(ids) == ids
     assert next(each for each in ids if "T120001" in each) > "20260131T120001-ffffff"
 
 
 class Disk:
-    """Stands for fsync: remembers which files were synced, and fails when told to."""
+    """An fsync that records the synced files, and can be set to fail."""
 
     def __init__(self) -> None:
         self.error: OSError | None = None
@@ -222,7 +222,7 @@ class Disk:
             raise self.error
 
     def has_synced(self, path: Path) -> bool:
-        """Wait until a file was synced; False when that takes ten seconds."""
+        """Wait until a file was synced; return False after ten seconds."""
         with self._news:
             return self._news.wait_for(lambda: path.stat().st_ino in self._synced, timeout=10)
 

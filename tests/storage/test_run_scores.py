@@ -1,4 +1,4 @@
-"""The scores of a stored run are those of its rows, and a baseline's those of its run."""
+"""The scores of a stored run equal those of its results, and a baseline's those of its run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,7 +55,7 @@ def kept(folder: Path, rows: Sequence[CaseResult]) -> Path:
     return folder / "r1"
 
 
-def told(side: Side) -> dict[object, object]:
+def values_of(side: Side) -> dict[object, object]:
     return {
         name: (
             side.rows(name),
@@ -71,7 +71,7 @@ def test_a_row_read_in_part_is_the_row_read_whole(tmp_path: Path) -> None:
     whole = Side("whole")
     for row in stored.results():
         whole.add(scored_row(row))
-    assert told(load_side(stored)) == told(whole)
+    assert values_of(load_side(stored)) == values_of(whole)
 
 
 @given(case_results())

@@ -1,4 +1,4 @@
-"""A run that version 1 wrote, committed as it was written: every later version must read it.
+"""A run that version 1 wrote: every later version must read it.
 
 The files under tests/fixtures/runs-v1 are never changed. Its results.jsonl ends in a torn line on purpose.
 """
@@ -37,8 +37,8 @@ def test_its_cases_are_read() -> None:
     first, second = open_run(FOLDER).cases()
     guideline = FilePart("./order.json", "/evals/order.json", '{"id": 7}', "11" * 32, 9, "application/json", True)
     photo = FilePart("./photo.png", "/evals/photo.png", None, "00" * 32, 6, "image/png")
-    asked = Message("user", (TextPart("May I return order 7?"), guideline, photo))
-    assert first == make_case(input_messages=(asked,))
+    prompt = Message("user", (TextPart("May I return order 7?"), guideline, photo))
+    assert first == make_case(input_messages=(prompt,))
     assert second == make_case(eval_id="order-9", case_key="v1:ee", line=40)
 
 

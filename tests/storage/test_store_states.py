@@ -1,4 +1,4 @@
-"""A run that is written, killed, opened again and gone on with, whatever the order, against a dictionary."""
+"""A run that is written, killed, reopened and continued in any order has the same records as a dictionary."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.run.folder import RunFolder
-from agentv.storage.run.kept_rows import KeptRows
+from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import open_run
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
@@ -23,7 +23,7 @@ TORN = st.sampled_from([b"", b"{", b'{"schema": "agentv-result-1", "slot', b"\xf
 
 
 class KilledStore(RuleBasedStateMachine):
-    """Appends answers and rows as a run does, each of a slot's as its next generation; a kill may come at any time."""
+    """Appends answers and results with rising generations like a run, and is killed at any time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class KilledStore(RuleBasedStateMachine):
         current = {row.slot: (row.generation, row.candidate_answer) for row in run.results()}
         assert current == {slot: row for slot, row in self.rows.items() if slot not in self.retired}
         assert sum(run.counts().values()) == len(current)
-        kept = KeptRows(run)
+        kept = StoredRows(run)
         try:
             for slot, (generation, text) in self.rows.items():
                 row = kept.take(slot)
@@ -86,7 +86,7 @@ class KilledStore(RuleBasedStateMachine):
             kept.close()
 
     def leave(self) -> None:
-        """Be gone without a word, as a process that is killed: locks and files are let go, nothing is written."""
+        """End like a killed process: release locks and files without writing anything."""
         self.store._flusher.close()
         os.close(self.store._lock._descriptor)
         for file in self.store._files:

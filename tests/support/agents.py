@@ -1,4 +1,4 @@
-"""Programs that stand in for a coding agent: they keep what they are given, print a stream, and end as told."""
+"""Programs that stand in for a coding agent: they record their input, print a stream, and exit as configured."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ def recorded(agent: str) -> str:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A program, and what it was given when it ran last."""
+    """A program, and the input of its last run."""
 
     folder: Path
 
@@ -42,7 +42,7 @@ class StandIn:
 
 
 def stand_in(folder: Path, prints: str = "", then: str = "exit 0") -> StandIn:
-    """Write a program that keeps its arguments, prompt and place, prints `prints` and does `then` (text for sh)."""
+    """Write a program that records its arguments, prompt and folder, prints `prints` and runs `then` (text for sh)."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "stream").write_text(prints, "utf-8")
     script = f"""#!/bin/sh
@@ -65,7 +65,7 @@ def lines(*events: Mapping[str, Any]) -> str:
 
 
 def codex_says(*texts: str) -> str:
-    """Return what Codex prints when it says these texts."""
+    """Return what Codex prints for these texts."""
     return lines(*({"type": "item.completed", "item": {"type": "agent_message", "text": text}} for text in texts))
 
 

@@ -1,4 +1,4 @@
-"""Asking a provider one question, as the pipeline does but without its retries."""
+"""Call of a provider with one request, like the pipeline but without its retries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ PATIENCE_S = 30.0
 
 @dataclass(frozen=True)
 class Tools:
-    """What a provider is given in these tests."""
+    """The tools of a provider in these tests."""
 
     shared: SharedParts
     home: str
@@ -34,7 +34,7 @@ class Tools:
 
 def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:
     return ResolvedTarget(
-        name="desk", provider=provider, settings=settings, base_dir=str(base_dir), timeout_s=PATIENCE_S
+        name="support", provider=provider, settings=settings, base_dir=str(base_dir), timeout_s=PATIENCE_S
     )
 
 
@@ -54,12 +54,12 @@ def with_provider(target: ResolvedTarget, use: Callable[[Provider], Awaitable[T]
 
 
 def ask(target: ResolvedTarget, request: ProviderRequest | None = None, *, home: Path | str = ".") -> ProviderResponse:
-    """Return the target's answer."""
+    """Return the target's response."""
     return with_provider(target, lambda provider: provider.invoke(request or make_request()), home=home)
 
 
 def failure_of(target: ResolvedTarget, request: ProviderRequest | None = None, *, home: Path | str = ".") -> Failure:
-    """Return why the target does not answer."""
+    """Return the failure of a target that does not answer."""
     with pytest.raises(ProviderError) as raised:
         ask(target, request, home=home)
     return raised.value.failure

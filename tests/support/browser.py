@@ -1,4 +1,4 @@
-"""A real browser without a window, for tests of pages: Debian's `chromium`, or another Chromium on the path."""
+"""A real headless browser for tests of pages: Debian's `chromium`, or another Chromium on the path."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ needs_browser = pytest.mark.skipif(
 
 
 def dom_after_scripts(page: Path, folder: Path, *options: str, anchor: str = "") -> str:
-    """Return a page's document as it stands once everything that runs has run."""
+    """Return a page's document after all of its scripts have run."""
     command = [
         CHROMIUM or "chromium",
         "--headless=new",

@@ -1,4 +1,4 @@
-"""A project whose target counts what it is asked, and the command line on it: for tests of runs that go on."""
+"""A project whose target counts its calls, with the command line on it, for tests of resumed runs."""
 
 import json
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Project:
         (self.folder / self.suite).write_text("\n".join(lines) + "\n")
 
     def call(self, *arguments: str) -> tuple[int, str]:
-        """Call `agentv`; returns its exit code and all that it said."""
+        """Call `agentv`; return its exit code and all of its output."""
         self.write()
         with pytest.raises(SystemExit) as left:
             main(arguments)
@@ -58,7 +58,7 @@ class Project:
         return int(left.value.code or 0), said.out + said.err
 
     def calls(self) -> list[str]:
-        """Return the cases that the target was asked since this was asked last."""
+        """Return the cases of the target's calls since the last call of this method."""
         return take_lines(self.folder / "calls")
 
     @property
@@ -71,7 +71,7 @@ class Project:
         return [json.loads(line) for line in (self.run / name).read_text().splitlines()]
 
     def forget(self, name: str, lines: Sequence[int]) -> None:
-        """Take lines out of a file of the run, as if it had been killed before it wrote them."""
+        """Remove lines from a file of the run, as if it had been killed before writing them."""
         path = self.run / name
         kept = [line for number, line in enumerate(path.read_text().splitlines()) if number not in lines]
         path.write_text("".join(f"{line}\n" for line in kept))

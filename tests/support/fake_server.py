@@ -1,4 +1,4 @@
-"""The fake model server for tests, in a thread of its own: what the test does meanwhile is its own business."""
+"""The fake model server for tests, in its own thread."""
 
 import asyncio
 import threading
@@ -45,6 +45,6 @@ def serving_fake(**options: Any) -> Iterator[FakeServer]:
 
 @pytest.fixture
 def fake_server() -> Iterator[FakeServer]:
-    """A fake model server with its usual manners."""
+    """A fake model server with its default options."""
     with serving_fake() as server:
         yield server

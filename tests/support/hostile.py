@@ -1,4 +1,4 @@
-"""Commands that misbehave, and a way to see whether anything of them is left."""
+"""Commands that misbehave, and a check for processes that they leave behind."""
 
 import os
 import sys
@@ -11,18 +11,18 @@ AGENT = Path(__file__).parents[1] / "fixtures" / "hostile_agent.py"
 
 
 def hostile(mode: str, *arguments: str) -> tuple[str, ...]:
-    """Return the argument list of a command that misbehaves as `mode` says."""
+    """Return the argument list of a command that misbehaves in the way of `mode`."""
     return (sys.executable, "-S", "-E", str(AGENT), mode, *arguments)
 
 
 class Family:
-    """All processes that were started with `env` in their environment, however far they went."""
+    """All processes that were started with `env` in their environment, including detached ones."""
 
     def __init__(self) -> None:
         self.env = {"HOSTILE_FAMILY": uuid.uuid4().hex}
 
     def alive(self) -> list[psutil.Process]:
-        """Return those that still run."""
+        """Return those that are still running."""
         return [process for process in psutil.process_iter() if self._is_member(process)]
 
     def end(self) -> None:

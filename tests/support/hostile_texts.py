@@ -1,4 +1,4 @@
-"""Texts that want to be more than text: each tries to leave the mark `owned` on the page that shows it."""
+"""Texts that attempt code injection: each tries to leave the mark `owned` on the page that shows it."""
 
 MARK = "document.documentElement.setAttribute('data-owned','yes')"
 
@@ -11,7 +11,7 @@ RUNNING = (
     f'<iframe srcdoc="<script>parent.{MARK}</script>"></iframe>',
     f"<!--><script>{MARK}</script>-->",
 )
-"""What a page that does not escape runs by itself."""
+"""A payload that runs on any page that does not escape it."""
 
 OTHERS = (
     f'<a href="javascript:{MARK}">click</a>',

@@ -15,7 +15,7 @@ def answer(request):
     return ("good " if number % 5 < 3 else "bad ") * (1 + number % 4) + ("odd" if number % 9 == 0 else "plain")
 """
 JUDGE = '''
-"""Passes what is good, and is wrong about what is odd; every third time it is asked about `wavers` it is wrong too."""
+"""Passes what is good, and is wrong about what is odd; with a file `wavers`, every third call is wrong as well."""
 
 import json
 import re
@@ -26,10 +26,10 @@ HERE = Path(__file__).parent
 
 def judge(request):
     nonce, text = re.search(r"<<<candidate_answer (\\w+)>>>\\n(.*?)\\n<<<end of", request.question, re.DOTALL).groups()
-    with (HERE / "asked").open("a") as asked:
-        asked.write("x")
+    with (HERE / "judge_calls").open("a") as calls:
+        calls.write("x")
     good = ("good" in text) != ("odd" in text)
-    if (HERE / "wavers").exists() and "bad" in text and (HERE / "asked").stat().st_size % 3 == 0:
+    if (HERE / "wavers").exists() and "bad" in text and (HERE / "judge_calls").stat().st_size % 3 == 0:
         good = not good
     said = "fine" if good else "<script>alert(1)</script> \\x1b[31m"
     return json.dumps({"nonce": nonce, "score": 0.9 if good else 0.2, "hits": [], "misses": [], "reasoning": said})
@@ -85,7 +85,7 @@ class JudgedProject:
         return json.loads(out)
 
     def said(self, annotator: str = "anna", *, cases: int | None = None, **more: Any) -> None:
-        """Note what somebody says of each case: what is right, with a reason."""
+        """Add a label to each case: the right score, with a reason."""
         for number in range(self.cases if cases is None else cases):
             fields = {"eval_id": f"c-{number}", "criterion": "tone", "annotator": annotator, "reasoning": "so it is"}
             self.lines.append(fields | {"score": int(number % 5 < 3)} | more)

@@ -32,16 +32,16 @@ CASE = EvalCase(
 
 @dataclass
 class Judge:
-    """A provider that answers what `reply` makes of the request, and remembers what it was asked."""
+    """A provider that answers with `reply(request)` and records its requests."""
 
     reply: Callable[[ProviderRequest], str]
     usage: Usage | None = None
     cost_usd: float | None = None
     kind: str = "scripted"
-    asked: list[ProviderRequest] = field(default_factory=list)
+    requests: list[ProviderRequest] = field(default_factory=list)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         return ProviderResponse(text=self.reply(request), usage=self.usage, cost_usd=self.cost_usd)
 
 
@@ -57,24 +57,24 @@ class FailingJudge:
 
 
 def judge_saying(*replies: str) -> Judge:
-    """Return a judge that gives these replies in turn, the last one for ever."""
+    """Return a judge that gives these replies in turn, and then the last one again and again."""
     left = list(replies)
     return Judge(lambda _request: left.pop(0) if len(left) > 1 else left[0])
 
 
 def signed(request: ProviderRequest, fields: str) -> str:
-    """Return a verdict that carries the call's nonce, as a judge does that keeps the contract."""
+    """Return a verdict with the call's nonce, as a judge that follows its contract does."""
     return f'{{"nonce": "{request.metadata["nonce"]}", {fields}}}'
 
 
 def make_context(candidate: str = "Sure, you have 30 days.", **fields: Any) -> EvaluationContext:
-    """Return the context of an answer to CASE; fields replace the context's own."""
+    """Return the context of an answer to CASE; `fields` replace the context's own."""
     judge = fields.pop("judge", None)
     given = {
         "eval_case": CASE,
         "candidate": candidate,
         "target": ResolvedTarget("agent", "mock", None),
-        "provider": judge_saying("never asked"),
+        "provider": judge_saying("never called"),
         "prompt_inputs": PromptInputs("May I return it?"),
         "judge_provider": judge,
         "reference_answer": "Yes, within 30 days.",
@@ -84,26 +84,26 @@ def make_context(candidate: str = "Sure, you have 30 days.", **fields: Any) -> E
 
 
 def numbered_nonces() -> Callable[[], str]:
-    """Return a source of nonces that a test can name: n1, n2, …"""
+    """Return a source of predictable nonces: n1, n2, …"""
     numbers = count(1)
     return lambda: f"n{next(numbers)}"
 
 
 @dataclass
 class WordEmbedder:
-    """Vectors that lie close together when their texts share words, as the fake server makes them."""
+    """Vectors that are close together if their texts share words, as the fake server makes them."""
 
     name: str = "words"
-    asked: list[tuple[str, ...]] = field(default_factory=list)
+    requests: list[tuple[str, ...]] = field(default_factory=list)
 
     async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:
-        self.asked.append(tuple(texts))
+        self.requests.append(tuple(texts))
         return tuple(Embedding(array("f", embed(text))) for text in texts)
 
 
 @dataclass
 class Tools:
-    """What evaluators may use, without a run: judges by name, one embedder, members judged in place."""
+    """The tools of evaluators, without a run: judges by name, one embedder, members judged in place."""
 
     judges: dict[str, Provider] = field(default_factory=dict)
     recorded: dict[str, str] = field(default_factory=dict)

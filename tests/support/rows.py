@@ -1,4 +1,4 @@
-"""Rows for tests, made from what matters to the test."""
+"""Rows for tests, from only the values that matter to the test."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""One of each thing that is kept of a run, to be changed by keyword."""
+"""One example of each stored record of a run; keywords change its fields."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -125,5 +125,5 @@ def make_run(**changes: Any) -> RunRecord:
 
 
 def at_noon() -> datetime:
-    """Be a clock that stands still."""
+    """Return a fixed time, as a clock."""
     return NOON

@@ -1,4 +1,4 @@
-"""Strategies for property tests: every value that is kept of a run."""
+"""Strategies for property tests: every stored value of a run."""
 
 from datetime import UTC, datetime
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What a person sees of what is written to a terminal."""
+"""The visible screen of a terminal after some output."""
 
 from collections.abc import Mapping
 
@@ -6,19 +6,19 @@ import pyte
 
 
 class TerminalScreen:
-    """A terminal of a size, with all that scrolled out of it at its top."""
+    """A terminal of a given size, with the lines that scrolled out of it at its top."""
 
     def __init__(self, columns: int, lines: int = 24) -> None:
         self._screen = pyte.HistoryScreen(columns, lines, history=10_000)
         self._stream = pyte.ByteStream(self._screen)
 
     def feed(self, output: bytes) -> None:
-        """Show what a program wrote, as the terminal gets it from the system: each new line with its return."""
+        """Show the output of a program, with each newline as a return and a newline, as the system sends it."""
         self._stream.feed(output)
 
     @property
     def shows_cursor(self) -> bool:
-        """Whether whoever types next sees where."""
+        """True if the cursor is visible."""
         return not self._screen.cursor.hidden
 
     def lines(self) -> list[str]:

@@ -29,7 +29,7 @@ def row(eval_id: str, score: float | None, *, target: str = TARGET, trial: int =
 
 
 def begin_run(home: Path, day: int, scores: Sequence[float | None], *, sha256: str = "aa", **about: Any) -> RunFolder:
-    """Begin the run of a day, with a row for each score; whoever asked for it closes it."""
+    """Begin the run of a day, with a row for each score; the caller closes it."""
     run_id = f"20260131T12{day:02}00.000-{day:06x}"
     when = NOON + timedelta(days=day)
     plan = {
@@ -46,12 +46,12 @@ def begin_run(home: Path, day: int, scores: Sequence[float | None], *, sha256: s
 
 
 def keep_run(home: Path, day: int, scores: Sequence[float | None], *, state: str = "finished", **about: Any) -> str:
-    """Keep the run of a day; returns its id."""
+    """Store the run of a day; return its id."""
     store = begin_run(home, day, scores, **about)
     store.close(state)
     return store.run_id
 
 
 def passing(passed: int, of: int = 40) -> list[float]:
-    """Return scores of so many passes, the others fail."""
+    """Return the scores of `of` cases, of which `passed` pass."""
     return [1.0] * passed + [0.0] * (of - passed)

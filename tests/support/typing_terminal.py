@@ -1,11 +1,11 @@
-"""A terminal where somebody answers what a command asks."""
+"""A terminal with an interactive standard input."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Terminal:
-    """A standard input where somebody types."""
+    """A standard input that is a terminal, with typed text."""
 
     typed: str
 

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Looks for events without waiting; the time that it was asked to wait is added to the clock."""
+    """A selector that never waits; a requested timeout is added to the clock instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop that lives in virtual time."""
+    """An event loop in virtual time."""
 
     def __init__(self) -> None:
         self.clock = _JumpingSelector()
@@ -40,5 +40,5 @@ def run_virtually(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def let_pass(seconds: float) -> None:
-    """Let virtual time pass: others go on meanwhile, and nobody waits for it."""
+    """Advance the virtual time while other tasks run."""
     await asyncio.sleep(seconds)

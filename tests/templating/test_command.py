@@ -57,7 +57,7 @@ EXPECTED = {
 
 
 def arguments_seen(template: str, value: str, files: Sequence[str] = (), cwd: Path | None = None) -> list[str]:
-    """Run `printf` on what the template makes of a value, and return the arguments that it was given."""
+    """Run `printf` on the template filled with a value, and return its arguments."""
     filled = parse_command(f"printf '%s\\0' {template}").fill(dict.fromkeys(PLACEHOLDERS, value), files)
     result = subprocess.run(filled.argv, env={**os.environ, **filled.env}, capture_output=True, check=True, cwd=cwd)
     return result.stdout.decode().split("\0")[:-1]
@@ -222,7 +222,7 @@ def test_a_template_that_cannot_be_used_says_why(text: str, message: str) -> Non
 
 
 @pytest.mark.parametrize("end", ["", " | cat"])
-def test_a_value_that_fits_no_argument_names_the_file_that_takes_any_length(end: str) -> None:
+def test_a_value_too_long_for_an_argument_suggests_the_prompt_file(end: str) -> None:
     template = parse_command("a {PROMPT} {PROMPT_FILE}" + end)
     values = {"PROMPT": "x" * MAX_VALUE_BYTES, "PROMPT_FILE": "/tmp/p"}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.templating.secrets import Striker, looks_secret, secret_values
+from agentv.templating.secrets import SecretRedactor, looks_secret, secret_values
 
 WORDS = st.text(st.characters(exclude_characters="*"))
 
@@ -23,28 +23,28 @@ def test_names_that_do_not_look_secret(name: str) -> None:
 
 
 def test_secret_values_are_long_and_named_so() -> None:
-    variables = {"API_KEY": "sk-12345678", "HOME": "/home/somebody", "PIN_KEY": "1234"}
+    variables = {"API_KEY": "sk-12345678", "HOME": "/home/user", "PIN_KEY": "1234"}
 
     assert secret_values(variables) == {"sk-12345678"}
 
 
 @given(WORDS.filter(lambda word: len(word) >= 8), WORDS, WORDS)
 def test_a_struck_secret_is_gone_from_text_and_json(secret: str, before: str, after: str) -> None:
-    striker = Striker([secret])
+    redactor = SecretRedactor([secret])
     text = before + secret + after
 
-    assert secret not in striker.strike(text)
+    assert secret not in redactor.redact(text)
     for is_ascii in (True, False):
-        line = striker.strike(json.dumps({"said": text}, ensure_ascii=is_ascii))
+        line = redactor.redact(json.dumps({"said": text}, ensure_ascii=is_ascii))
         assert json.dumps(secret, ensure_ascii=is_ascii)[1:-1] not in line
 
 
 def test_the_longest_secret_is_struck_first() -> None:
-    assert Striker(["abcdefgh", "abcdefgh-long"]).strike("abcdefgh-long abcdefgh") == "*** ***"
+    assert SecretRedactor(["abcdefgh", "abcdefgh-long"]).redact("abcdefgh-long abcdefgh") == "*** ***"
 
 
 def test_a_text_without_secrets_stays() -> None:
     text = base64.b64encode(b"something else").decode()
 
-    assert Striker(["sk-12345678"]).strike(text) == text
-    assert Striker([]).strike(text) == text
+    assert SecretRedactor(["sk-12345678"]).redact(text) == text
+    assert SecretRedactor([]).redact(text) == text

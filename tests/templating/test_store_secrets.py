@@ -1,8 +1,8 @@
-"""The password of a database's URL is struck, and nothing that stands in texts for other reasons."""
+"""The password of a database's URL is redacted, but not words that occur in texts for other reasons."""
 
 import pytest
 
-from agentv.templating.secrets import Striker, store_secrets
+from agentv.templating.secrets import SecretRedactor, store_secrets
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ from agentv.templating.secrets import Striker, store_secrets
     ],
 )
 def test_what_is_struck(url: str, said: str, left: str) -> None:
-    assert Striker(store_secrets(url)).strike(said) == left
+    assert SecretRedactor(store_secrets(url)).redact(said) == left
 
 
 def test_a_password_beside_the_url_is_struck_too() -> None:
-    assert Striker(store_secrets("postgresql://ann@db/evals", "s3cret")).strike("ann: s3cret") == "ann: ***"
+    assert SecretRedactor(store_secrets("postgresql://ann@db/evals", "s3cret")).redact("ann: s3cret") == "ann: ***"

@@ -33,15 +33,15 @@ def test_any_template_without_known_names_stays_as_it_is(template: str) -> None:
     assert fill(template, lambda _name: None) == template
 
 
-def test_values_are_asked_for_once_and_reported() -> None:
-    asked: list[str] = []
+def test_values_are_fetched_once_and_reported() -> None:
+    names: list[str] = []
 
     def value_of(name: str) -> str | None:
-        asked.append(name)
+        names.append(name)
         return VALUES.get(name)
 
     filled = fill("{{ question }} {{ nope }} {{ question }} {{ nope }}", value_of)
-    assert asked == ["question", "nope"]
+    assert names == ["question", "nope"]
     assert filled == "Q? {{ nope }} Q? {{ nope }}"
 
 

@@ -1,4 +1,4 @@
-"""Value classes: what people may rely on with each of them."""
+"""Value classes: the common guarantees of each of them."""
 
 import copy
 import pickle

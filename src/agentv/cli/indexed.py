@@ -1,4 +1,4 @@
-"""The index of stored runs, for as long as a command needs it."""
+"""The index of stored runs, open for the duration of a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from agentv.storage.index.index import RunIndex
 
 @contextmanager
 def run_index(home: Path, *, verbose: bool) -> Iterator[RunIndex]:
-    """Yield the index of the runs in `home`; only with `verbose` it says that it cannot be used."""
+    """Yield the index of the runs in `home`. With `verbose`, print why it cannot be used when that happens."""
 
     def note(message: str) -> None:
         if verbose:

@@ -1,4 +1,4 @@
-"""The `agentv` command: finds a command's file when it is called, and turns errors into exit codes."""
+"""The `agentv` command: import a command's module when it is called, and turn errors into exit codes."""
 
 import gc
 import importlib
@@ -17,11 +17,11 @@ EXIT_INCOMPLETE = 3
 EXIT_INTERRUPTED = 130
 _BETTER_THAN_INCOMPLETE = (0, 2)
 _NEW_OBJECTS_PER_COLLECTION = 100_000
-"""Python's 700 look for garbage all the while modules are imported and rows made, which leave next to none."""
+"""Python's default of 700 collects constantly during imports and result creation, and finds almost nothing."""
 
 
 class Entry(NamedTuple):
-    """Where a command lives, and the line that `--help` shows without importing it."""
+    """The module of a command, and the line that `--help` shows without importing it."""
 
     module: str
     summary: str
@@ -29,42 +29,46 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("agentv.cli.evals.init", "Write a first suite, targets and CI workflow that run offline."),
-    "check": Entry("agentv.cli.evals.check", "Find every problem of eval files, targets and config."),
-    "validate": Entry("agentv.cli.evals.check", "The same as check.", hidden=True),
+    "init": Entry("agentv.cli.evals.init", "Create a first suite, targets and CI jobs that run offline."),
+    "check": Entry("agentv.cli.evals.check", "Check eval files, targets and config for problems."),
+    "validate": Entry("agentv.cli.evals.check", "Alias of check.", hidden=True),
+    "convert": Entry("agentv.cli.evals.convert", "Convert eval files and results between YAML and JSON Lines."),
+    "generate": Entry("agentv.cli.evals.generate", "Generate cases or rubrics with a model."),
     "schema": Entry("agentv.cli.evals.schema", "Print or write the JSON Schema of a file kind."),
     "run": Entry("agentv.cli.running.run", "Run eval files against targets and give a verdict."),
-    "eval": Entry("agentv.cli.running.run", "The same as run.", hidden=True),
-    "resume": Entry("agentv.cli.running.resume", "Finish a run that was stopped or killed, paying for nothing twice."),
-    "retry": Entry("agentv.cli.running.retry", "Do rows of a run again that have no result, or did not pass."),
-    "rescore": Entry("agentv.cli.running.rescore", "Judge the stored answers of a run again; no target is asked."),
-    "merge": Entry("agentv.cli.running.merge", "Make one run of the parts that several machines made."),
-    "score": Entry("agentv.cli.running.score", "Judge answers that a service logged, as they come."),
-    "show": Entry("agentv.cli.results.show", "Look into a stored run: reasons, answers, transcripts."),
-    "compare": Entry("agentv.cli.results.compare", "Say what differs between runs, and whether it could be chance."),
-    "trend": Entry("agentv.cli.results.trend", "Show how suites and targets did from run to run."),
-    "report": Entry("agentv.cli.results.report", "Write a page, a summary, JUnit or rows from a stored run."),
-    "baseline": Entry(
-        "agentv.cli.results.baseline", "Keep a run's scores in a small file, to hold later runs against."
-    ),
-    "label": Entry("agentv.cli.results.label", "Keep what people say of a run's answers with the run."),
-    "judge": Entry("agentv.cli.results.judge", "Say how far a judge can be trusted: against people, against itself."),
-    "runs": Entry("agentv.cli.upkeep.runs", "List stored runs, delete some, or tag those that are to stay."),
-    "cache": Entry("agentv.cli.upkeep.cache", "List or clear answers and embeddings that are kept between runs."),
-    "store": Entry("agentv.cli.upkeep.store", "Keep runs in the team's database: upgrade, push, pull, list, rm."),
-    "generate": Entry("agentv.cli.evals.generate", "Let a model write requirements, or cases, into eval files."),
-    "convert": Entry("agentv.cli.evals.convert", "Turn eval files and results into other formats."),
-    "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs, to try a suite with no key."),
-    "doctor": Entry("agentv.cli.tools.doctor", "Say what this machine has and what is missing."),
-    "plugins": Entry(
-        "agentv.cli.tools.plugins", "List evaluators, providers, reports and stores, with their settings."
-    ),
+    "eval": Entry("agentv.cli.running.run", "Alias of run.", hidden=True),
+    "resume": Entry("agentv.cli.running.resume", "Resume an interrupted run without repeating finished calls."),
+    "retry": Entry("agentv.cli.running.retry", "Re-run errored or failed cases."),
+    "rescore": Entry("agentv.cli.running.rescore", "Re-evaluate stored answers without calling targets."),
+    "merge": Entry("agentv.cli.running.merge", "Merge the shards of a run into one run."),
+    "score": Entry("agentv.cli.running.score", "Evaluate logged answers from JSON Lines or standard input."),
+    "show": Entry("agentv.cli.results.show", "Show the results of a run."),
+    "compare": Entry("agentv.cli.results.compare", "Compare runs, with significance tests."),
+    "trend": Entry("agentv.cli.results.trend", "Show how scores change from run to run."),
+    "report": Entry("agentv.cli.results.report", "Write a run as HTML, Markdown, JUnit, CSV, JSON or SARIF."),
+    "baseline": Entry("agentv.cli.results.baseline", "Save a run's scores in a file to compare later runs with."),
+    "label": Entry("agentv.cli.results.label", "Import human labels for a run."),
+    "judge": Entry("agentv.cli.results.judge", "Measure a judge's accuracy and consistency."),
+    "runs": Entry("agentv.cli.upkeep.runs", "List, tag, prune or delete stored runs."),
+    "cache": Entry("agentv.cli.upkeep.cache", "List or clear cached answers and embeddings."),
+    "store": Entry("agentv.cli.upkeep.store", "Share runs through the team's PostgreSQL database."),
+    "doctor": Entry("agentv.cli.tools.doctor", "Check this machine and project for problems."),
+    "plugins": Entry("agentv.cli.tools.plugins", "List plug-ins with their settings."),
+    "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs to try a suite without a key."),
     "completion": Entry("agentv.cli.tools.completion", "Print the shell completion script."),
 }
+_SECTIONS: Mapping[str, str] = {
+    "agentv.cli.evals.": "Eval files",
+    "agentv.cli.running.": "Run",
+    "agentv.cli.results.": "Results",
+    "agentv.cli.upkeep.": "Stored runs",
+    "agentv.cli.tools.": "Tools",
+}
+"""The headings of `--help` by the package of the commands below them."""
 
 
 def _imported(module: str) -> click.Command:
-    """Import a command. All that comes with it stays, so that nobody looks for garbage in it, now or later."""
+    """Import a command. Its modules stay loaded, so they are frozen out of garbage collection."""
     gc.disable()
     try:
         command: click.Command = importlib.import_module(module).command
@@ -78,7 +82,7 @@ class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the commands in the order of a user's day, not of the alphabet."""
+        """Return the commands in the order of `COMMANDS`, not of the alphabet."""
         return [name for name, entry in COMMANDS.items() if not entry.hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
@@ -91,7 +95,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one was probably meant."""
+        """Find the command. Raises UsageError with the nearest name when there is no such command."""
         if args and args[0] not in COMMANDS:
             from agentv.types.errors import nearest
 
@@ -101,19 +105,27 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of commands from the table, importing none of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items() if not entry.hidden])
+        """Write the commands with their summaries, grouped by section, without importing them."""
+        width = max(map(len, COMMANDS))
+        for package, heading in _SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (f"{name:<{width}}", entry.summary)
+                        for name, entry in COMMANDS.items()
+                        if entry.module.startswith(package) and not entry.hidden
+                    ]
+                )
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="agentv")
 def agentv() -> None:
-    """Evaluate AI agents: run eval files against targets, judge the answers, say whether it is good enough."""
+    """Evaluate AI agents: run cases against targets, score the answers, and gate on the results."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code (product.md); no error of ours shows a traceback."""
+    """Run the command line and exit with its code (docs/how-to/runs.md); agentv's own errors show no traceback."""
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
     hold_streams()
     code = _run(arguments)
@@ -125,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def with_loss(code: int, message: str) -> int:
-    """Say that something could not be written; return the exit code for that, unless `code` is worse already."""
+    """Print that something could not be written; return the exit code for that, unless `code` is worse already."""
     worst = EXIT_INCOMPLETE if code in _BETTER_THAN_INCOMPLETE else code
     click.echo(f"error: {message}. Exit code {worst}.", err=True)
     return worst
@@ -140,17 +152,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show()
         return EXIT_USAGE
     except (ConfigError, PluginError) as error:
-        return _say(error, EXIT_USAGE)
+        return _print_error(error, EXIT_USAGE)
     except AgentvError as error:
-        return _say(error, EXIT_INCOMPLETE)
+        return _print_error(error, EXIT_INCOMPLETE)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _say(f"{place}{error.strerror or error}", EXIT_INCOMPLETE)
+        return _print_error(f"{place}{error.strerror or error}", EXIT_INCOMPLETE)
     return code if isinstance(code, int) else 0
 
 
-def _say(error: AgentvError | str, code: int) -> int:
+def _print_error(error: AgentvError | str, code: int) -> int:
     from agentv.reports.text.printable import printable
 
-    click.echo(f"error: {printable(str(error))}", err=True)  # names that it lists may be a stranger's
+    click.echo(f"error: {printable(str(error))}", err=True)  # it may quote untrusted names
     return code

@@ -1,4 +1,4 @@
-"""What the terminal at the other end can show: its width, its characters, colour."""
+"""The style of text on standard output: width, character set and colour."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from agentv.reports.text.signs import Signs, signs_for
 
 
 class TerminalStyle(Struct, frozen=True):
-    """How text is laid out on standard output. `width` None: it is no terminal, nothing is wrapped or cut."""
+    """The layout of text on standard output. `width` None: not a terminal, so nothing is wrapped or cut."""
 
     width: int | None
     signs: Signs
@@ -31,9 +31,9 @@ class TerminalStyle(Struct, frozen=True):
 
 
 def terminal_style() -> TerminalStyle:
-    """Look at standard output.
+    """Return the style of standard output.
 
-    A character that standard output cannot encode is written out from here on, instead of ending the command.
+    From this call on, a character that standard output cannot encode is escaped instead of raising an error.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

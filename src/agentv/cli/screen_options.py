@@ -1,4 +1,4 @@
-"""The options of every command that runs something: how it is shown, and where else it is written."""
+"""The display and export options of every command that runs something."""
 
 import sys
 from collections.abc import Callable
@@ -17,24 +17,24 @@ _OPTIONS = (
         "outputs",
         multiple=True,
         metavar="FILE",
-        help="Also write FILE, in the format of its end (.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json); "
-        "- is rows on standard output.",
+        help="Also write a report; the suffix selects the format "
+        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). - prints JSON lines.",
     ),
-    click.option("--include-trace", is_flag=True, help="Exports carry traces and output messages."),
+    click.option("--include-trace", is_flag=True, help="Include traces and output messages in exports."),
     click.option(
         "--display",
         type=click.Choice(["auto", "live", "plain", "json", "none"]),
         default="auto",
         show_default=True,
-        help="How progress is shown.",
+        help="How to show progress.",
     ),
-    click.option("-v", "--verbose", is_flag=True, help="Say more: retries, fallbacks, warnings of targets."),
-    click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE, as JSON lines."),
+    click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
+    click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON lines."),
 )
 
 
 class Screen(Struct, frozen=True):
-    """Where a run is shown and written besides its folder. Files are relative to `folder`."""
+    """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`."""
 
     display: str
     outputs: tuple[str, ...] = ()
@@ -44,12 +44,12 @@ class Screen(Struct, frozen=True):
     folder: Path = field(default_factory=Path.cwd)
 
     def stream(self, stdout: TextIO) -> TextIO:
-        """Return where people read: standard output, unless an export has it."""
+        """Return the stream for text output: standard output, or standard error when an export uses the former."""
         return sys.stderr if STDOUT in self.outputs else stdout
 
 
-def screen_options(*, json_help: str = "The same as --display json.") -> Callable[[Callable[..., Any]], Any]:
-    """Return the decorator that gives a command these options; `take_screen` reads what they were given."""
+def screen_options(*, json_help: str = "Same as --display json.") -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator that adds these options to a command; `take_screen` reads their values."""
     options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -61,11 +61,11 @@ def screen_options(*, json_help: str = "The same as --display json.") -> Callabl
 
 
 def take_screen(given: dict[str, Any]) -> Screen:
-    """Return where a run is shown and written; its options are taken out of `given`."""
+    """Return the screen that the options describe, removing them from `given`."""
     display = given.pop("display")
     return Screen(
         display="json" if given.pop("as_json") else display,
-        outputs=tuple(dict.fromkeys(given.pop("outputs"))),  # one writer a file
+        outputs=tuple(dict.fromkeys(given.pop("outputs"))),  # a file named twice gets one writer
         include_trace=given.pop("include_trace"),
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),

@@ -1,4 +1,4 @@
-"""What the terminal at the other end can show: its width, its characters, colour."""
+"""Standard streams that never raise, and standard output reserved for a command's own output."""
 
 import errno
 import io
@@ -17,12 +17,12 @@ _STDOUT, _STDERR = 1, 2
 
 
 class _Descriptor(io.FileIO):
-    """A stream's lower end. After the first failure, which it keeps, it takes everything and writes nothing."""
+    """The raw file of a stream. It stores the first write error and discards all data from then on."""
 
     error: OSError | None = None
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Write, or drop what nobody can have any more."""
+        """Write the data, or discard it after an earlier write failed."""
         if self.error is None:
             try:
                 return super().write(data)
@@ -32,7 +32,7 @@ class _Descriptor(io.FileIO):
 
 
 class StandardStream(io.TextIOWrapper):
-    """A standard stream on a descriptor of its own, so that it can be kept when the number 1 is given to others."""
+    """A standard stream on its own descriptor, so that descriptors 1 and 2 can be redirected meanwhile."""
 
     def __init__(self, number: int, like: TextIO | None) -> None:
         self._descriptor = _Descriptor(os.dup(number), "w")
@@ -47,16 +47,17 @@ class StandardStream(io.TextIOWrapper):
 
     @property
     def error(self) -> OSError | None:
-        """What the first write that failed raised, once everything is written."""
+        """The error of the first failed write, after flushing; None if every write succeeded."""
         self.flush()
         return self._descriptor.error
 
 
 def hold_streams() -> None:
-    """Put streams that never raise in the place of Python's own; descriptors that are closed lead nowhere from now on.
+    """Replace standard output and standard error with streams that never raise.
 
-    A stream that somebody has replaced already (a test, an embedding program) is left alone. An output that was closed
-    cannot be written, as before, but no file that is opened later can take its number and get what is printed.
+    A stream that a test or an embedding program has already replaced is left alone. A standard descriptor that is
+    closed is opened on /dev/null, so that no file opened later can take its number and receive what is printed. Writing
+    to an output that was closed still fails.
     """
     for number in range(_STDERR + 1):
         try:
@@ -71,10 +72,9 @@ def hold_streams() -> None:
 
 @contextmanager
 def own_stdout() -> Iterator[TextIO]:
-    """Yield standard output for us alone: until the end whatever else prints goes to standard error.
+    """Yield standard output for agentv alone: everything else that prints goes to standard error meanwhile.
 
-    That holds for Python's `print` and, when standard output is ours, for descriptor 1, which C code and child
-    processes write to.
+    This covers Python's `print` and, after `hold_streams`, descriptor 1, which C code and child processes write to.
     """
     stdout = sys.stdout
     is_held = isinstance(stdout, StandardStream)
@@ -90,12 +90,12 @@ def own_stdout() -> Iterator[TextIO]:
 
 
 def reader_is_gone(stream: TextIO) -> OSError | None:
-    """Return the error of a stream that nobody reads any more: a closed pipe, a closed descriptor."""
+    """Return the error of a stream whose reader is gone (a closed pipe or descriptor); None otherwise."""
     error = stream.error if isinstance(stream, StandardStream) else None
     return error if error is not None and error.errno in _GONE else None
 
 
 def loss(stream: TextIO) -> OSError | None:
-    """Return the error of a stream that somebody waits for and that could not be written: a full disk."""
+    """Return the error of a stream that could not be written for another reason, such as a full disk; else None."""
     error = stream.error if isinstance(stream, StandardStream) else None
     return error if error is not None and error.errno not in _GONE else None

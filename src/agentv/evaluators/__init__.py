@@ -1,4 +1,4 @@
-"""Who judges: one file per evaluator, and the registry of their names. Importing this room loads none of them."""
+"""The built-in evaluators, one file each, and the registry of their names. Importing the package loads none of them."""
 
 from typing import TypeAlias
 
@@ -7,7 +7,7 @@ from agentv.registry import Registry, Spec, make_registry
 __all__ = ["EVALUATORS", "EVALUATOR_KIND_VALUES", "EvaluatorKind", "is_evaluator_kind"]
 
 EvaluatorKind: TypeAlias = str
-"""The name of a sort of evaluator: one of EVALUATOR_KIND_VALUES, an alias of one, or a plug-in's own name."""
+"""The name of an evaluator kind: one of EVALUATOR_KIND_VALUES, an alias of one, or the name of a plug-in."""
 
 EVALUATORS: Registry = make_registry(
     "evaluator type",
@@ -31,7 +31,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "pairwise",
-            "a model says whether the answer is better than another one, asked in both orders",
+            "a model compares the answer with another one, in both orders",
             settings="agentv.evaluators.judges.pairwise:PairwiseSettings",
             factory="agentv.evaluators.judges.pairwise:make_pairwise",
             cost="paid",
@@ -39,7 +39,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "code_judge",
-            "a script or Python function of yours scores the answer",
+            "your own script or Python function scores the answer",
             settings="agentv.evaluators.judges.code_judge:CodeJudgeSettings",
             factory="agentv.evaluators.judges.code_judge:make_code_judge",
             aliases=("code",),
@@ -53,20 +53,20 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "composite",
-            "several evaluators made into one score",
+            "several evaluators combined into one score",
             settings="agentv.evaluators.judges.composite:CompositeSettings",
             factory="agentv.evaluators.judges.composite:make_composite",
             is_deterministic=False,
         ),
         Spec(
             "contains",
-            "the text contains a text, any of several, or all of them",
+            "the text contains a given text, or any or all of several",
             settings="agentv.evaluators.rules.text:ContainsSettings",
             factory="agentv.evaluators.rules.text:make_contains",
         ),
         Spec(
             "equals",
-            "the text is exactly this, white space around it aside",
+            "the text equals a given text, ignoring surrounding white space",
             settings="agentv.evaluators.rules.text:EqualsSettings",
             factory="agentv.evaluators.rules.text:make_equals",
         ),
@@ -78,76 +78,76 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "starts_with",
-            "the text starts with this",
+            "the text starts with a given text",
             settings="agentv.evaluators.rules.text:EdgeSettings",
             factory="agentv.evaluators.rules.text:make_starts_with",
         ),
         Spec(
             "ends_with",
-            "the text ends with this",
+            "the text ends with a given text",
             settings="agentv.evaluators.rules.text:EdgeSettings",
             factory="agentv.evaluators.rules.text:make_ends_with",
         ),
         Spec(
             "regex",
-            "a regular expression matches, or does not",
+            "a regular expression matches the text, or must not match it",
             settings="agentv.evaluators.rules.regex:RegexSettings",
             factory="agentv.evaluators.rules.regex:make_regex",
         ),
         Spec(
             "is_json",
-            "the text is JSON, of a given schema if there is one",
+            "the text is valid JSON and matches a JSON Schema, if one is given",
             settings="agentv.evaluators.rules.json:JsonSettings",
             factory="agentv.evaluators.rules.json:make_is_json",
         ),
         Spec(
             "numeric",
-            "the last number in the text is this one, within a tolerance",
+            "the last number in the text equals a value, within a tolerance",
             settings="agentv.evaluators.rules.numbers:NumericSettings",
             factory="agentv.evaluators.rules.numbers:make_numeric",
         ),
         Spec(
             "length",
-            "the text has so many characters, words or tokens",
+            "the number of characters, words or tokens in the text is within limits",
             settings="agentv.evaluators.rules.numbers:LengthSettings",
             factory="agentv.evaluators.rules.numbers:make_length",
         ),
         Spec(
             "rule_based",
-            "a list of deterministic rules, each for a criterion of its own",
+            "a list of deterministic rules, each with its own criterion",
             settings="agentv.evaluators.rules.rule_based:RuleBasedSettings",
             factory="agentv.evaluators.rules.rule_based:make_rule_based",
             aliases=("RuleBased",),
         ),
         Spec(
             "tool_usage",
-            "rules on the tools an agent called, each for a criterion: whether, how often, with what, to what end",
+            "rules on the agent's tool calls, each with its own criterion: number, arguments, results, order",
             settings="agentv.evaluators.tools.tool_usage:ToolUsageSettings",
             factory="agentv.evaluators.tools.tool_usage:make_tool_usage",
             aliases=("ToolUsage",),
         ),
         Spec(
             "trace",
-            "bounds on what happened: calls of tools, errors, steps, time, money, tokens",
+            "upper limits on tool calls, errors, model steps, time, cost and tokens",
             settings="agentv.evaluators.tools.trace:TraceSettings",
             factory="agentv.evaluators.tools.trace:make_trace",
         ),
         Spec(
             "human",
-            "what people said of the answer, from JSON Lines or CSV files",
+            "human labels of the answer, read from JSON Lines or CSV files",
             settings="agentv.evaluators.people.human:HumanSettings",
             factory="agentv.evaluators.people.human:make_human",
         ),
         Spec(
             "lexical_similarity",
-            "how alike the text and a reference are, by letters or words",
+            "lexical similarity between the text and a reference, by letters or words",
             settings="agentv.evaluators.text.lexical_similarity:LexicalSimilaritySettings",
             factory="agentv.evaluators.text.lexical_similarity:make_lexical_similarity",
             aliases=("LexicalSimilarity",),
         ),
         Spec(
             "keyword_coverage",
-            "which share of the expected keywords the text has",
+            "the share of the expected keywords that the text contains",
             settings="agentv.evaluators.text.keyword_coverage:KeywordCoverageSettings",
             factory="agentv.evaluators.text.keyword_coverage:make_keyword_coverage",
             aliases=("KeywordCoverage",),
@@ -162,7 +162,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "semantic_similarity",
-            "how close the meaning of a text lies to that of a reference, by embeddings of both",
+            "similarity of meaning between the text and a reference, by embeddings",
             settings="agentv.evaluators.text.semantic_similarity:SemanticSimilaritySettings",
             factory="agentv.evaluators.text.semantic_similarity:make_semantic_similarity",
             aliases=("NLPAccuracy",),
@@ -170,7 +170,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "toxicity",
-            "none of the terms of a list is in the text, not even in disguise",
+            "the text contains none of the terms of a list, not even disguised",
             settings="agentv.evaluators.text.toxicity:ToxicitySettings",
             factory="agentv.evaluators.text.toxicity:make_toxicity",
             aliases=("Toxicity",),
@@ -183,7 +183,7 @@ EVALUATOR_KIND_VALUES: tuple[EvaluatorKind, ...] = tuple(spec.name for spec in E
 
 
 def is_evaluator_kind(value: object, *, registry: Registry = EVALUATORS) -> bool:
-    """Whether a value names a sort of evaluator: a canonical name, an alias, or a plug-in in `registry`.
+    """Return True if a value names an evaluator kind: a canonical name, an alias, or a plug-in in `registry`.
 
     >>> is_evaluator_kind("code"), is_evaluator_kind("llm_juge")
     (True, False)

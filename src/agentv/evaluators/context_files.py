@@ -1,4 +1,4 @@
-"""The files that an evaluator's settings name: what must be there before a run, and what a score depends on."""
+"""Discovery of the files that an evaluator's settings name: they must exist before a run, and scores depend on them."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\s|&;<>()$`\"'=]+")
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to a file; a text that is no path at all leads to none."""
+    """Return True if a path leads to a file; False for text that is not a valid path."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -23,7 +23,7 @@ def is_file(path: Path) -> bool:
 
 
 def function_files(reference: str, folder: Path) -> tuple[str, ...]:
-    """Return the file of `path.py:function`, and that of `package.module:function` if it stands below `folder`."""
+    """Return the file of `path.py:function`, or of `package.module:function` if it lies below `folder`."""
     place = reference.rpartition(":")[0]
     if place.endswith(".py"):
         return _resolved(folder, (place,))
@@ -32,10 +32,10 @@ def function_files(reference: str, folder: Path) -> tuple[str, ...]:
 
 
 def script_files(script: str | Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Return the scripts that a command names, which runs in `folder`.
+    """Return the scripts that a command names; the command runs in `folder`.
 
-    One that the command cannot do without (`python judge.py`, `./judge`) is returned whether it exists or not; a word
-    that may mean something else (a path inside a container, what the command itself writes) only if it exists.
+    A script that the command requires (`python judge.py`, `./judge`) is returned whether it exists or not. A word that
+    may mean something else (a path inside a container, a file that the command writes) is returned only if it exists.
     """
     needed = tuple(_needed(_arguments(script)))
     words = _WORD.findall(script) if isinstance(script, str) else script
@@ -43,7 +43,7 @@ def script_files(script: str | Sequence[str], folder: Path) -> tuple[str, ...]:
 
 
 def _needed(command: Sequence[str]) -> Iterator[str]:
-    """Yield the program if it is a file of the project, and the script that an interpreter is given."""
+    """Yield the program if it is a file of the project, and the script passed to an interpreter."""
     program = command[0] if command else ""
     if "/" in program and (_is_script(program) or not Path(program).is_absolute()):
         yield program
@@ -54,7 +54,7 @@ def _needed(command: Sequence[str]) -> Iterator[str]:
 
 
 def _arguments(script: str | Sequence[str]) -> Sequence[str]:
-    """Return the words of a command; none when only a shell knows what they are."""
+    """Return the words of a command; none when only a shell can split it."""
     if not isinstance(script, str):
         return script
     try:

@@ -1,4 +1,4 @@
-"""Evaluators of the criteria door's own shape, `evaluate(input, criteria)`, made into evaluators like others."""
+"""Adapter for evaluators with the signature `evaluate(input, criteria)`, as the criteria API takes them."""
 
 from collections.abc import Awaitable, Sequence
 from inspect import iscoroutinefunction
@@ -8,7 +8,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 
 
 class AdaptedCriteriaEvaluator:
-    """Hands an evaluator its context as an EvaluationInput, and its criteria beside it."""
+    """An adapter that calls an evaluator with the context as an EvaluationInput, and the criteria."""
 
     names_its_criteria = True
 
@@ -28,7 +28,7 @@ class AdaptedCriteriaEvaluator:
 
 
 def adapted(given: object) -> object:
-    """Return an evaluator for one of the criteria door's own shape; anything else is returned as it is."""
+    """Wrap an evaluator with the signature `evaluate(input, criteria)`; return anything else unchanged."""
     if isinstance(given, Evaluator | type) or not isinstance(given, CriteriaEvaluator):
         return given
     return AdaptedCriteriaEvaluator(given)

@@ -1,11 +1,11 @@
-"""One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
+"""Isolated execution of one evaluator: every outcome becomes a score, and a deadline bounds the wait."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from agentv.execution.user_code import DeadlineError, call_foreign, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, raised_at
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.scoring.results.turn_scores import TurnScore, fold_turns
@@ -16,7 +16,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluato
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
-    """Return a context in which everything that could be changed is a copy, with the config of who will see it."""
+    """Return a context for one evaluator: with its config, and with copies of all mutable values."""
     case = context.eval_case
     return replace(
         context,
@@ -40,7 +40,7 @@ def own_context(context: EvaluationContext, config: EvaluatorConfig) -> Evaluati
 
 
 def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
-    """Return an evaluator's config; one given as an object may carry `name` and `weight`."""
+    """Return an evaluator's config; an evaluator object may have the attributes `name` and `weight`."""
     if isinstance(evaluator, EvaluatorConfig):
         return evaluator
     kind = str(getattr(evaluator, "kind", type(evaluator).__name__))
@@ -60,23 +60,25 @@ def is_evaluator(given: object) -> TypeGuard[Evaluator]:
 async def isolated_score(
     make: Callable[[], object], context: EvaluationContext, config: EvaluatorConfig, *, timeout_s: float | None
 ) -> EvaluationScore:
-    """Make an evaluator, let it judge, and return its completed score. Only cancellation of the run itself is raised.
+    """Make an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
 
-    An evaluator with a true attribute `inline` is called in the event loop; one with `times_its_parts` keeps a
-    deadline for each of its parts instead of one for the whole (a composite). One that is `reusable` was made from its
-    config and judges many answers, so that it is not given the config again with each. `per_turn` in the config lets
-    it judge each turn of the conversation, each within the deadline.
+    An evaluator with a true attribute `inline` is called in the event loop. With `times_its_parts` (a composite), the
+    deadline applies to each of its parts instead of to the whole. A `reusable` evaluator was made from its config and
+    scores many answers, so the context does not pass the config again. With `per_turn` in the config, it scores each
+    turn of the conversation, each within the deadline.
     """
     try:
         evaluator = make()
         if not is_evaluator(evaluator):
-            return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+            return failed_score(
+                f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`"
+            )
         if config.per_turn:
             return await _score_by_turn(evaluator, context, config, timeout_s)
         narrowed = context if config.window is None else last_turns(context, config.window)
         output = await _judgement(evaluator, narrowed, config, timeout_s)
         return _completed(output, context, config)
-    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is its own result, never the run's end
+    except Exception as error:  # noqa: BLE001 - plug-in code: its fault becomes its result and never ends the run
         return _score_of(error, timeout_s)
 
 
@@ -89,7 +91,7 @@ async def _score_by_turn(
         try:
             output = await _judgement(evaluator, turn, config, timeout_s)
             score = _completed(output, turn, config)
-        except Exception as error:  # noqa: BLE001 - as in `isolated_score`; other turns are judged
+        except Exception as error:  # noqa: BLE001 - as in `isolated_score`; the other turns are still scored
             score = _score_of(error, timeout_s)
         scores.append(TurnScore(number, score))
     return fold_turns(scores, config.aggregate, criteria=context.criteria)
@@ -98,12 +100,12 @@ async def _score_by_turn(
 def _judgement(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> Awaitable[object]:
-    """Return what brings what an evaluator says of a context, as it came."""
+    """Return an awaitable of the evaluator's raw result for a context."""
     if not getattr(evaluator, "reusable", False):
         context = own_context(context, config)
     limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
     inline = getattr(evaluator, "inline", False)
-    return call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
+    return call_user_code(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
 
 
 def _completed(output: object, context: EvaluationContext, config: EvaluatorConfig) -> EvaluationScore:
@@ -112,7 +114,7 @@ def _completed(output: object, context: EvaluationContext, config: EvaluatorConf
 
 
 def _score_of(error: Exception, timeout_s: float | None) -> EvaluationScore:
-    """Return the score of an evaluator that failed, by what it failed with."""
+    """Return the score of an evaluator that failed with `error`."""
     match error:
         case EvaluatorError():
             return score_of_failure(error.failure)

@@ -1,4 +1,4 @@
-"""Evaluator objects by kind, with the default judge for every kind that nobody brought (seed REQ-EVAL-006)."""
+"""Evaluator objects by kind, with the default judge for every kind that is not registered (seed REQ-EVAL-006)."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ RUBRIC_KIND = "rubric"
 
 
 class EvaluatorRegistry(Mapping[str, Evaluator]):
-    """Evaluators by kind. Looking up an unknown kind gives `llm_judge`; without one it is an UnknownNameError."""
+    """Evaluators by kind. Looking up an unknown kind returns `llm_judge`, or raises UnknownNameError without one."""
 
     def __init__(self, evaluators: Mapping[str, Evaluator]) -> None:
         self._evaluators = dict(evaluators)
@@ -30,24 +30,24 @@ class EvaluatorRegistry(Mapping[str, Evaluator]):
         return found
 
     def __contains__(self, kind: object) -> bool:
-        """Whether somebody brought an evaluator of exactly that kind."""
+        """Return True if an evaluator of exactly that kind is registered."""
         return kind in self._evaluators
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the kinds that were brought."""
+        """Yield the registered kinds."""
         return iter(self._evaluators)
 
     def __len__(self) -> int:
-        """How many were brought."""
+        """Return the number of registered evaluators."""
         return len(self._evaluators)
 
 
 def build_evaluator_registry(
     overrides: Mapping[str, Evaluator] | None = None, resolve_judge_provider: ResolveJudge | None = None
 ) -> EvaluatorRegistry:
-    """Return a registry with `llm_judge` in it (and its rubric mode), and `overrides` beside or in place of it.
+    """Return a registry with `llm_judge` and `rubric`, extended or replaced by `overrides`.
 
-    `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is asked.
+    `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is called.
 
     >>> registry = build_evaluator_registry()
     >>> registry["unheard_of"] is registry.llm_judge
@@ -58,6 +58,6 @@ def build_evaluator_registry(
 
 
 def require_extra(package: str, feature: str, extra: str) -> None:
-    """Raise ValueError saying how to install an extra when its package is missing; nothing is imported."""
+    """Raise ValueError with the install command when the package of an extra is missing; import nothing."""
     if find_spec(package) is None:
         raise ValueError(str(MissingExtraError(feature, extra)))

@@ -1,1 +1,1 @@
-"""Machinery that has never heard of evals: processes, threads, retries, workers."""
+"""General-purpose execution: processes, threads, retries, rate limits, workers. Independent of evals."""

@@ -1,4 +1,4 @@
-"""One retry policy for everything that is called: how often, how long between, and what is remembered of each try."""
+"""The retry policy of all calls: how often, with which pauses, and a record of every attempt."""
 
 import asyncio
 import math
@@ -15,46 +15,46 @@ from agentv.types.targets import RetryPolicy
 from agentv.types.usage import Usage
 
 JITTER = 0.25
-"""A pause is drawn from 75 % to 125 % of what the backoff says, so that workers do not come back in step."""
+"""A pause is drawn from 75 % to 125 % of the backoff, so that workers do not retry in step."""
 
 OVERTIME_S = 5.0
-"""How long past the total deadline a try may still be ending by itself (killing its process, for instance)."""
+"""How long past the total deadline an attempt may take to clean up, for instance to kill its process."""
 
 
-class Reply(Protocol):
-    """What a call brings, as far as its record needs it."""
+class Recordable(Protocol):
+    """The attributes of a call's result that its record needs."""
 
     @property
     def usage(self) -> Usage | None:
-        """What it used."""
+        """The tokens it used."""
 
     @property
     def request_id(self) -> str | None:
-        """How the other side calls it."""
+        """The id that the server gave the request."""
 
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R", bound=Recordable)
 
 
 def is_retryable(failure: Failure, policy: RetryPolicy) -> bool:
-    """Whether another try may help: the policy decides about an HTTP status, the failure itself about the rest."""
+    """Return True if a retry may help: the policy decides for HTTP statuses, the failure itself for the rest."""
     if failure.http_status is not None:
         return failure.http_status in policy.status_codes
     return failure.retryable
 
 
-def delay_asked_s(failure: Failure, policy: RetryPolicy) -> float | None:
-    """Return how long the server asks to be left alone, at most what the policy grants; None when it does not ask."""
+def requested_delay_s(failure: Failure, policy: RetryPolicy) -> float | None:
+    """Return the delay that the server requested, at most the policy's maximum; None if it requested none."""
     if failure.retry_after_s is None:
         return None
     return min(max(failure.retry_after_s, 0.0), policy.max_delay_s)
 
 
 def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Random) -> float:
-    """Return the pause before the `retry`-th repeat (from 0): what the server asks for, else backoff with jitter."""
-    asked_s = delay_asked_s(failure, policy)
-    if asked_s is not None:
-        return asked_s
+    """Return the pause before retry number `retry` (from 0): as the server requested, else backoff with jitter."""
+    requested_s = requested_delay_s(failure, policy)
+    if requested_s is not None:
+        return requested_s
     try:
         backoff = policy.initial_delay_s * policy.backoff_factor**retry
     except OverflowError:
@@ -72,12 +72,12 @@ async def retry_call(
     on_retry: Callable[[CallRecord, float], None] | None = None,
     deadline_s: float | None = None,
 ) -> tuple[R, tuple[CallRecord, ...]]:
-    """Call until it answers, and return the answer with a record of every try.
+    """Repeat a call until it succeeds, and return its result with a record of every attempt.
 
-    `call` gets the number of the try, from 0, and when all tries are to be over by the loop's clock; it keeps its own
-    deadline. `deadline_s` is for all tries and pauses together: no pause goes beyond it, and a try that has not ended
-    soon after it is cancelled. `on_retry` gets the failed try and the pause in seconds. Raises the last ProviderError
-    with `calls` set.
+    `call` gets the number of the attempt, from 0, and the time by the loop's clock when all attempts must have ended;
+    it enforces its own deadline. `deadline_s` covers all attempts and pauses together: no pause goes beyond it, and an
+    attempt that has not ended soon after it is cancelled. `on_retry` gets the record of the failed attempt and the
+    pause in seconds. Raises the last ProviderError with `calls` set.
     """
     ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()
@@ -85,12 +85,12 @@ async def retry_call(
     while True:
         started_at = clock()
         try:
-            one_try = call(len(records), ends_at)
-            reply = await (one_try if deadline_s is None else _cut_off(one_try, ends_at, deadline_s, len(records) + 1))
+            attempt = call(len(records), ends_at)
+            result = await (attempt if deadline_s is None else _cut_off(attempt, ends_at, deadline_s, len(records) + 1))
         except ProviderError as error:
             failure = error.failure
         else:
-            return reply, (*records, _answered(reply, started_at, clock(), wait_s))
+            return result, (*records, _succeeded(result, started_at, clock(), wait_s))
         records += (_failed(failure, started_at, clock(), wait_s),)
         wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
         is_last = len(records) > policy.max_retries or asyncio.get_running_loop().time() + wait_s >= ends_at
@@ -101,16 +101,16 @@ async def retry_call(
         await sleep(wait_s)
 
 
-async def _cut_off(one_try: Awaitable[R], ends_at: float, deadline_s: float, tries: int) -> R:
-    """Return what a try brings, which is given up soon after the end of the time for all of them."""
+async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, attempts: int) -> R:
+    """Return the result of an attempt, which is cancelled soon after the deadline of all attempts."""
     guard = asyncio.timeout_at(ends_at + OVERTIME_S)
     try:
         async with guard:
-            return await one_try
+            return await attempt
     except TimeoutError:
         if not guard.expired():
             raise
-        raise ProviderError(Failure("deadline", f"no answer within {deadline_s:g} s (tries: {tries})")) from None
+        raise ProviderError(Failure("deadline", f"no answer within {deadline_s:g} s (attempts: {attempts})")) from None
 
 
 def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:
@@ -128,21 +128,21 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
 
 
 def usage_before(failure: Failure) -> Usage | None:
-    """Return what a try had used when it failed, from `details.usage`: the turns of a dialogue before the last one."""
-    told = (failure.details or {}).get("usage")
-    if not isinstance(told, Mapping):
+    """Return the usage of a failed attempt from `details.usage`: the turns of a dialogue before the last one."""
+    usage = (failure.details or {}).get("usage")
+    if not isinstance(usage, Mapping):
         return None
-    counts = {name: told.get(name) for name in Usage.__struct_fields__}
+    counts = {name: usage.get(name) for name in Usage.__struct_fields__}
     known = {name: count for name, count in counts.items() if isinstance(count, int)}
     return Usage(**known) if known else None
 
 
-def _answered(reply: Reply, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:
+def _succeeded(result: Recordable, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:
     return CallRecord(
         kind="ok",
         started_at=started_at,
         wait_ms=round(wait_s * 1000, 3),
         duration_ms=round((ended_at - started_at).total_seconds() * 1000, 3),
-        request_id=reply.request_id,
-        usage=reply.usage,
+        request_id=result.request_id,
+        usage=result.usage,
     )

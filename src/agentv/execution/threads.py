@@ -1,4 +1,4 @@
-"""Functions that may block: run in daemon threads, abandoned at their deadline (nobody can kill a thread)."""
+"""Blocking functions run in daemon threads and abandoned at their deadline, because a thread cannot be killed."""
 
 import asyncio
 import contextlib
@@ -21,15 +21,15 @@ class AbandonedError(TimeoutError):
 
 
 def abandoned_calls() -> int:
-    """How many calls were given up and have not returned to this moment."""
+    """Return the number of abandoned calls that have not returned yet."""
     return len(_abandoned)
 
 
 async def call_in_thread(function: Callable[[*Ts], R], *args: *Ts, timeout_s: float | None) -> R:
     """Call `function` in a daemon thread, with the caller's context variables, and return what it returns.
 
-    Past `timeout_s` AbandonedError is raised. A call that is given up, then or by cancellation, keeps its thread until
-    it returns by itself. What would end this process, like `sys.exit()`, becomes a RuntimeError.
+    Raises AbandonedError after `timeout_s`. A call abandoned then, or by cancellation, occupies its thread until it
+    returns. An exception that would end this process, such as SystemExit, becomes a RuntimeError.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[R] = loop.create_future()
@@ -48,9 +48,9 @@ async def call_in_thread(function: Callable[[*Ts], R], *args: *Ts, timeout_s: fl
         result: list[R] = []
         try:
             result.append(context.run(function, *args))
-        except BaseException as raised:  # noqa: BLE001 - whatever it is belongs to the caller
+        except BaseException as raised:  # noqa: BLE001 - the caller handles every exception
             error = raised
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
             loop.call_soon_threadsafe(settle, error, result)
 
     thread = _take_thread()
@@ -80,28 +80,28 @@ def _take_thread() -> "_Thread":
 
 
 class _Thread:
-    """A daemon thread that does one piece of work after another."""
+    """A daemon thread that runs one piece of work after another."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._doing: Callable[[], None] | None = None
+        self._current: Callable[[], None] | None = None
         threading.Thread(target=self._run, daemon=True, name="agentv-call").start()
 
     def start(self, work: Callable[[], None]) -> None:
-        """Do `work` now."""
-        self._doing = work
+        """Run `work` now."""
+        self._current = work
         self._queue.put(work)
 
     def abandon_if(self, work: Callable[[], None]) -> None:
         """Count the thread as abandoned if it is still busy with `work`."""
         with _lock:
-            if self._doing is work:
+            if self._current is work:
                 _abandoned.add(self)
 
     def _run(self) -> None:
         while True:
             self._queue.get()()
             with _lock:
-                self._doing = None
+                self._current = None
                 _abandoned.discard(self)
                 _idle.append(self)

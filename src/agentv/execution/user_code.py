@@ -1,4 +1,4 @@
-"""Code of users: found, imported, called safely."""
+"""Find, import and safely call user code."""
 
 import asyncio
 import hashlib
@@ -20,18 +20,18 @@ from agentv.types.errors import PluginError, nearest
 
 
 class DeadlineError(TimeoutError):
-    """The code did not return in time. Its own TimeoutErrors are passed on as they are."""
+    """The code did not return in time. A TimeoutError raised by the code itself is passed on unchanged."""
 
 
 class StrayCancelError(RuntimeError):
-    """The code raised CancelledError although nobody had cancelled it; passed on, it would end a worker in silence."""
+    """The code raised CancelledError without being cancelled; passed on, it would end a worker silently."""
 
 
 class Deadline(msgspec.Struct, eq=False):
-    """How long a call may take, with the time spent waiting for others left out.
+    """The time that a call may take, without the time it waits for its turn.
 
-    The timer is set by `watch`, when the call waits for the first time: what never waits needs none, and could not be
-    ended by one.
+    `watch` sets the timer when the call waits for the first time: a call that never waits needs no timer, and a timer
+    could not end it.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -41,7 +41,7 @@ class Deadline(msgspec.Struct, eq=False):
     _left_s: float | None = None
     timer: asyncio.Timeout | None = None
     is_over: bool = False
-    """Whether the call has ended: a task that it left behind changes nothing any more."""
+    """True when the call has ended: a task that it left behind changes nothing any more."""
 
     def watch(self) -> asyncio.Timeout:
         """Return the timer, to be entered."""
@@ -49,7 +49,7 @@ class Deadline(msgspec.Struct, eq=False):
         return self.timer
 
     def pause(self) -> None:
-        """Stop the clock, and that of every call around this one; it may be stopped more than once."""
+        """Stop the clock of this call and of every enclosing call; pauses may be nested."""
         self._waiting += 1
         if self._waiting == 1 and self._ends_at is not None and self._may_change():
             self._left_s = self._ends_at - self._loop.time()
@@ -57,13 +57,13 @@ class Deadline(msgspec.Struct, eq=False):
         if self._outer is not None:
             self._outer.pause()
 
-    def go_on(self) -> None:
-        """Start the clock again when nobody waits any more."""
+    def resume(self) -> None:
+        """End one pause; the clock runs again after the last one."""
         self._waiting -= 1
         if self._waiting == 0 and self._left_s is not None and self._may_change():
             self._end_at(self._loop.time() + self._left_s)
         if self._outer is not None:
-            self._outer.go_on()
+            self._outer.resume()
 
     def _end_at(self, ends_at: float | None) -> None:
         self._ends_at = ends_at
@@ -80,7 +80,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def off_the_clock() -> Iterator[None]:
-    """Leave the time spent in here out of the deadlines of all calls around: waiting for a turn is nobody's fault."""
+    """Exclude the time spent in this block from the deadlines of all enclosing calls, such as waiting for a turn."""
     deadline = _current.get()
     if deadline is None:
         yield
@@ -89,17 +89,17 @@ def off_the_clock() -> Iterator[None]:
     try:
         yield
     finally:
-        deadline.go_on()
+        deadline.resume()
 
 
-async def call_foreign(
+async def call_user_code(
     function: Callable[..., Any], *args: object, timeout_s: float | None, inline: bool = False
 ) -> Any:
-    """Call `function` and return its result, awaited when it can be.
+    """Call `function` and return its result, awaited if it is awaitable.
 
-    A plain function runs in a thread, which is abandoned at the deadline; `inline` is for those that return at once.
-    Raises DeadlineError past `timeout_s` (None: only the deadlines around this call hold), StrayCancelError, and
-    whatever the code raises.
+    A plain function runs in a thread, which is abandoned at the deadline; `inline` is for functions that return at
+    once. Raises DeadlineError after `timeout_s` (None: only the deadlines of enclosing calls apply), StrayCancelError,
+    and any exception of the code.
     """
     try:
         if inline or inspect.iscoroutinefunction(function):
@@ -126,19 +126,19 @@ async def call_foreign(
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
-        refuse_stray(error)
+        check_stray_cancel(error)
         raise
 
 
-def refuse_stray(error: asyncio.CancelledError) -> None:
-    """Raise StrayCancelError unless somebody has cancelled the task that `error` came up in."""
+def check_stray_cancel(error: asyncio.CancelledError) -> None:
+    """Raise StrayCancelError unless the current task, in which `error` was raised, was cancelled."""
     task = asyncio.current_task()
     if task is None or not task.cancelling():
         raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
 
 
 def _is_awaitable(output: object) -> bool:
-    """Whether something can be awaited; quicker than `inspect.isawaitable` alone for what most functions return."""
+    """Return True if a value is awaitable; faster than `inspect.isawaitable` alone for most return values."""
     if isinstance(output, CoroutineType):
         return True
     return (hasattr(output, "__await__") or isinstance(output, GeneratorType)) and inspect.isawaitable(output)
@@ -157,10 +157,10 @@ async def _watched(deadline: Deadline, rest: Awaitable[Any], timeout_s: float) -
 
 @coroutine
 def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[Any, Any, Any]:
-    """Go on with what has made its first step, which waits for something."""
+    """Continue a coroutine after its first step, which waits for something."""
     try:
         yield waits_for
-    except BaseException as error:  # noqa: BLE001 - whatever is thrown in (a cancellation) is its own business
+    except BaseException as error:  # noqa: BLE001 - the coroutine handles every exception
         try:
             waits_for = steps.throw(error)
         except StopIteration as stop:
@@ -170,14 +170,16 @@ def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[An
 
 
 def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
-    """Return the function that `reference` names; the dots after the colon reach into classes and objects.
+    """Return the function that `reference` names; dots after the colon reach into classes and objects.
 
-    A path and a package are looked for from `base_dir`, which from then on is searched for imports, after everything
-    else. A file is executed once. Raises PluginError that says what is missing or what the module's own code raised.
+    A path or a package is searched from `base_dir`, which is appended to `sys.path`. A file is executed once. Raises
+    PluginError that names what is missing or what the module's own code raised.
     """
     place, _, name = reference.rpartition(":")
     if not place or not name:
-        raise PluginError(f"{reference!r} names no function; write package.module:function or path/to/file.py:function")
+        raise PluginError(
+            f"{reference!r} does not name a function; write package.module:function or path/to/file.py:function"
+        )
     module = load_module(place, base_dir)
     found: object = module
     for part in name.split("."):
@@ -192,18 +194,18 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
 
 
 def load_module(place: str, base_dir: str | Path) -> ModuleType:
-    """Import `package.module` or `path/to/file.py`, looked for from `base_dir`; a file is executed once.
+    """Import `package.module` or `path/to/file.py`, searched from `base_dir`; a file is executed once.
 
-    Raises PluginError that says what is missing or what the module's own code raised.
+    Raises PluginError that names what is missing or what the module's own code raised.
     """
     folder = Path(base_dir).resolve()
     try:
         return _load_file(folder / place) if place.endswith(".py") else _import_module(place, folder)
     except PluginError:
         raise
-    except (Exception, SystemExit) as error:  # someone else's module may raise anything while it is imported
-        said = f"{type(error).__name__}: {error}{raised_at(error)}"
-        raise PluginError(f"cannot load {place!r}: {said}") from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything on import
+        reason = f"{type(error).__name__}: {error}{raised_at(error)}"
+        raise PluginError(f"cannot load {place!r}: {reason}") from error
 
 
 def raised_at(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""A server that speaks the model APIs and needs no key: for tests, and for trying a suite."""
+"""A server that implements the model APIs and needs no key: for tests, and for trying a suite."""
 
 from agentv.fake.conversation import Question, Reply, ToolUse
 from agentv.fake.faults import FAULTS

@@ -1,4 +1,4 @@
-"""What the fake model says. Always the same for the same question, so that a suite can be tried without a key."""
+"""The replies of the fake model: deterministic, so that a suite can be tried without a key."""
 
 import json
 import re
@@ -23,15 +23,15 @@ _FORMATS: Mapping[str, str] = {
 
 
 def example_object(schema: JsonObject) -> JsonObject:
-    """Return the arguments that a tool is called with: every required property, or all when none is required."""
+    """Return arguments for a tool call: every required property, or all properties when none is required."""
     made = example_of(schema)
     return made if isinstance(made, Mapping) else {}
 
 
 def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = None, depth: int = 0) -> JsonValue:
-    """Return the value: `const`, the first of `enum` or `examples`, `default`, else something small of the type.
+    """Return an example of a schema: `const`, `default`, the first of `enum` or `examples`, or a small value.
 
-    `name` is the property it is for, which texts are made of. References within the schema are followed.
+    `name` is the property that the value is for, which texts are made of. References within the schema are followed.
     """
     root = schema if root is None else root
     schema = _merged(schema, root)
@@ -83,7 +83,7 @@ def _type_of(schema: JsonObject) -> str:
 
 
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Put what a schema refers to, its first alternative and all its parts into one."""
+    """Return a schema merged with its reference, its first alternative and all its parts."""
     for _ in range(_DEPTH):
         parts = _parts(schema, root)
         if not parts:
@@ -106,18 +106,18 @@ def _parts(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
     return parts
 
 
-_ASKED = re.compile(r'^- "nonce": "([^"]+)", copied exactly\n- "(rubrics|cases)": ', re.MULTILINE)
+_GENERATION_PROMPT = re.compile(r'^- "nonce": "([^"]+)", copied exactly\n- "(rubrics|cases)": ', re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]+")
 _MOST = 3
 
 
 def generated_reply(question: Question) -> str | None:
-    """Return what is asked for, as JSON; None when nothing is to be made up."""
-    # Who has no place for instructions gets them in front of the question.
-    asked = _ASKED.search(f"{question.system}\n{question.said}")
-    if asked is None:
+    """Return the reply to a prompt of `agentv generate`, as JSON; None for any other prompt."""
+    # A target without a system prompt gets the instructions at the start of the user's text.
+    prompt = _GENERATION_PROMPT.search(f"{question.system}\n{question.said}")
+    if prompt is None:
         return None
-    nonce, key = asked.groups()
+    nonce, key = prompt.groups()
     name = "expected_outcome" if key == "rubrics" else "record"
     sentences = _sentences(question.said, name, nonce)
     made: list[JsonValue] = [_rubric(text) if key == "rubrics" else _case(text) for text in sentences]
@@ -151,11 +151,11 @@ _ENOUGH = 0.5
 
 
 def judge_reply(question: Question) -> str | None:
-    """Return the verdict that a judge's prompt asks for, as JSON; None when it is no judge's prompt."""
-    asked = _NONCE.search(question.system)
-    if asked is None:
+    """Return the verdict for a judge's prompt, as JSON; None for any other prompt."""
+    contract = _NONCE.search(question.system)
+    if contract is None:
         return None
-    nonce = asked.group(1)
+    nonce = contract.group(1)
     if '"better"' in question.system:
         return compact_json(_preference(nonce, question.said))
     candidate, sections = _parts_of(question.said, nonce)
@@ -167,7 +167,7 @@ def judge_reply(question: Question) -> str | None:
 
 
 def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
-    """Return the words of `expected` that the candidate has, and those it lacks, in their order."""
+    """Return the words of `expected` that the candidate has, and those that it lacks, in order."""
     there = set(_words(candidate))
     wanted = list(dict.fromkeys(_words(expected)))
     return [word for word in wanted if word in there], [word for word in wanted if word not in there]
@@ -187,7 +187,7 @@ def _fence(nonce: str) -> re.Pattern[str]:
 
 
 def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
-    """Return what is judged, and the prompt's sections without it; "" stands for one section that is all of it."""
+    """Return the answer to judge, and the other sections of the prompt by name (one named "" if there are no names)."""
     fence = _fence(nonce)
     candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
     _, *named = _SECTION.split(fence.sub("", prompt))
@@ -196,8 +196,8 @@ def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
 
 def _verdict(nonce: str, candidate: str, sections: Mapping[str, str]) -> JsonObject:
     expected = [sections.get(name, "") for name in ("expected_outcome", "reference_answer")]
-    tried = [overlap(text, candidate) for text in expected if text.strip() and text.strip() != "(none given)"]
-    found, missing = max(tried or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _share(*pair))
+    overlaps = [overlap(text, candidate) for text in expected if text.strip() and text.strip() != "(none given)"]
+    found, missing = max(overlaps or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _share(*pair))
     return {
         "nonce": nonce,
         "score": round(_share(found, missing), 2),
@@ -208,7 +208,7 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str]) -> JsonObj
 
 
 def _preference(nonce: str, prompt: str) -> JsonObject:
-    """Return which of two answers has more of the words that the rest of the prompt has."""
+    """Return the preference for the answer that shares more words with the rest of the prompt."""
     answers = {found.group(1): found.group(2) for found in _fence(nonce).finditer(prompt)}
     rest = "\n".join(_parts_of(prompt, nonce)[1].values())
     first, second = (len(overlap(rest, answers.get(name, ""))[0]) for name in ("answer_a", "answer_b"))
@@ -257,19 +257,19 @@ def _on_scale(share: float, allowed: str) -> JsonValue:
 
 
 CALLS_TOOL = "calls-tool"
-"""The model of this name calls the first tool it is given before it answers."""
+"""The model of this name calls the first tool of a request before it answers."""
 
 _ECHOED = 300
 _STEP = re.compile(r"^@(call|say) +(.+)$", re.MULTILINE)
 
 
 def answer(question: Question) -> Reply:
-    """Return the reply.
+    """Return the reply to a request.
 
-    A judge's prompt gets a verdict (verdicts.py), that of `agentv generate` what it asks for (generated.py). Lines
-    `@call TOOL {"json": "arguments"}` and `@say TEXT` in what the user says are steps, one a turn. The model
-    `calls-tool`, and every model that is told to, calls a tool with arguments made from its schema. Who asks for JSON
-    gets an example of the schema; all others what they said.
+    A judge's prompt gets a verdict (`judge_reply`), a prompt of `agentv generate` what it requests
+    (`generated_reply`). Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in the user's text are steps, one per
+    turn. The model `calls-tool`, and any model that must call a tool, calls one with arguments made from its schema. A
+    request for JSON gets an example of the schema; any other gets its own text back.
     """
     reply = _reply_to(question)
     if question.thinks:
@@ -301,13 +301,13 @@ def _reply_to(question: Question) -> Reply:
 
 
 def _result(question: Question) -> str | None:
-    """Return what the tool answered that the model has yet to use; None when it waits for none."""
+    """Return a tool's result that the model has not used yet, or None."""
     last = question.turns[-1] if question.turns else None
     return last.text if last is not None and last.role == "tool" else None
 
 
 def _scripted(question: Question) -> Reply | None:
-    """Return the next step that the user's own words ask for; None when they ask for none."""
+    """Return the next scripted step of the user's text, or None."""
     at = next((i for i in range(len(question.turns) - 1, -1, -1) if _is_script(question, i)), None)
     if at is None:
         return None
@@ -323,7 +323,7 @@ def _scripted(question: Question) -> Reply | None:
     try:
         arguments = as_object(json.loads(given)) if given else example_object(tool.schema)
     except ValueError as error:
-        return Reply(f"The arguments of @call {name} are no JSON: {error}")
+        return Reply(f"The arguments of @call {name} are not valid JSON: {error}")
     return Reply(tool_uses=(ToolUse(name, arguments, _id(question, done), tool.custom),), finish="tool")
 
 

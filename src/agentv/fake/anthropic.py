@@ -1,4 +1,4 @@
-"""Anthropic messages."""
+"""The Anthropic messages API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -63,7 +63,7 @@ def _read_any(body: JsonObject, model: str) -> Question:
 
 
 def _turns(message: JsonObject) -> list[Turn]:
-    """Return a message as turns: what tools answered first, as the API demands it, then what was said."""
+    """Return a message as turns; tool results are turns of their own, after the text."""
     content = message.get("content")
     role = _ROLES.get(as_text(message.get("role")))
     if role is None:
@@ -71,7 +71,7 @@ def _turns(message: JsonObject) -> list[Turn]:
     results = [part for part in objects(content) if part.get("type") == "tool_result"]
     turns = [Turn("tool", joined_texts(part.get("content"))) for part in results]
     said = joined_texts(content)
-    # A reminder that a client puts beside a tool's answer does not hide the answer.
+    # The result comes last, so that text beside it (such as a client's reminder) does not hide it.
     return [Turn(role, said), *turns] if said or not turns else turns
 
 
@@ -150,7 +150,7 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
 
 
 def _opened(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """Return a block as it opens, still empty, and what then fills it."""
+    """Return a block as it starts, still empty, and the deltas that fill it."""
     kind = as_text(block["type"])
     if kind == "tool_use":
         parts = pieces(compact_json(block["input"]))

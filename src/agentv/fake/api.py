@@ -1,4 +1,4 @@
-"""What one model API is to the server: how its requests are read, and how replies and refusals are written."""
+"""The interface of a model API to the server: reading requests, writing replies and refusals."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from agentv.fake.conversation import Question, Reply
 from agentv.types.json_value import JsonObject, JsonValue
 
 CREATED = 1_767_225_600
-"""The moment at which everything was made, 2026-01-01: replies do not change from run to run."""
+"""The constant creation time of all objects, 2026-01-01, so that replies do not change from run to run."""
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
 class Problem(Struct, frozen=True):
-    """Why a request gets no answer, in the words of every API. `code` is what some APIs add for programs."""
+    """The reason for a refusal, independent of the API. `code` is the machine-readable code of some APIs."""
 
     status: int
     message: str
@@ -25,7 +25,7 @@ class Problem(Struct, frozen=True):
 
 
 class RefusedError(Exception):
-    """A request that cannot be answered; the server turns it into the API's own form."""
+    """A request that cannot be answered; the server writes it in the API's own form."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -33,10 +33,10 @@ class RefusedError(Exception):
 
 
 class Api(Struct, frozen=True):
-    """One API. `read` raises RefusedError for what the real one would refuse.
+    """One API. `read` raises RefusedError for a request that the real API would refuse.
 
-    `stream` yields a reply's events as they go over the wire. An API that does not speak counts or embeds what it is
-    sent; its replies say nothing.
+    `stream` yields a reply's events as they are sent. `speaks` is False for an API that only counts or embeds its
+    input, without a reply of the model.
     """
 
     name: str
@@ -63,7 +63,7 @@ def event(data: JsonValue, name: str | None = None) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text word by word, as it is streamed."""
+    """Split a text into words with their spaces, for streaming."""
     return _PIECE.findall(text)
 
 
@@ -93,7 +93,7 @@ def objects(value: JsonValue) -> list[JsonObject]:
 
 
 def joined_texts(content: JsonValue) -> str:
-    """Return content as text: a text itself, or the `text` of each of its parts, one a line."""
+    """Return content as text: a string itself, or the `text` of each of its parts, one per line."""
     if isinstance(content, str):
         return content
     return "\n".join(text for part in objects(content) if (text := as_text(part.get("text"))))

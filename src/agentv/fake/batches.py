@@ -1,4 +1,4 @@
-"""What files and batches have in common: numbered names, and a batch that is done after it was looked at n times."""
+"""Files and batches of OpenAI and Anthropic; a batch is done after a fixed number of polls."""
 
 import json
 from collections import Counter
@@ -20,36 +20,36 @@ from agentv.fake.openai_responses import OPENAI_RESPONSES
 from agentv.types.json_value import JsonObject, JsonValue
 
 
-class Shelf(Struct):
-    """Things by their number. `polls` is how often a batch is looked at before it is done."""
+class FileStore(Struct):
+    """The stored files, and a counter for names. `polls` is how often a batch is polled before it is done."""
 
     polls: int
     files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def name(self, kind: str) -> str:
-        """Return a name that nothing else has."""
+        """Return a unique name."""
         return f"{kind}-fake-{next(self._numbers)}"
 
 
 class Wait(Struct):
-    """How long a batch takes: `left` more looks, unless it is cancelled."""
+    """The remaining time of a batch: `left` more polls, unless it is cancelled."""
 
     left: int
     cancelled: bool = False
 
     @property
     def over(self) -> bool:
-        """Whether the batch has ended, one way or the other."""
+        """True if the batch has ended or was cancelled."""
         return self.cancelled or self.left <= 0
 
-    def look(self) -> None:
-        """Count one look."""
+    def poll(self) -> None:
+        """Count one poll."""
         self.left -= 1
 
 
 def batch_fault(body: JsonObject) -> str:
-    """Return the name of the fault that strikes a request's place in its batch, "" for none."""
+    """Return the name of the fault of a request in a batch, "" for none."""
     try:
         chosen = choose_fault(as_text(body.get("model")))
     except RefusedError:
@@ -58,7 +58,7 @@ def batch_fault(body: JsonObject) -> str:
 
 
 def json_lines(rows: Sequence[JsonObject]) -> bytes:
-    """Return one line of JSON for each row, the last row first: real batches keep no order either."""
+    """Return one line of JSON for each row, the last row first: real batches do not keep the order either."""
     return b"".join(json.dumps(row).encode() + b"\n" for row in reversed(rows))
 
 
@@ -71,7 +71,7 @@ _GOOD = 200
 
 
 class Batch(Struct):
-    """One batch: what it was made from, how long it takes, and what it comes to."""
+    """One OpenAI batch: its request, the remaining time, and its results."""
 
     id: str
     request: JsonObject
@@ -85,7 +85,7 @@ class Batch(Struct):
 
     @property
     def status(self) -> str:
-        """The word for where it stands."""
+        """The status in OpenAI's terms."""
         if self.wait.cancelled:
             return "cancelled"
         if not self.wait.over:
@@ -96,57 +96,57 @@ class Batch(Struct):
 
 
 class OpenAIBatches(Struct):
-    """The handlers of files and batches."""
+    """The handlers of OpenAI's files and batches."""
 
     endpoints: Endpoints
-    shelf: Shelf
+    store: FileStore
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
-        """Keep a file, sent as a form with `purpose` and `file`."""
+        """Store a file, sent as a form with `purpose` and `file`."""
         form = await request.post()
         file, purpose = form.get("file"), form.get("purpose")
         if not isinstance(file, web.FileField) or not isinstance(purpose, str):
             return _refuse(refused("The form needs 'purpose' and 'file'."))
-        return json_response(self._keep(file.file.read(), file.filename, purpose))
+        return json_response(self._save(file.file.read(), file.filename, purpose))
 
     async def show_file(self, request: web.Request) -> web.StreamResponse:
         """Describe a file."""
-        found = self.shelf.files.get(request.match_info["file"])
+        found = self.store.files.get(request.match_info["file"])
         return json_response(found[0]) if found else _refuse(refused("No such File object.", status=404))
 
     async def read_file(self, request: web.Request) -> web.StreamResponse:
         """Return a file's bytes."""
-        found = self.shelf.files.get(request.match_info["file"])
+        found = self.store.files.get(request.match_info["file"])
         if found is None:
             return _refuse(refused("No such File object.", status=404))
         return web.Response(body=found[1], content_type="application/octet-stream")
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Begin a batch: `input_file_id`, `endpoint`, `completion_window`."""
+        """Create a batch from `input_file_id`, `endpoint` and `completion_window`."""
         try:
             body = await read_object(request)
-            stored = self.shelf.files.get(as_text(body.get("input_file_id")))
+            stored = self.store.files.get(as_text(body.get("input_file_id")))
             api = _APIS.get(as_text(body.get("endpoint")).removeprefix("/v1"))
             if stored is None or api is None or body.get("completion_window") != "24h":
                 raise refused("The batch needs an existing input_file_id, an endpoint, and completion_window '24h'.")
         except RefusedError as error:
             return _refuse(error)
-        batch = Batch(self.shelf.name("batch"), body, Wait(self.shelf.polls))
+        batch = Batch(self.store.name("batch"), body, Wait(self.store.polls))
         self._batches[batch.id] = batch
         self._answer(batch, stored[1], api, replace(start_call(request, api.name), batch=batch.id))
         return json_response({**self._show(batch), "status": "validating"})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Describe a batch, and count the look."""
+        """Describe a batch, and count the poll."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse(refused("No batch found with that id.", status=404))
-        batch.wait.look()
+        batch.wait.poll()
         return json_response(self._show(batch))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """Cancel a batch that is not over."""
+        """Cancel a batch that has not ended."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse(refused("No batch found with that id.", status=404))
@@ -160,8 +160,8 @@ class OpenAIBatches(Struct):
         data: list[JsonValue] = [self._show(batch) for batch in reversed(self._batches.values())]
         return json_response({"object": "list", "data": data, "has_more": False})
 
-    def _keep(self, content: bytes, name: str, purpose: str) -> JsonObject:
-        identifier = self.shelf.name("file")
+    def _save(self, content: bytes, name: str, purpose: str) -> JsonObject:
+        identifier = self.store.name("file")
         about: JsonObject = {
             "id": identifier,
             "object": "file",
@@ -171,11 +171,11 @@ class OpenAIBatches(Struct):
             "purpose": purpose,
             "status": "processed",
         }
-        self.shelf.files[identifier] = (about, content)
+        self.store.files[identifier] = (about, content)
         return about
 
     def _answer(self, batch: Batch, content: bytes, api: Api, call: Call) -> None:
-        """Answer every line of a batch's file, or note what is wrong with the file."""
+        """Answer every line of a batch's file, or record the problems of the file."""
         lines = content.splitlines()
         batch.total = len(lines)
         read = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
@@ -192,7 +192,7 @@ class OpenAIBatches(Struct):
     def _answer_line(self, batch: Batch, line: JsonObject, api: Api, call: Call) -> None:
         body = as_object(line["body"])
         fault = batch_fault(body)
-        row: dict[str, JsonValue] = {"id": self.shelf.name("batch_req"), "custom_id": line["custom_id"]}
+        row: dict[str, JsonValue] = {"id": self.store.name("batch_req"), "custom_id": line["custom_id"]}
         if fault == "batch-expired":
             batch.expired = True
             error = {"code": "batch_expired", "message": "This request was not executed before the batch expired."}
@@ -200,15 +200,15 @@ class OpenAIBatches(Struct):
         elif fault != "batch-lost":
             status, answered = self.endpoints.answer_line(api, body, call)
             response = {"status_code": status, "request_id": row["id"], "body": answered}
-            kept = batch.rows if status == _GOOD else batch.errors
-            kept.append({**row, "response": response, "error": None})
+            rows = batch.rows if status == _GOOD else batch.errors
+            rows.append({**row, "response": response, "error": None})
 
     def _show(self, batch: Batch) -> JsonObject:
         done = batch.status in ("completed", "expired")
         for name, rows in (("output", batch.rows), ("error", batch.errors)):
             if done and rows and name not in batch.files:
-                kept = self._keep(json_lines(rows), f"{batch.id}_{name}.jsonl", "batch_output")
-                batch.files[name] = as_text(kept["id"])
+                file = self._save(json_lines(rows), f"{batch.id}_{name}.jsonl", "batch_output")
+                batch.files[name] = as_text(file["id"])
         failed = batch.status == "failed"
         counts = {"total": batch.total, "completed": len(batch.rows), "failed": len(batch.errors)}
         return {
@@ -228,7 +228,7 @@ class OpenAIBatches(Struct):
 
 
 def _read_line(line: bytes, endpoint: str) -> JsonObject:
-    """Return one request of a file, {} when it is none."""
+    """Return one request of a file, {} for an invalid line."""
     try:
         read = as_object(json.loads(line))
     except ValueError:
@@ -247,54 +247,54 @@ _GOOD_MESSAGES = 200
 
 
 class MessageBatch(Struct):
-    """One batch: its results, and how long they take."""
+    """One Anthropic batch: its results, and the remaining time."""
 
     id: str
     wait: Wait
     rows: list[JsonObject]
 
     def results(self) -> list[JsonObject]:
-        """Return a result for each request; all are canceled when the batch was."""
+        """Return a result for each request; all are `canceled` if the batch was cancelled."""
         if not self.wait.cancelled:
             return self.rows
         return [{**row, "result": {"type": "canceled"}} for row in self.rows]
 
 
 class MessageBatches(Struct):
-    """The handlers of message batches."""
+    """The handlers of Anthropic's message batches."""
 
     endpoints: Endpoints
-    shelf: Shelf
+    store: FileStore
     _batches: dict[str, MessageBatch] = field(default_factory=dict)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Begin a batch of `requests`, each with `custom_id` and `params`."""
+        """Create a batch of `requests`, each with `custom_id` and `params`."""
         try:
             check_form(request, ANTHROPIC)
-            asked = objects((await read_object(request)).get("requests"))
-            names = {as_text(one.get("custom_id")) for one in asked}
-            if not asked or "" in names or len(names) < len(asked):
-                raise refused("requests: each needs a custom_id that no other has")
-            if any(batch_fault(as_object(one.get("params"))) == "batch-failed" for one in asked):
-                raise refused("requests: this batch cannot be made")
+            requests = objects((await read_object(request)).get("requests"))
+            names = {as_text(one.get("custom_id")) for one in requests}
+            if not requests or "" in names or len(names) < len(requests):
+                raise refused("requests: each needs a unique custom_id")
+            if any(batch_fault(as_object(one.get("params"))) == "batch-failed" for one in requests):
+                raise refused("requests: this batch cannot be created")
         except RefusedError as error:
             return _refuse_messages(error)
-        identifier = self.shelf.name("msgbatch")
+        identifier = self.store.name("msgbatch")
         call = replace(start_call(request, ANTHROPIC.name), batch=identifier)
-        rows = [row for one in asked for row in self._rows(one, call)]
-        batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.shelf.polls), rows)
+        rows = [row for one in requests for row in self._rows(one, call)]
+        batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.store.polls), rows)
         return json_response(_show(batch, request))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Describe a batch, and count the look."""
+        """Describe a batch, and count the poll."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse_messages(refused("No such message batch", status=404))
-        batch.wait.look()
+        batch.wait.poll()
         return json_response(_show(batch, request))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """Cancel a batch that is not over."""
+        """Cancel a batch that has not ended."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse_messages(refused("No such message batch", status=404))
@@ -302,7 +302,7 @@ class MessageBatches(Struct):
         return json_response(_show(batch, request))
 
     async def read_results(self, request: web.Request) -> web.StreamResponse:
-        """Return the results of a batch that is over, as lines."""
+        """Return the results of a batch that has ended, as JSON Lines."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None or not batch.wait.over:
             return _refuse_messages(refused("The batch has no results yet", status=404))
@@ -313,8 +313,8 @@ class MessageBatches(Struct):
         data: list[JsonValue] = [_show(batch, request) for batch in reversed(self._batches.values())]
         return json_response({"data": data, "has_more": False, "first_id": None, "last_id": None})
 
-    def _rows(self, asked: JsonObject, call: Call) -> list[JsonObject]:
-        params, name = as_object(asked.get("params")), asked["custom_id"]
+    def _rows(self, item: JsonObject, call: Call) -> list[JsonObject]:
+        params, name = as_object(item.get("params")), item["custom_id"]
         fault = batch_fault(params)
         if fault == "batch-lost":
             return []

@@ -1,4 +1,4 @@
-"""What a model is asked and what it says, the same for every API."""
+"""Requests to a model and its replies, independent of the API."""
 
 import hashlib
 from typing import Literal, TypeAlias
@@ -9,7 +9,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 Finish: TypeAlias = Literal["stop", "tool", "length", "filter", "blocked"]
-"""Why a reply ends: said all, calls tools, hit the limit, was filtered; or the prompt was blocked and there is none."""
+"""Why a reply ends: complete, calls tools, hit the limit, was filtered; or there is none, as the prompt was blocked."""
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -17,7 +17,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class ToolUse(Struct, frozen=True):
-    """A call of a tool that the model asks for. `custom` tools take one text, under `input`."""
+    """A tool call in a reply. `custom` tools take one text, under `input`."""
 
     name: str
     arguments: JsonObject
@@ -26,7 +26,7 @@ class ToolUse(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A tool that the model may call; `schema` is that of its arguments."""
+    """A tool that the model may call; `schema` describes its arguments."""
 
     name: str
     schema: JsonObject
@@ -34,7 +34,7 @@ class Tool(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """One message; what a tool answered is a turn of its own."""
+    """One message; a tool's result is a turn of its own."""
 
     role: Role
     text: str
@@ -43,8 +43,8 @@ class Turn(Struct, frozen=True):
 class Question(Struct, frozen=True):
     """One request to a model.
 
-    `must_call` names the tool that has to be called, "" for any of them. `schema` is what the reply must keep to.
-    `options` are what else the API wants to know when it writes the reply.
+    `must_call` names the tool that has to be called, "" for any of them. `schema` is the JSON schema of the reply.
+    `options` are other settings that the API needs to write the reply.
     """
 
     model: str
@@ -59,34 +59,34 @@ class Question(Struct, frozen=True):
 
     @property
     def base_model(self) -> str:
-        """The model's name without the fault behind the last @."""
+        """The model's name without the fault after the last @."""
         return self.model.rpartition("@")[0] or self.model
 
     @property
     def system(self) -> str:
-        """All system texts."""
+        """All system texts, joined."""
         return "\n\n".join(turn.text for turn in self.turns if turn.role == "system")
 
     @property
     def said(self) -> str:
-        """The last text of the user, "" when there is none."""
+        """The last text of the user, or ""."""
         return next((turn.text for turn in reversed(self.turns) if turn.role == "user" and turn.text), "")
 
     @property
     def input_tokens(self) -> int:
-        """How much was sent, tools included."""
+        """The length of the request in tokens, including tools."""
         tools = sum(count_tokens(tool.name + compact_json(tool.schema)) for tool in self.tools)
         return tools + sum(count_tokens(turn.text) for turn in self.turns)
 
     @property
     def digest(self) -> str:
-        """The same 24 characters for the same question: what identifiers are made of."""
+        """A digest of the request (24 characters), from which identifiers are made."""
         turns: JsonValue = [[turn.role, turn.text] for turn in self.turns]
         return hashlib.sha256(compact_json([self.model, turns]).encode(errors="replace")).hexdigest()[:24]
 
 
 class Reply(Struct, frozen=True):
-    """What the model says."""
+    """The reply of a model."""
 
     text: str = ""
     tool_uses: tuple[ToolUse, ...] = ()
@@ -95,16 +95,16 @@ class Reply(Struct, frozen=True):
 
     @property
     def output_tokens(self) -> int:
-        """How much was said, tool calls and thinking included."""
+        """The length of the reply in tokens, including tool calls and thinking."""
         uses = sum(count_tokens(use.name + compact_json(use.arguments)) for use in self.tool_uses)
         return uses + count_tokens(self.text) + self.thinking_tokens
 
     @property
     def thinking_tokens(self) -> int:
-        """How much was thought."""
+        """The length of the thinking in tokens."""
         return count_tokens(self.thinking)
 
 
 def count_tokens(text: str) -> int:
-    """Return a text's length in tokens: one for every four characters begun."""
+    """Return a text's length in tokens: a quarter of its characters, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)

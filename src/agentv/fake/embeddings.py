@@ -1,4 +1,4 @@
-"""Vectors for texts: texts that share words lie close together, the same text always in the same place."""
+"""Deterministic embeddings: texts that share words have similar vectors."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+")
 
 
 def embed(text: str, dimensions: int = _DIMENSIONS) -> list[float]:
-    """Return a vector of length 1: every word, in lower case, adds 1 or -1 at a place that is its own."""
+    """Return a vector of length 1: each lower-case word adds 1 or -1 at an index derived from its hash."""
     vector = [0.0] * dimensions
     for word in _WORD.findall(text.lower()) or [""]:
         number = int.from_bytes(hashlib.sha256(word.encode(errors="replace")).digest()[:8])
@@ -40,7 +40,7 @@ def _read_openai(body: JsonObject, model: str) -> Question:
     if not given:
         raise refused("Missing required parameter: 'input'.")
     items = as_list(given)
-    # A list of numbers is one text, given as its tokens.
+    # A list of numbers is one text, given as token ids.
     texts = [given] if not items or isinstance(items[0], int) else items
     return _question(model, [text if isinstance(text, str) else compact_json(text) for text in texts], body)
 

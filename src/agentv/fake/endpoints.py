@@ -1,4 +1,4 @@
-"""One request to a model, from its bytes to its answer: read, checked, counted, answered or spoilt, logged."""
+"""Handling of one request to a model: read, check, count against the quota, answer or apply a fault, log."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.fake.api import Api, Problem, RefusedError, as_text, refused
 from agentv.fake.conversation import Question, Reply
-from agentv.fake.faults import Chosen, OddBody, OddSending, Refusal, choose_fault, reply_for
+from agentv.fake.faults import ChosenFault, OddBody, OddSending, Refusal, choose_fault, reply_for
 from agentv.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.fake.quota import Permit, Quotas
 from agentv.fake.sending import Outgoing
@@ -27,8 +27,8 @@ _EVENTS = "text/event-stream"
 _BLOCKED = Problem(400, "The prompt was refused by the content filter.", "content_filter")
 
 
-class Manner(Struct, frozen=True):
-    """How the server behaves: what it says, how long it takes, and what a refusal asks clients to wait."""
+class Behavior(Struct, frozen=True):
+    """The behaviour of the server: its replies, its latency, and the wait that a refusal requests."""
 
     answer: Callable[[Question], Reply]
     latency_s: float
@@ -36,78 +36,78 @@ class Manner(Struct, frozen=True):
 
 
 class ParsedRequest(NamedTuple):
-    """A request that was understood: what it asks, and the fault that strikes it."""
+    """A valid request, and the fault that applies to it."""
 
     question: Question
-    chosen: Chosen | None
+    chosen: ChosenFault | None
 
 
 class Endpoints(Struct):
-    """What answers models' requests. `closing` is set when the server stops."""
+    """The handler of model requests. `closing` is set when the server stops."""
 
-    manner: Manner
+    behavior: Behavior
     quotas: Quotas
     log: CallLog
     closing: asyncio.Event
-    _struck: Counter[bytes] = field(default_factory=Counter)
+    _faulted: Counter[bytes] = field(default_factory=Counter)
 
-    async def ask(self, request: web.Request, api: Api, *, model: str = "") -> web.StreamResponse:
-        """Answer one request; `model` is the one that its URL names."""
+    async def respond(self, request: web.Request, api: Api, *, model: str = "") -> web.StreamResponse:
+        """Answer one request; `model` is the name in its URL, if any."""
         call = start_call(request, api.name)
         try:
             body = await read_object(request)
             model = model or as_text(body.get("model"))
             call = replace(call, model=model)
             check_form(request, api)
-            asked = self.understand(api, body, model)
+            parsed = self.parse(api, body, model)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)
-        call = replace(call, input_tokens=asked.question.input_tokens)
-        permit = self.quotas.take(call.key, asked.question.input_tokens)
+        call = replace(call, input_tokens=parsed.question.input_tokens)
+        permit = self.quotas.take(call.key, parsed.question.input_tokens)
         if not permit.allowed:
             return self.refuse(api, _over_quota(permit), call)
         try:
             await self._wait()
-            response = await self._send(request, api=api, asked=asked, call=call, headers=permit.headers)
+            response = await self._send(request, api=api, parsed=parsed, call=call, headers=permit.headers)
         finally:
             self.quotas.give_back(call.key)
         return response
 
-    def understand(self, api: Api, body: JsonObject, model: str) -> ParsedRequest:
-        """Return what a body asks of a model. Raises RefusedError for what the API would refuse."""
+    def parse(self, api: Api, body: JsonObject, model: str) -> ParsedRequest:
+        """Return the request in a body. Raises RefusedError for a request that the API would refuse."""
         if not model:
             raise refused("you must provide a model parameter")
         question = api.read(body, model)
         chosen = choose_fault(model)
-        return ParsedRequest(question, chosen if self._strikes(chosen, body) else None)
+        return ParsedRequest(question, chosen if self._applies(chosen, body) else None)
 
-    def reply_to(self, api: Api, asked: ParsedRequest) -> Reply:
-        """Return what the model says. Raises RefusedError when the fault is a refusal."""
-        reply = self.manner.answer(asked.question) if api.speaks else Reply()
-        if asked.chosen is None:
+    def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
+        """Return the model's reply. Raises RefusedError when the fault is a refusal."""
+        reply = self.behavior.answer(parsed.question) if api.speaks else Reply()
+        if parsed.chosen is None:
             return reply
-        fault = asked.chosen.fault
+        fault = parsed.chosen.fault
         if isinstance(fault, Refusal):
             raise RefusedError(replace(fault.problem, headers=self._retry_after(fault.retry_after)))
-        reply = reply_for(asked.chosen.name, fault, reply)
+        reply = reply_for(parsed.chosen.name, fault, reply)
         if reply.finish == "blocked" and api.refuses_blocked_prompts:
             raise RefusedError(_BLOCKED)
         return reply
 
     def answer_line(self, api: Api, body: JsonObject, call: Call) -> tuple[int, JsonObject]:
-        """Return the status and the body for one request of a batch. Faults of the connection do not strike there."""
+        """Return the status and the body for one request of a batch. Faults of the connection do not apply here."""
         call = replace(call, model=as_text(body.get("model")))
         try:
-            asked = self.understand(api, body, call.model)
-            call = replace(call, fault="" if asked.chosen is None else asked.chosen.name)
-            reply = self.reply_to(api, asked)
+            parsed = self.parse(api, body, call.model)
+            call = replace(call, fault="" if parsed.chosen is None else parsed.chosen.name)
+            reply = self.reply_to(api, parsed)
         except RefusedError as error:
             self.log.calls.append(replace(call, status=error.problem.status))
             return error.problem.status, api.refuse(error.problem)
-        tokens = (asked.question.input_tokens, reply.output_tokens)
+        tokens = (parsed.question.input_tokens, reply.output_tokens)
         done = replace(call, status=200, input_tokens=tokens[0], output_tokens=tokens[1], billed=api.billed)
         self.log.calls.append(done)
-        return done.status, api.write(asked.question, reply)
+        return done.status, api.write(parsed.question, reply)
 
     def refuse(self, api: Api, problem: Problem, call: Call) -> web.Response:
         """Log and return a refusal in the API's own form."""
@@ -115,12 +115,12 @@ class Endpoints(Struct):
         return json_response(api.refuse(problem), status=problem.status, headers=problem.headers)
 
     async def _send(
-        self, request: web.Request, api: Api, asked: ParsedRequest, call: Call, headers: Mapping[str, str]
+        self, request: web.Request, api: Api, parsed: ParsedRequest, call: Call, headers: Mapping[str, str]
     ) -> web.StreamResponse:
-        question, chosen = asked
+        question, chosen = parsed
         call = replace(call, fault="" if chosen is None else chosen.name)
         try:
-            reply = self.reply_to(api, asked)
+            reply = self.reply_to(api, parsed)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)
         events = _events(api, question, reply)
@@ -143,7 +143,7 @@ class Endpoints(Struct):
     async def _until_closing(
         self, sending: Coroutine[None, None, web.StreamResponse], request: web.Request
     ) -> web.StreamResponse:
-        """Let a fault take its time, but not longer than the server runs: what is not sent by then is dropped."""
+        """Run a fault until it ends or the server stops; then abort the connection."""
         task, closing = asyncio.ensure_future(sending), asyncio.ensure_future(self.closing.wait())
         try:
             await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)
@@ -155,16 +155,16 @@ class Endpoints(Struct):
                     request.transport.abort()
         return task.result() if task.done() else web.Response(status=503)
 
-    def _strikes(self, chosen: Chosen | None, body: JsonObject) -> bool:
-        """Count a request, which is the same when its body is, and tell whether its fault still strikes."""
+    def _applies(self, chosen: ChosenFault | None, body: JsonObject) -> bool:
+        """Count a request (requests with equal bodies are the same), and return True if its fault still applies."""
         if chosen is None or chosen.times is None:
             return chosen is not None
         digest = hashlib.sha256(json.dumps(body).encode()).digest()
-        self._struck[digest] += 1
-        return self._struck[digest] <= chosen.times
+        self._faulted[digest] += 1
+        return self._faulted[digest] <= chosen.times
 
     def _retry_after(self, form: str) -> Mapping[str, str]:
-        wait_s = self.manner.retry_after_s
+        wait_s = self.behavior.retry_after_s
         if form == "date":
             return {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=wait_s), usegmt=True)}
         if form == "ms":
@@ -172,21 +172,21 @@ class Endpoints(Struct):
         return {"Retry-After": f"{wait_s:g}"} if form else {}
 
     async def _wait(self) -> None:
-        if self.manner.latency_s:
+        if self.behavior.latency_s:
             try:
-                async with asyncio.timeout(self.manner.latency_s):
+                async with asyncio.timeout(self.behavior.latency_s):
                     await self.closing.wait()
             except TimeoutError:
                 pass
 
 
 def start_call(request: web.Request, api: str) -> Call:
-    """Return a request's line in the log as far as it is known at once. The query may hold a key and stays out."""
+    """Return the log entry of a new request. The query is left out because it may hold a key."""
     return Call(request.method, request.path, api, key=fingerprint(key_of(request.headers, request.query)))
 
 
 async def read_object(request: web.Request) -> JsonObject:
-    """Return a request's body, a JSON object. Raises RefusedError for anything else."""
+    """Return the JSON object in a request's body. Raises RefusedError for anything else."""
     try:
         body = json.loads(await request.read())
     except (ValueError, RecursionError):
@@ -197,13 +197,13 @@ async def read_object(request: web.Request) -> JsonObject:
 
 
 def json_response(value: JsonObject, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a response of JSON."""
+    """Return a JSON response."""
     body = json.dumps(value).encode()
     return web.Response(body=body, status=status, headers={"Content-Type": _JSON, **(headers or {})})
 
 
 def check_form(request: web.Request, api: Api) -> None:
-    """Raise RefusedError when the query or a header that the API needs is missing."""
+    """Raise RefusedError when a query parameter or a header that the API requires is missing."""
     for name in api.needed_query:
         if name not in request.query:
             raise refused(f"Resource not found: the query has no {name}.", status=404)
@@ -214,8 +214,12 @@ def check_form(request: web.Request, api: Api) -> None:
 
 def _over_quota(permit: Permit) -> Problem:
     wait_s = permit.retry_after_s
-    told = {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000)), **permit.headers}
-    headers = told if permit.headers else {}
+    retry_headers = {
+        "retry-after": str(math.ceil(wait_s)),
+        "retry-after-ms": str(math.ceil(wait_s * 1000)),
+        **permit.headers,
+    }
+    headers = retry_headers if permit.headers else {}
     return Problem(429, f"Rate limit reached. Please try again in {wait_s:.3f}s.", headers=headers)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong on purpose: the fault behind the @ in a model's name."""
+"""The faults of the fake server, chosen by the suffix after the @ in a model's name."""
 
 import json
 import math
@@ -27,7 +27,7 @@ class Refusal(Struct, frozen=True):
 
 
 class OddReply(Struct, frozen=True):
-    """The model says something else."""
+    """The model's reply is changed."""
 
     summary: str
     change: Callable[[Reply], Reply]
@@ -42,7 +42,7 @@ class OddBody(Struct, frozen=True):
 
 
 class OddSending(Struct, frozen=True):
-    """The reply is sent in another way, or not at all. `status` is what is sent, 0 for none."""
+    """The reply is sent in an unusual way, or not at all. `status` is the status that is sent, 0 for none."""
 
     summary: str
     send: Send
@@ -50,7 +50,7 @@ class OddSending(Struct, frozen=True):
 
 
 class OddBatch(Struct, frozen=True):
-    """Something happens to the request's place in a batch; outside of batches nothing does."""
+    """A fault of a request in a batch; it has no effect outside of batches."""
 
     summary: str
 
@@ -83,7 +83,7 @@ def _each_leaf(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue]
 
 
 def _each_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], bytes]:
-    """Return what changes a body of JSON, or every event of a stream."""
+    """Return a function that changes a JSON body, or every event of a stream."""
 
     def of_line(line: bytes) -> bytes:
         head, data = (b"data: ", line[6:]) if line.startswith(b"data: {") else (b"", line)
@@ -135,7 +135,7 @@ FAULTS: Mapping[str, Fault] = {
     "reset": OddSending("the connection is reset", sending.reset, 0),
     "hang-up": OddSending("the connection is closed without a word", sending.hang_up, 0),
     "hang": OddSending("no reply, ever", sending.hang, 0),
-    "stall": OddSending("half a reply, then silence", sending.stall),
+    "stall": OddSending("half a reply, then nothing", sending.stall),
     "cut": OddSending("half a reply, then the connection is closed", sending.cut),
     "drip": OddSending("a space every 50 ms, for ever", sending.drip),
     "huge": OddSending("a reply of 600 MB", sending.huge),
@@ -146,35 +146,35 @@ FAULTS: Mapping[str, Fault] = {
     "batch-expired": OddBatch("in a batch: the request is not answered in time"),
     "batch-failed": OddBatch("in a batch: the whole batch fails"),
 }
-"""Every fault by name. `NAME-xN` (`429-x2`) strikes the first N times that a request comes, then it is answered."""
+"""Every fault by name. `NAME-xN` (`429-x2`) applies to the first N attempts of a request; later ones are answered."""
 
 FILLED: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
-"""Faults whose reply has one place to be filled as its text."""
+"""Faults that replace a placeholder, which is the text of the reply."""
 
 
-class Chosen(Struct, frozen=True):
-    """A fault and how many times each request meets it; None for always."""
+class ChosenFault(Struct, frozen=True):
+    """A fault, and how many times it applies to each request; None for always."""
 
     name: str
     fault: Fault
     times: int | None = None
 
 
-def choose_fault(model: str) -> Chosen | None:
-    """Return the fault that a model's name asks for: after the last @, or as the whole name. Raises RefusedError."""
+def choose_fault(model: str) -> ChosenFault | None:
+    """Return the fault in a model's name: after the last @, or the whole name. Raises RefusedError if unknown."""
     _, at, suffix = model.rpartition("@")
     found = _NAME.fullmatch(suffix)
     fault = FAULTS.get(found.group(1)) if found else None
     if found is None or fault is None:
         if at:
             known = ", ".join(FAULTS)
-            raise refused(f"There is no fault {suffix!r}; there are {known}, each also as NAME-xN.", status=404)
+            raise refused(f"Unknown fault {suffix!r}; known: {known}, each also as NAME-xN.", status=404)
         return None
-    return Chosen(found.group(1), fault, int(found.group(2)) if found.group(2) else None)
+    return ChosenFault(found.group(1), fault, int(found.group(2)) if found.group(2) else None)
 
 
 def reply_for(name: str, fault: Fault, reply: Reply) -> Reply:
-    """Return what the model says under a fault."""
+    """Return the model's reply under a fault."""
     if isinstance(fault, OddReply):
         return fault.change(reply)
     return _filled(reply) if name in FILLED else reply

@@ -1,4 +1,4 @@
-"""Gemini generateContent, with the keys of JSON (camelCase) or of its protocol (snake_case)."""
+"""The Gemini generateContent API, with keys in camelCase (JSON) or snake_case (protobuf)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -142,7 +142,7 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
 
 
 def refuse(problem: Problem) -> JsonObject:
-    """Return a refusal as Google writes it."""
+    """Return a refusal in Google's form."""
     status = _STATUSES.get(problem.status, "UNAVAILABLE")
     return {"error": {"code": problem.status, "message": problem.message, "status": status}}
 

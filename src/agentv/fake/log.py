@@ -1,4 +1,4 @@
-"""Which calls came, and what they would have cost; never the keys themselves."""
+"""The log of calls with their token counts; it has fingerprints of the keys, never the keys themselves."""
 
 import hashlib
 from collections import deque
@@ -9,15 +9,15 @@ from msgspec import Struct, field, structs
 from agentv.types.json_value import JsonObject
 
 SCHEMA = "agentv-fake-calls-1"
-_KEPT = 100_000
+_MOST_CALLS = 100_000
 _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 
 
 class Call(Struct, frozen=True):
-    """One request as the log keeps it.
+    """One request in the log.
 
-    `status` is the one that was sent, 0 when there was none. Billed is what a model worked for: every reply of a model
-    that began with 200. `batch` is the batch that it was part of. `key` is a fingerprint, "" without a key.
+    `status` is the status that was sent, 0 for none. `billed` is True for every reply of a model that began with
+    status 200. `batch` is the id of its batch, "" for none. `key` is a fingerprint, "" without a key.
     """
 
     method: str
@@ -36,10 +36,10 @@ class Call(Struct, frozen=True):
 class CallLog(Struct):
     """The latest 100,000 calls, oldest first."""
 
-    calls: deque[Call] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    calls: deque[Call] = field(default_factory=lambda: deque(maxlen=_MOST_CALLS))
 
     def to_json(self) -> JsonObject:
-        """Return all calls, and what they come to."""
+        """Return all calls with their totals."""
         billed = [call for call in self.calls if call.billed]
         return {
             "schema": SCHEMA,
@@ -52,12 +52,12 @@ class CallLog(Struct):
 
 
 def fingerprint(key: str) -> str:
-    """Return twelve characters by which keys can be told apart but not learned; "" for none."""
+    """Return twelve hexadecimal digits that identify a key without revealing it; "" for no key."""
     return hashlib.sha256(key.encode()).hexdigest()[:12] if key else ""
 
 
 def key_of(headers: Mapping[str, str], query: Mapping[str, str]) -> str:
-    """Return the key that a request brings, wherever an API may want it; "" without one. Header names in any case."""
+    """Return the API key of a request from any of the usual headers or the query; "" without one."""
     named = {name.lower(): value for name, value in headers.items()}
     bearer = named.get("authorization", "").partition(" ")[2].strip()
     return next((named[name] for name in _KEY_HEADERS if named.get(name)), "") or bearer or query.get("key", "")

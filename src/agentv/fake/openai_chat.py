@@ -1,4 +1,4 @@
-"""OpenAI chat completions, and Azure OpenAI, which speaks the same."""
+"""The chat completions API of OpenAI and Azure OpenAI."""
 
 from collections.abc import Iterator, Mapping
 
@@ -81,7 +81,7 @@ def _schema(wanted: JsonObject) -> JsonObject | None:
 
 
 def forced_tool(choice: JsonValue, named: JsonObject) -> str | None:
-    """Return the tool that `tool_choice` demands, "" for any, None for none."""
+    """Return the tool that `tool_choice` requires, "" for any, None for none."""
     if choice == "required":
         return ""
     return as_text(named.get("name")) or None
@@ -110,7 +110,7 @@ def _call(use: ToolUse) -> JsonObject:
 
 
 def usage(question: Question, reply: Reply) -> JsonObject:
-    """Return the counts as chat completions have them."""
+    """Return the token counts in the form of chat completions."""
     return {
         "prompt_tokens": question.input_tokens,
         "completion_tokens": reply.output_tokens,
@@ -138,8 +138,8 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
 
 
 def refuse(problem: Problem) -> JsonObject:
-    """Return a refusal as OpenAI writes it."""
-    kind = "server_error" if problem.status >= 500 else "invalid_request_error"  # noqa: PLR2004 - the server's errors
+    """Return a refusal in OpenAI's form."""
+    kind = "server_error" if problem.status >= 500 else "invalid_request_error"  # noqa: PLR2004 - server errors
     code = problem.code or _CODES.get(problem.status)
     return {"error": {"message": problem.message, "type": kind, "param": None, "code": code}}
 

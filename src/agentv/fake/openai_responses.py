@@ -1,4 +1,4 @@
-"""OpenAI responses: input and output are lists of items, streamed as the events of each item."""
+"""The OpenAI responses API: input and output are lists of items, which are streamed as events."""
 
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -37,7 +37,7 @@ def _read(body: JsonObject, model: str) -> Question:
 
 
 def _turns(item: JsonObject) -> list[Turn]:
-    """Return the turn that an item is; a tool's call and what the model thought are no turns."""
+    """Return the turn of an item, if any; tool calls and reasoning are not turns."""
     kind = as_text(item.get("type")) or "message"
     if kind.endswith("_output"):
         output = item.get("output")
@@ -73,11 +73,11 @@ def _items(question: Question, reply: Reply) -> list[JsonObject]:
 
 
 def _call(use: ToolUse) -> JsonObject:
-    said: JsonObject = {"call_id": use.id, "name": use.name, "status": "completed"}
+    common: JsonObject = {"call_id": use.id, "name": use.name, "status": "completed"}
     if use.custom:
         text = as_text(use.arguments.get("input"))
-        return {"type": "custom_tool_call", "id": f"ctc_{use.id}", **said, "input": text}
-    return {"type": "function_call", "id": f"fc_{use.id}", **said, "arguments": compact_json(use.arguments)}
+        return {"type": "custom_tool_call", "id": f"ctc_{use.id}", **common, "input": text}
+    return {"type": "function_call", "id": f"fc_{use.id}", **common, "arguments": compact_json(use.arguments)}
 
 
 def _write(question: Question, reply: Reply) -> JsonObject:
@@ -127,10 +127,10 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
         {"type": "response.in_progress", "response": _opened(question)},
     ]
     for index, item in enumerate(_items(question, reply)):
-        events += [{**told, "output_index": index} for told in _item_events(item)]
+        events += [{**each, "output_index": index} for each in _item_events(item)]
     events.append({"type": f"response.{as_text(done['status'])}", "response": done})
-    for told in events:
-        yield event({**told, "sequence_number": next(numbers)}, as_text(told["type"]))
+    for each in events:
+        yield event({**each, "sequence_number": next(numbers)}, as_text(each["type"]))
 
 
 def _item_events(item: JsonObject) -> Iterator[JsonObject]:
@@ -140,7 +140,7 @@ def _item_events(item: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "response.output_item.added", "item": {**item, "status": "in_progress", field: empty}}
     if kind == "message":
         for index, part in enumerate(objects(item["content"])):
-            yield from ({**told, "item_id": item["id"], "content_index": index} for told in _part_events(part))
+            yield from ({**each, "item_id": item["id"], "content_index": index} for each in _part_events(part))
     else:
         name, text = f"response.{kind}_{field}", as_text(item[field])
         for piece in pieces(text):

@@ -1,4 +1,4 @@
-"""How many requests and tokens a minute a key may use, and the headers that tell what is left."""
+"""Rate limits per key, in requests and tokens per minute, and the headers that report what is left."""
 
 import math
 import time
@@ -11,9 +11,9 @@ _MINUTE = 60.0
 
 
 class Quota(Struct, frozen=True):
-    """What each key may use. A minute's worth, or `burst` requests, may come at once; it grows back steadily.
+    """The limits of each key. A minute's worth, or `burst` requests, may come at once; they are refilled steadily.
 
-    `concurrent` refuses more requests than that at a time. Without `headers` nobody is told what is left.
+    `concurrent` is the most requests at a time. Without `headers` replies do not report what is left.
     """
 
     requests_per_minute: float
@@ -25,25 +25,25 @@ class Quota(Struct, frozen=True):
 
 
 class Meter(Struct):
-    """An amount that is used up and grows back."""
+    """A token bucket: an amount that is used up and refilled."""
 
     per_minute: float
     capacity: float
     left: float
     at: float
 
-    def grow(self, now: float) -> None:
-        """Add what has grown back since the last look."""
+    def refill(self, now: float) -> None:
+        """Add the amount for the time since the last refill."""
         self.left = min(self.capacity, self.left + (now - self.at) * self.per_minute / _MINUTE)
         self.at = now
 
     def wait_s(self, amount: float) -> float:
-        """Return how long until `amount` is there. What is more than all there can be waits for a full meter."""
+        """Return the seconds until `amount` is available; an amount above the capacity waits for a full meter."""
         return max(0.0, (min(amount, self.capacity) - self.left) * _MINUTE / self.per_minute)
 
     @property
     def reset_s(self) -> float:
-        """How long until it is full."""
+        """Seconds until it is full."""
         return (self.capacity - self.left) * _MINUTE / self.per_minute
 
 
@@ -56,7 +56,7 @@ class Account(Struct):
 
 
 class Permit(Struct, frozen=True):
-    """Whether a request may go on, and what its reply's headers say. `retry_after_s` is 0 when it may."""
+    """The decision on a request, and headers for its reply. `retry_after_s` is 0 for an allowed request."""
 
     allowed: bool
     retry_after_s: float = 0.0
@@ -70,7 +70,7 @@ class Quotas(Struct):
     _accounts: dict[str, Account] = field(default_factory=dict)
 
     def take(self, key: str, tokens: int) -> Permit:
-        """Use one request and `tokens` of the key's account, if they are there; `give_back` ends the request."""
+        """Take one request and `tokens` from the key's account, if available; `give_back` ends the request."""
         if self.quota is None:
             return Permit(allowed=True)
         account = self._account(key, self.quota)
@@ -87,7 +87,7 @@ class Quotas(Struct):
         return Permit(allowed, 0.0 if allowed else max(wait_s, 0.001), headers)
 
     def give_back(self, key: str) -> None:
-        """Note that an allowed request is over."""
+        """End an allowed request."""
         if self.quota is not None:
             self._accounts[key].running -= 1
 
@@ -102,12 +102,12 @@ class Quotas(Struct):
             self._accounts[key] = account
         for meter in (account.requests, account.tokens):
             if meter is not None:
-                meter.grow(now)
+                meter.refill(now)
         return account
 
 
 def _headers(account: Account) -> dict[str, str]:
-    """Return what is left in the words of OpenAI and Azure, and in those of Anthropic."""
+    """Return the rate limit headers of OpenAI and Azure, and those of Anthropic."""
     headers: dict[str, str] = {}
     for name, meter in (("requests", account.requests), ("tokens", account.tokens)):
         if meter is not None:

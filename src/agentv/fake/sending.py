@@ -1,4 +1,4 @@
-"""Ways of sending a reply that no client hopes for."""
+"""Faulty ways of sending a reply."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec import Struct
 
 FILLING = "FILLED-BY-A-FAULT"
-"""The text whose place in a reply is filled with something else."""
+"""The placeholder text of a reply, which a fault replaces."""
 
 HUGE_MIB = 600
 DRIP_S = 0.05
@@ -20,7 +20,7 @@ _LINGER = struct.pack("ii", 1, 0)
 
 
 class Outgoing(Struct, frozen=True):
-    """A reply that is ready to go."""
+    """A reply that is ready to be sent."""
 
     request: web.Request
     body: bytes
@@ -61,15 +61,15 @@ async def reset(out: Outgoing) -> web.StreamResponse:
 
 
 async def hang_up(out: Outgoing) -> web.StreamResponse:
-    """Close the connection in good order, without a word."""
+    """Close the connection normally, without a reply."""
     _drop(out, reset=False)
     return web.Response()
 
 
 async def hang(_: Outgoing) -> NoReturn:
-    """Say nothing for as long as the server runs."""
+    """Send nothing for as long as the server runs."""
     await asyncio.Future()
-    raise AssertionError("a future that nobody resolves does not end")
+    raise AssertionError("a future without a result cannot end")
 
 
 async def stall(out: Outgoing) -> NoReturn:
@@ -80,7 +80,7 @@ async def stall(out: Outgoing) -> NoReturn:
 
 
 async def cut(out: Outgoing) -> web.StreamResponse:
-    """Promise the whole reply, send half of it and close the connection."""
+    """Announce the length of the whole reply, send half of it and close the connection."""
     response = await out.open(Content_Length=str(len(out.body)))
     await response.write(out.half)
     _drop(out, reset=False)
@@ -88,7 +88,7 @@ async def cut(out: Outgoing) -> web.StreamResponse:
 
 
 async def drip(out: Outgoing) -> NoReturn:
-    """Send one space after another, which JSON may begin with, for as long as the server runs."""
+    """Send one space after another (valid at the start of JSON) for as long as the server runs."""
     response = await out.open()
     while True:
         await response.write(b" ")
@@ -96,7 +96,7 @@ async def drip(out: Outgoing) -> NoReturn:
 
 
 async def huge(out: Outgoing) -> web.StreamResponse:
-    """Send a good reply whose text has 600 MB."""
+    """Send a valid reply with a text of 600 MiB."""
     before, after = _around(out.body)
     response = await out.open()
     await response.write(before)
@@ -108,11 +108,11 @@ async def huge(out: Outgoing) -> web.StreamResponse:
 
 
 async def gzip_bomb(out: Outgoing) -> web.StreamResponse:
-    """Send the same, packed: a block that unpacks to 1 MiB, again and again."""
+    """Send the same reply compressed: one block of 1 MiB, repeated."""
     before, after = _around(out.body)
     filling = b"a" * _MIB
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    # After a full flush a block needs nothing of what came before, so it may be repeated.
+    # After a full flush a block does not depend on earlier data, so it can be repeated.
     opening = packer.compress(before) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(filling) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum, size = zlib.crc32(before), len(before) + HUGE_MIB * _MIB + len(after)
@@ -127,14 +127,14 @@ async def gzip_bomb(out: Outgoing) -> web.StreamResponse:
 
 
 async def bad_gzip(out: Outgoing) -> web.StreamResponse:
-    """Say that the reply is packed when it is not."""
+    """Send an uncompressed reply with `Content-Encoding: gzip`."""
     response = await out.open(Content_Encoding="gzip")
     await response.write(out.body)
     return response
 
 
 async def redirect(_: Outgoing) -> web.StreamResponse:
-    """Send the client elsewhere; a request for `/redirected` in the log says that it went there, and with which key."""
+    """Redirect the client; a call of `/redirected` in the log shows that it followed, and with which key."""
     return web.Response(status=307, headers={"Location": "/redirected"})
 
 

@@ -1,4 +1,4 @@
-"""The fake model server as an object: start it, ask it, look into its log, stop it."""
+"""The fake model server: routes, and FakeServer to start and stop it and to read its log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,9 +14,9 @@ from agentv.fake.answers import CALLS_TOOL
 from agentv.fake.answers import answer as usual_answer
 from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
 from agentv.fake.api import CREATED, Api, Problem
-from agentv.fake.batches import MessageBatches, OpenAIBatches, Shelf
+from agentv.fake.batches import FileStore, MessageBatches, OpenAIBatches
 from agentv.fake.conversation import Question, Reply
-from agentv.fake.endpoints import Endpoints, Manner, json_response, start_call
+from agentv.fake.endpoints import Behavior, Endpoints, json_response, start_call
 from agentv.fake.faults import FAULTS
 from agentv.fake.gemini import GEMINI, GEMINI_COUNT, GEMINI_EVENTS
 from agentv.fake.log import Call, CallLog
@@ -27,7 +27,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_ASKED: Mapping[str, Api] = {
+_ROUTES: Mapping[str, Api] = {
     "/v1/chat/completions": OPENAI_CHAT,
     "/v1/responses": OPENAI_RESPONSES,
     "/v1/embeddings": embeddings.OPENAI_EMBEDDINGS,
@@ -51,29 +51,29 @@ _VERTEX = "projects/{project}/locations/{location}/publishers/google/"
 
 
 def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
-    """Tell the application where everything is; a batch is done after `polls` looks."""
+    """Add all routes to the application; a batch is done after `polls` polls."""
 
-    def asks(api: Api) -> Handler:
-        async def ask(request: web.Request) -> web.StreamResponse:
-            return await endpoints.ask(request, api, model=request.match_info.get("model", ""))
+    def handler(api: Api) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await endpoints.respond(request, api, model=request.match_info.get("model", ""))
 
-        return ask
+        return handle
 
-    for path, api in _ASKED.items():
-        app.router.add_post(path, asks(api))
+    for path, api in _ROUTES.items():
+        app.router.add_post(path, handler(api))
     for method, api in _GEMINI.items():
         for folder in ("", _VERTEX):
             app.router.add_post(
-                "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, asks(api)
+                "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, handler(api)
             )
-    _add_batches(app, endpoints, Shelf(polls))
+    _add_batches(app, endpoints, FileStore(polls))
     _add_log(app, endpoints)
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/", _describe)
 
 
-def _add_batches(app: web.Application, endpoints: Endpoints, shelf: Shelf) -> None:
-    batches, messages = OpenAIBatches(endpoints, shelf), MessageBatches(endpoints, shelf)
+def _add_batches(app: web.Application, endpoints: Endpoints, store: FileStore) -> None:
+    batches, messages = OpenAIBatches(endpoints, store), MessageBatches(endpoints, store)
     for base in ("/v1", "/openai", "/openai/v1"):
         app.router.add_post(f"{base}/files", batches.upload)
         app.router.add_get(f"{base}/files/{{file}}", batches.show_file)
@@ -100,7 +100,7 @@ def _add_log(app: web.Application, endpoints: Endpoints) -> None:
         return json_response(log.to_json())
 
     async def miss(request: web.Request) -> web.StreamResponse:
-        problem = Problem(404, f"There is nothing at {request.path}; GET / lists what there is.")
+        problem = Problem(404, f"Unknown path {request.path}; GET / lists all paths.")
         return endpoints.refuse(OPENAI_CHAT, problem, start_call(request, ""))
 
     app.router.add_get("/calls", show)
@@ -120,8 +120,8 @@ async def _models(request: web.Request) -> web.StreamResponse:
 
 async def _describe(request: web.Request) -> web.StreamResponse:
     about: JsonObject = {
-        "about": "The fake model server of agentv. Any model answers; MODEL@FAULT answers with a fault.",
-        "paths": [*_ASKED, *(f"/v1beta/models/{{model}}:{method}" for method in _GEMINI)],
+        "about": "The fake model server of agentv. Any model name answers; MODEL@FAULT answers with a fault.",
+        "paths": [*_ROUTES, *(f"/v1beta/models/{{model}}:{method}" for method in _GEMINI)],
         "faults": {name: fault.summary for name, fault in FAULTS.items()},
         "calls": f"{request.url.origin()}/calls",
     }
@@ -133,7 +133,7 @@ _MAX_REQUEST_BYTES = 512 * 2**20
 
 
 class Received(Struct, frozen=True):
-    """One request as it came: the path with its query, header names in lower case. It holds the key."""
+    """One received request: the path with its query, header names in lower case. It contains the API key."""
 
     method: str
     path: str
@@ -142,11 +142,11 @@ class Received(Struct, frozen=True):
 
 
 class FakeServer:
-    """A server on this machine that speaks the model APIs. Use it with `async with`; `url` is known from then on.
+    """A local server that implements the model APIs. Use it with `async with`, which sets `port` and `url`.
 
-    `port` 0 takes a free one. `quota` limits every key. `retry_after_s` is what refusals ask for, `latency_s` how long
-    a reply takes, `batch_polls` how often a batch is looked at before it is done. With `keep_requests` everything
-    received is kept in `requests`. `answer` says what the model says in place of answers.answer.
+    `port` 0 takes a free one. `quota` limits every key. `retry_after_s` is the wait that refusals request, `latency_s`
+    the time before each reply, `batch_polls` how often a batch is polled before it is done. With `keep_requests` all
+    requests are stored in `requests`. `answer` returns the model's reply, instead of `answers.answer`.
     """
 
     def __init__(
@@ -166,26 +166,26 @@ class FakeServer:
         self._keep_requests = keep_requests
         self._numbers = count(1)
         self._log = CallLog()
-        self._manner = Manner(answer, latency_s, retry_after_s)
+        self._behavior = Behavior(answer, latency_s, retry_after_s)
         self._quotas = Quotas(quota)
         self._closing = asyncio.Event()
         self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
-        """Where it is, without a path and a slash at the end."""
+        """The base URL, without a path or trailing slash."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def calls(self) -> list[Call]:
-        """Every request to a model, and every one that missed the paths, in the order in which they were answered."""
+        """Every request to a model or to an unknown path, in the order in which they were answered."""
         return list(self._log.calls)
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._receive])
-        add_routes(app, Endpoints(self._manner, self._quotas, self._log, self._closing), self._batch_polls)
+        add_routes(app, Endpoints(self._behavior, self._quotas, self._log, self._closing), self._batch_polls)
         app.on_response_prepare.append(self._name_request)
-        # A client that hangs up ends its request: nothing waits for those who are gone.
+        # A request is cancelled when its client disconnects.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -205,7 +205,7 @@ class FakeServer:
             await self._runner.cleanup()
 
     async def _name_request(self, _: web.Request, response: web.StreamResponse) -> None:
-        """Give a reply the name by which the APIs speak of a request; each has its own header for it."""
+        """Add a request id to a reply, in the header of each API."""
         name = f"req_fake_{next(self._numbers)}"
         for header in ("x-request-id", "request-id", "apim-request-id"):
             response.headers[header] = name

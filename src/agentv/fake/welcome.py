@@ -1,4 +1,4 @@
-"""What people are told when the fake server is up: where each API is, and targets to paste."""
+"""The text that `agentv serve-fake` prints when it is ready: the base URLs, and targets to paste."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ _TITLES: Mapping[str, str] = {
 
 
 def addresses(url: str) -> Mapping[str, str]:
-    """Return the base URL of each API, as clients want it, and where the log is."""
+    """Return the base URL of each API, as clients expect it, and the URL of the log."""
     return {"openai": f"{url}/v1", "azure": url, "anthropic": url, "gemini": url, "calls": f"{url}/calls"}
 
 
@@ -32,7 +32,7 @@ targets:
 
 
 def welcome(url: str) -> str:
-    """Return the text for people."""
+    """Return the text for the terminal."""
     rows = "\n".join(f"  {_TITLES[name]:<14}{place}" for name, place in addresses(url).items())
     return f"""\
 The fake model server is ready; Ctrl-C stops it.
@@ -45,10 +45,10 @@ As targets.yaml (FAKE_KEY may be anything; the first one needs none):
 
 
 def welcome_json(url: str) -> JsonObject:
-    """Return the same for programs."""
+    """Return the same as JSON."""
     return {"schema": SCHEMA, "urls": dict(addresses(url)), "targets_yaml": targets_yaml(url)}
 
 
 def farewell(billed: int, calls: int) -> str:
-    """Return the last line."""
+    """Return the line that is printed when the server stops."""
     return f"Stopped after {calls} {'call' if calls == 1 else 'calls'}, {billed} of them billed."

@@ -1,4 +1,4 @@
-"""Files → types: the only reader of YAML, and the only room with models of what people write.
+"""Reading of files into types: the only package that reads YAML, with the models of all files that people write.
 
-Nothing is imported here: what a run does not need of this room, it does not wait for.
+Nothing is imported here, so that a run loads only the modules that it needs.
 """

@@ -1,4 +1,4 @@
-"""`.agentv.yaml` (and `.agentv/config.yaml`), and `.agentv/criteria.yaml`: what holds for a whole project."""
+"""The files of a project: `.agentv.yaml` (or `.agentv/config.yaml`) and `.agentv/criteria.yaml`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,12 +34,12 @@ M = TypeVar("M", bound=FileModel)
 
 
 def _check_pattern(pattern: str) -> str:
-    import regex  # noqa: PLC0415 - 20 ms that few projects need
+    import regex  # noqa: PLC0415 - slow to import, and few projects need it
 
     try:
         regex.compile(pattern)
     except regex.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
+        raise ValueError(f"is not a valid regular expression: {error}") from None
     return pattern
 
 
@@ -64,10 +64,10 @@ class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
 
 
 class ProjectConfig(Struct, frozen=True):
-    """What `.agentv.yaml` files say. Each key comes from the nearest file upward that has it; `sources` says which.
+    """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
-    `plugins` that are paths are absolute. `prices` map model globs to dollars per million tokens. `store` is the team's
-    database as it is written, `${{ NAME }}` in it.
+    Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `store` is the URL of the
+    team's database as written, with `${{ NAME }}` not yet filled in.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -85,7 +85,7 @@ class ProjectConfig(Struct, frozen=True):
 
 
 class NamedParts(Struct, frozen=True):
-    """What `.agentv/criteria.yaml` names: criteria, sets of them, and evaluators that lists may call by name."""
+    """The content of `.agentv/criteria.yaml`: named criteria, sets of criteria, and evaluators."""
 
     criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
     sets: Mapping[str, tuple[EvaluationCriteria, ...]] = field(default_factory=dict)
@@ -93,20 +93,20 @@ class NamedParts(Struct, frozen=True):
 
 
 def config_files(folder: Path, repository_root: Path) -> tuple[Path, ...]:
-    """Return the project files that hold for a folder, the nearest first."""
+    """Return the project files that apply to a folder, the nearest first."""
     places = upward_in_project(folder, repository_root)
     return tuple(place / name for place in places for name in CONFIG_FILES if (place / name).is_file())
 
 
 def load_project(folder: Path, repository_root: Path) -> ProjectConfig:
-    """Return what the project files from `folder` up to the repository root say. Raises EvalFileError."""
+    """Return the settings of the project files from `folder` up to the repository root. Raises EvalFileError."""
     config, problems = read_project(folder, repository_root)
     raise_errors(str(folder), problems)
     return config
 
 
 def read_project(folder: Path, repository_root: Path) -> tuple[ProjectConfig, tuple[Problem, ...]]:
-    """Return what can be read of the project files, and their problems."""
+    """Return the readable part of the project files, and their problems."""
     values: dict[str, object] = {}
     sources: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -115,12 +115,12 @@ def read_project(folder: Path, repository_root: Path) -> tuple[ProjectConfig, tu
         problems += found
         given = model.given() if model else {}
         for key in given.keys() - values.keys():
-            values[key] = _as_kept(key, given[key], path)
+            values[key] = _setting(key, given[key], path)
             sources[key] = path
     return ProjectConfig(**values, sources=sources), tuple(problems)  # type: ignore[arg-type] # checked by the model
 
 
-def _as_kept(key: str, value: object, path: Path) -> object:
+def _setting(key: str, value: object, path: Path) -> object:
     if key == "plugins" and isinstance(value, list):
         folder = path.parent.parent if path.parent.name == ".agentv" else path.parent
         return tuple(str(folder / name) if name.endswith(".py") else name for name in value)
@@ -142,9 +142,9 @@ def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
 
 
 def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedParts, tuple[Problem, ...]]:
-    """Return the criteria and evaluators that a criteria file names, and the file's problems.
+    """Return the criteria and evaluators that a criteria file defines, and the file's problems.
 
-    Relative paths in its evaluators start from the folder that `.agentv` lies in.
+    Relative paths in its evaluators start from the folder that contains `.agentv`.
     """
     if path is None:
         return NamedParts(), ()
@@ -157,7 +157,7 @@ def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedPar
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
     sets = {name: read_criteria(reader, (SETS, name), named_criteria(criteria, {})) for name in _names(reader, SETS)}
     for name in sets.keys() & criteria.keys():
-        reader.error((SETS, name), f"{name!r} is a criterion already; call the set otherwise", on_key=True)
+        reader.error((SETS, name), f"{name!r} is already the name of a criterion; rename the set", on_key=True)
     evaluators: dict[str, EvaluatorConfig] = {}
     for name in _names(reader, "evaluators"):
         config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
@@ -179,8 +179,8 @@ def choose_store(option: str | None, cwd: Path, environ: Mapping[str, str]) -> s
     """Return the URL of the team's database, None when there is none.
 
     It is the option, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest `.agentv.yaml`,
-    whose `${{ NAME }}` are filled in; `none` at an earlier place turns off a later one. Raises ConfigError for a
-    variable that is not set, and EvalFileError for a broken file.
+    with `${{ NAME }}` filled in; `none` turns off the sources after it. Raises ConfigError for a variable that is not
+    set, and EvalFileError for a broken file.
     """
     env = load_env(cwd, environ)
     found = option or env.get(STORE_VARIABLE)
@@ -195,6 +195,6 @@ def _filled(text: str, env: Mapping[str, str], path: Path) -> str:
     if missing:
         raise ConfigError(
             f"{path}: `store` needs the environment variable {missing[0]}, which is not set; "
-            "set it, or give --store none to keep the run on this machine alone"
+            "set it, or use --store none to store the run on this machine only"
         )
     return fill_variables(text, env)

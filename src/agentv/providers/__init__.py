@@ -1,4 +1,4 @@
-"""Who answers: one file per provider, and the registry that names them without importing one."""
+"""The providers of targets, and the registry that names them without importing any."""
 
 from agentv.registry import Registry, Spec, make_registry
 
@@ -40,7 +40,7 @@ PROVIDERS: Registry = make_registry(
         Spec(
             name="gemini",
             aliases=("google", "google-gemini"),
-            summary="a model of Google, behind the Gemini API or on Vertex",
+            summary="a Google model behind the Gemini API or on Vertex AI",
             settings="agentv.providers.apis.gemini:GeminiSettings",
             factory="agentv.providers.apis.gemini:GeminiProvider",
             cost="paid",
@@ -67,7 +67,7 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             has_files=True,
             works_in_folder=True,
-            tells_cost=True,
+            reports_cost=True,
         ),
         Spec(
             name="copilot",
@@ -88,11 +88,11 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             has_files=True,
             works_in_folder=True,
-            tells_cost=True,
+            reports_cost=True,
         ),
         Spec(
             name="vscode",
-            summary="the agent of VS Code, asked through files in its workspace",
+            summary="the agent of VS Code, called through files in its workspace",
             settings="agentv.providers.editors.vscode:VscodeSettings",
             factory="agentv.providers.editors.vscode:make_vscode",
             cost="paid",
@@ -101,7 +101,7 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="vscode-insiders",
-            summary="the agent of VS Code Insiders, asked through files in its workspace",
+            summary="the agent of VS Code Insiders, called through files in its workspace",
             settings="agentv.providers.editors.vscode:VscodeSettings",
             factory="agentv.providers.editors.vscode:make_vscode_insiders",
             cost="paid",
@@ -139,7 +139,7 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="mock",
-            summary="canned answers, for trying things out",
+            summary="canned answers, for experiments",
             settings="agentv.providers.local.mock:MockSettings",
             factory="agentv.providers.local.mock:MockProvider",
             is_canned=True,
@@ -147,7 +147,7 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="local",
-            summary="sentence embeddings made on this machine; it answers no questions",
+            summary="sentence embeddings computed on this machine; not a chat model",
             settings="agentv.providers.local.embeddings:LocalSettings",
             factory="agentv.providers.local.embeddings:LocalProvider",
             extra="local",

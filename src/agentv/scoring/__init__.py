@@ -1,1 +1,1 @@
-"""Arithmetic on judgements: values in, values out; no file, no clock, no network."""
+"""Arithmetic on judgements: pure functions of values, without files, clock or network."""

@@ -1,4 +1,4 @@
-"""Three pure renderers, one file each: `${{ ENV }}`, `{PLACEHOLDER}` and `{{ name }}`.
+"""Three pure renderers, one module each: `${{ ENV }}`, `{PLACEHOLDER}` and `{{ name }}`.
 
-They share no code: each has its own rule for what a value may do to the text around it.
+They share no code: each has its own rule for how a value may affect the text around it.
 """

@@ -1,7 +1,7 @@
-"""Command templates: `agent --prompt {PROMPT} --out {OUTPUT_FILE}` → what is executed (decisions.md, "cli templates").
+"""Command templates: `agent --prompt {PROMPT} --out {OUTPUT_FILE}` → a command (docs/reference/providers/cli.md).
 
-A template that needs no shell becomes an argument list with the values filled in. Any other runs in sh, and each value
-reaches it as an environment variable: no value is ever part of the program text, whatever quotes stand around it.
+A template that needs no shell becomes an argument list with the values filled in. Any other template runs in sh,
+with each value in an environment variable: no value is ever part of the program text, whatever quotes surround it.
 """
 
 import re
@@ -18,12 +18,12 @@ PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 
 _OPERATORS = frozenset("|&;<>()$`*?\n")
 _BOUNDARIES = frozenset(" \t\n;&|()")
-# `NAME=value command`, `~/command`: nothing in decisions.md's list of operators, but no program would be found.
+# `NAME=value command`, `~/command`: not operators, but without a shell no program would be found.
 _SHELL_ONLY = re.compile(r"\s*[A-Za-z_]\w*=|(?:.*\s)?~", re.DOTALL)
 
 
 class Slot(Struct, frozen=True):
-    """A place to be filled. `is_word`: it stands alone, unquoted, so that a list may become several words."""
+    """A placeholder to fill. `is_word`: it is an unquoted word, so that a list may become several words."""
 
     name: str
     is_word: bool
@@ -40,8 +40,8 @@ def variable_of(name: str) -> str:
 class Reader:
     """Reads a template character by character as sh would, building both of its forms.
 
-    `_inside` names what is open, innermost last: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
-    `${`. Were it ever wrong about a quote, a value would still be nothing but a variable in the script.
+    `_inside` is the stack of open constructs: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
+    `${`. Even if it were wrong about a quote, a value would only be a variable in the script.
     """
 
     def __init__(self, text: str, called: str) -> None:
@@ -56,7 +56,7 @@ class Reader:
         self._in_word = False
 
     def read(self) -> None:
-        """Read the whole text. Raises TemplateError when something stays open or cannot be filled safely."""
+        """Read the whole text. Raises TemplateError for an unclosed construct or an unsafe placeholder."""
         while self._at < len(self.text):
             char = self.text[self._at]
             slot = PLACEHOLDER.match(self.text, self._at)
@@ -91,12 +91,12 @@ class Reader:
         return self.words[-1]
 
     def _skip(self, text: str) -> None:
-        """Take what means something to the shell alone."""
+        """Add text that has a meaning to the shell only."""
         self.script.append(text)
         self._at += len(text)
 
     def _keep(self, text: str) -> None:
-        """Take what stands for itself."""
+        """Add literal text."""
         self._word.append(text)
         self._skip(text)
 
@@ -113,7 +113,7 @@ class Reader:
         self._at = match.end()
 
     def _asvariable_of(self, name: str) -> str:
-        """Return what stands in the script for a value: a variable in quotes, whatever is open around it."""
+        """Return the script's text for a value: a variable in quotes that fits the open constructs."""
         if "`" in self._inside or "${" in self._inside:
             raise TemplateError(f"{self._called} has {{{name}}} inside back quotes or ${{…}}; use $( ) instead")
         if "((" in self._inside and name != "ATTEMPT":
@@ -188,22 +188,22 @@ class Reader:
 
 PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "CASES_FILE")
 MAX_VALUE_BYTES = 120_000
-"""What fits an argument or environment variable on every system that we run on (Linux refuses 128 KiB)."""
+"""The size that fits an argument or environment variable on every supported system (Linux refuses 128 KiB)."""
 
 _FILE_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class FilledCommand(Struct, frozen=True):
-    """What to execute: an argument list, and variables to add to its environment."""
+    """The command to execute: an argument list, and variables to add to its environment."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
 
 
 class CommandTemplate(Struct, frozen=True):
-    """A template that was read: `words` when it needs no shell, else `script`, which names variables for its values.
+    """A parsed template: `words` when it needs no shell, else `script`, which names variables for its values.
 
-    `singles` are those of its placeholders that are filled as one piece of text: all but a {FILES} that is a word.
+    `singles` are its placeholders that are filled as one piece of text: all except a {FILES} that is a word.
     """
 
     text: str
@@ -227,7 +227,7 @@ class CommandTemplate(Struct, frozen=True):
 
 
 class FilesFormat(Struct, frozen=True):
-    """How each file stands in {FILES}: the words of the format, with `{path}` and `{basename}`."""
+    """The format of each file in {FILES}: its words, with `{path}` and `{basename}`."""
 
     words: tuple[str, ...]
 
@@ -239,7 +239,7 @@ class FilesFormat(Struct, frozen=True):
 def parse_command(
     text: str, *, supported: Sequence[str] = PLACEHOLDERS, called: str = "the command"
 ) -> CommandTemplate:
-    """Read a command template, which messages call `called`.
+    """Parse a command template, which messages call `called`.
 
     Raises TemplateError for an empty or unbalanced one, or an unsupported placeholder.
     """
@@ -263,7 +263,7 @@ def parse_command(
 
 
 def parse_files_format(text: str, *, called: str = "the files format") -> FilesFormat:
-    """Read a files format. Raises TemplateError for an empty or unbalanced one, or an unknown placeholder."""
+    """Parse a files format. Raises TemplateError for an empty or unbalanced one, or an unknown placeholder."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -279,7 +279,7 @@ def parse_files_format(text: str, *, called: str = "the files format") -> FilesF
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the placeholders of a template; `${NAME}` is the shell's own."""
+    """Return the placeholders of a template; `${NAME}` is left to the shell."""
     return [match[1] for match in PLACEHOLDER.finditer(text) if text[match.start() - 1 : match.start()] != "$"]
 
 

@@ -9,23 +9,23 @@ _REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 def has_reference(text: str) -> bool:
-    """Whether a text holds a reference, well formed or not."""
+    """Return True if a text contains a reference, well formed or not."""
     return "${{" in text
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text is one reference and nothing else."""
+    """Return True if a text is exactly one reference."""
     return _REFERENCE.fullmatch(text.strip()) is not None
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """Return the variables that a text refers to, in order. Raises TemplateError for a reference that is no name."""
+    """Return the variables that a text refers to, in order. Raises TemplateError for a malformed reference."""
     malformed = _REFERENCE.sub("", text).find("${{")
     if malformed >= 0:
-        raise TemplateError("'${{' starts no reference here; write ${{ NAME }}, with letters, digits and _ in the name")
+        raise TemplateError("'${{' is not a valid reference; write ${{ NAME }}, with letters, digits and _ in the name")
     return tuple(_REFERENCE.findall(text))
 
 
 def fill_variables(text: str, values: Mapping[str, str]) -> str:
-    """Replace every reference by its value, once: a value is never looked at again. KeyError names what is unset."""
+    """Replace every reference by its value, which is not expanded again. Raises KeyError for an unset variable."""
     return _REFERENCE.sub(lambda match: values[match[1]], text)

@@ -1,20 +1,20 @@
-"""Which values are secrets, and how a text is rid of them. Pure."""
+"""Detection of secrets, and their redaction from texts. Pure."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, unquote
 
-STRUCK = "***"
+REDACTED = "***"
 SHORTEST_SECRET = 8
-"""Shorter values are words that stand in texts for other reasons."""
+"""Shorter values are words that occur in texts for other reasons."""
 
 _WORDS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "authorization")
 _BETWEEN_WORDS = re.compile(r"[_\-.\s]|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a field or variable of that name holds a secret: `api_key`, `GITHUB_TOKEN`, `X-Api-Key`."""
+    """Return True if a field or variable of that name holds a secret: `api_key`, `GITHUB_TOKEN`, `X-Api-Key`."""
     return _BETWEEN_WORDS.split(name)[-1].lower().endswith(_WORDS)
 
 
@@ -23,17 +23,17 @@ def secret_values(variables: Mapping[str, str]) -> frozenset[str]:
     return frozenset(value for name, value in variables.items() if looks_secret(name) and len(value) >= SHORTEST_SECRET)
 
 
-class Striker:
-    """Strikes secrets from texts, as they are and as they stand inside JSON."""
+class SecretRedactor:
+    """Redacts secrets from texts, also where they are escaped in JSON."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {form for secret in secrets if secret for form in (secret, *_in_json(secret))}
         self._forms = sorted(forms, key=len, reverse=True)
 
-    def strike(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return the text with `***` for every secret."""
         for form in self._forms:
-            text = text.replace(form, STRUCK)
+            text = text.replace(form, REDACTED)
         return text
 
 
@@ -41,15 +41,15 @@ def _in_json(secret: str) -> tuple[str, str]:
     return json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
-SHORTEST_STRUCK = 4
-"""A shorter password would strike pieces of words; where it stands in its URL it is struck all the same."""
+SHORTEST_REDACTED = 4
+"""A shorter password would redact parts of words; inside its URL it is redacted all the same."""
 
 
 def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
-    """Return whatever must be struck from a text, so that the password of a database's URL is not in it.
+    """Return the texts to redact so that the password of a database's URL is not shown.
 
-    `password` is one that stands beside the URL. A password that is a word of the URL as well (`postgres:postgres@`)
-    is struck where it stands in the URL alone: as a word it may stand anywhere.
+    `password` is one given separately from the URL. A password that is also a word of the URL (`postgres:postgres@`)
+    is redacted only inside the URL, because the word may occur anywhere.
     """
     return tuple(dict.fromkeys(_secrets(url, password)))
 
@@ -68,5 +68,5 @@ def _secrets(url: str, password: str) -> Iterator[str]:
     words = {scheme, unquote(user), *place.partition("?")[0].replace("/", ":").split(":")}
     for each in (written, *given, password):
         for form in (each, unquote(each)):
-            if len(form) >= SHORTEST_STRUCK and form not in words:
+            if len(form) >= SHORTEST_REDACTED and form not in words:
                 yield form

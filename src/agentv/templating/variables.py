@@ -1,10 +1,10 @@
-"""`{{ name }}` in judge prompts. Filled once, in one pass: what a value brings along is never filled again."""
+"""`{{ name }}` in judge prompts. Filled in one pass: a value is never filled again."""
 
 import re
 from collections.abc import Callable, Iterable
 
 ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
-"""A prompt without any of these asks a judge about nothing."""
+"""The variables that hold the answer: a prompt without any of them gives a judge nothing to judge."""
 
 JUDGE_VARIABLES = (
     "question",
@@ -23,13 +23,13 @@ JUDGE_VARIABLES = (
     "criterion_description",
     "criterion_scale",
 )
-"""Every name a judge prompt may use (formats.md, section 3), beside `context.PATH`."""
+"""The variables of judge prompts (docs/how-to/judges.md), besides `context.PATH`."""
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
 def fill(template: str, value_of: Callable[[str], str | None]) -> str:
-    """Put values where `{{ name }}` stands, each asked for once; a name without value stays as it is written."""
+    """Replace each `{{ name }}` by its value, fetched once; a name without a value is left as written."""
     values: dict[str, str] = {}
     unknown: set[str] = set()
 
@@ -47,14 +47,14 @@ def fill(template: str, value_of: Callable[[str], str | None]) -> str:
 
 
 def variable_names(template: str) -> tuple[str, ...]:
-    """Return the names a template uses, each once, in order."""
+    """Return the names that a template uses, each once, in order."""
     return tuple(dict.fromkeys(_VARIABLE.findall(template)))
 
 
 def template_warnings(
     template: str, *, known: Iterable[str] = JUDGE_VARIABLES, needed: Iterable[str] = ANSWER_NAMES
 ) -> tuple[str, ...]:
-    """Say what is odd about a prompt: names nobody fills, or no name that brings the answer. The run goes on."""
+    """Return warnings about a prompt: unknown names, or no name that holds the answer. None of them stops a run."""
     listed = tuple(known)
     used = variable_names(template)
     names = ", ".join((*listed, "context.PATH"))

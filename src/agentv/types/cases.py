@@ -1,4 +1,4 @@
-"""Eval cases, the suites they stand in, and the settings of their evaluators."""
+"""Eval cases, their suites, and the settings of their evaluators."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -24,16 +24,16 @@ class RubricItem(Struct, frozen=True):
 
 
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
-"""How the scores of a conversation's turns become one."""
+"""How the scores of a conversation's turns are aggregated."""
 
 
 class EvaluatorConfig(Struct, frozen=True):
-    """How one evaluator is set up: the common keys as fields, its own keys in `settings`, as written.
+    """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
 
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
-    `pass`) or a number (its score must reach it). Of a conversation, `window` (at least 1) leaves the last turns;
-    `per_turn` judges each turn by itself, and `aggregate` makes one score of theirs. Relative paths in `settings` are
-    relative to `base_dir`.
+    `pass`) or a number (the minimum score). Of a conversation, `window` (at least 1) selects the last turns; `per_turn`
+    judges each turn separately, and `aggregate` combines their scores. Relative paths in `settings` are relative to
+    `base_dir`.
     """
 
     name: str
@@ -52,19 +52,19 @@ class EvaluatorConfig(Struct, frozen=True):
 
 
 class EvaluatorObject(Protocol):
-    """Any evaluator object, as far as a case needs to know it; `evaluation.Evaluator` is the whole contract."""
+    """The part of an evaluator object that a case needs; `evaluation.Evaluator` is the whole contract."""
 
     @property
     def kind(self) -> str:
-        """What sort of evaluator this is."""
+        """The sort of evaluator."""
 
 
 EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
-"""What may stand in a list of evaluators: a config (data), or an object that evaluates."""
+"""An element of a list of evaluators: a config (data), or an object that evaluates."""
 
 
 class Location(Struct, frozen=True, gc=False):
-    """Where something stands in a file; `line` counts from 1, 0 when it came from Python."""
+    """A position in a file; `line` counts from 1, 0 for an object from Python."""
 
     path: str
     line: int = 0
@@ -72,17 +72,16 @@ class Location(Struct, frozen=True, gc=False):
 
 _SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators")
 _sequences_of = attrgetter(*_SEQUENCES)
-_KEPT = frozenset({tuple, type(None)})
+_ACCEPTED = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
 
 class EvalCase(Struct, frozen=True):
-    """One question for a target, with what a good answer must bring.
+    """One input for a target, with the expectations of a good answer.
 
     `input_messages` may be given as a plain string, one user message, and `expected_messages` as one of the assistant.
-    `evaluators` None means that the suite's list applies, and without one the default judge (decisions.md, "Which
-    evaluators apply").
-    `guidelines` and `files` are derived from the file parts of `input_messages`.
+    `evaluators` None means the suite's list, and without one the default judge. `guidelines` and
+    `files` are derived from the file parts of `input_messages`.
     """
 
     id: str
@@ -102,8 +101,8 @@ class EvalCase(Struct, frozen=True):
     location: Location | None = None
 
     def __post_init__(self) -> None:
-        """Accept a string or any sequence where a tuple is kept."""
-        if _KEPT.issuperset(map(type, _sequences_of(self))):
+        """Convert a string or a list to a tuple."""
+        if _ACCEPTED.issuperset(map(type, _sequences_of(self))):
             return
         for name, given in zip(_SEQUENCES, _sequences_of(self), strict=True):
             if type(given) is tuple:
@@ -123,11 +122,11 @@ class BrokenCase(Struct, frozen=True):
 
 
 class CaseSource(Protocol):
-    """Cases that can be opened again and again. `len()` may be unknown: then `count` is None."""
+    """Cases that can be iterated repeatedly. `count` is None if their number is unknown."""
 
     @property
     def count(self) -> int | None:
-        """How many cases there are, when that is known without reading them."""
+        """The number of cases, if it is known without reading them."""
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Open the source and yield its cases in file order."""
@@ -140,7 +139,7 @@ class ListedCases(Struct, frozen=True):
 
     @property
     def count(self) -> int | None:
-        """How many cases there are."""
+        """The number of cases."""
         return len(self.cases)
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
@@ -151,7 +150,7 @@ class ListedCases(Struct, frozen=True):
 class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
-    `evaluators` and `evaluator` apply to cases that name none. `prices` map model globs to dollars per million
+    `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run.
     """
 
@@ -179,5 +178,5 @@ class EvalSuite(Struct, frozen=True):
 
 
 def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:
-    """Hold cases in memory as a source."""
+    """Return the cases as a source in memory."""
     return ListedCases(tuple(cases))

@@ -1,4 +1,4 @@
-"""Deep copies of what is judged: what cannot change is shared, JSON is copied."""
+"""Deep copies of inputs, faster than `copy.deepcopy`: immutable objects are shared, JSON is copied."""
 
 import copy
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _STRUCTS = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, DataPar
 
 
 def deep_copy(value: T) -> T:
-    """Return a value that stays as it is, whatever becomes of the objects in the one given."""
+    """Return a copy that no change to the original's objects affects."""
     given: Any = value
     kind: type[Any] = type(given)
     copied: Any = given

@@ -17,22 +17,22 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # `agentv --help` shows errors, and pays for no class of values
+if TYPE_CHECKING:  # keeps the start of `agentv --help` fast
     from agentv.types.failures import Failure, FailureKind
     from agentv.types.problems import Problem
     from agentv.types.provider import CallRecord
 
 
 class AgentvError(Exception):
-    """The root of every error that agentv raises on purpose."""
+    """Base class of all errors that agentv raises on purpose."""
 
 
 class ConfigError(AgentvError, ValueError):
-    """Something a person wrote (file, option, argument) cannot be used as it stands."""
+    """A file, option or argument that cannot be used as written."""
 
 
 class EvalFileError(ConfigError):
-    """Files with problems; `problems` holds all of them, not the first."""
+    """Problems in files; `problems` holds all of them, not only the first."""
 
     def __init__(self, path: str, problems: "Sequence[Problem]") -> None:
         self.path = path
@@ -49,13 +49,13 @@ class TemplateError(ConfigError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` most likely meant, or None; capitals are no difference."""
+    """Return the known name that `name` most likely means, or None, ignoring case."""
     by_letters = {each.casefold(): each for each in known}
     return next((by_letters[each] for each in difflib.get_close_matches(name.casefold(), by_letters, n=1)), None)
 
 
 class UnknownNameError(ConfigError, LookupError):
-    """A name nobody registered; says what is known and what was probably meant, which may be an alias."""
+    """An unknown name; the message lists the known ones and suggests the nearest, which may be an alias."""
 
     def __init__(self, what: str, name: str, *, known: Iterable[str], aliases: Iterable[str] = ()) -> None:
         self.what = what
@@ -66,12 +66,12 @@ class UnknownNameError(ConfigError, LookupError):
         super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known) or 'none'}.{hint}")
 
     def __str__(self) -> str:
-        """Return the message as composed; LookupError's own form would quote it."""
+        """Return the message unchanged; LookupError would quote it."""
         return str(self.args[0])
 
 
 class PluginError(AgentvError):
-    """A plug-in that cannot be imported or does not keep its contract."""
+    """A plug-in that cannot be imported or violates its contract."""
 
 
 class MissingExtraError(PluginError, ImportError):
@@ -84,7 +84,7 @@ class MissingExtraError(PluginError, ImportError):
 
 
 class ProviderError(AgentvError, RuntimeError):
-    """A target did not answer. `failure` says why, in one of the closed list of kinds; `calls` are the tries made."""
+    """A target did not answer. `failure` says why, in one of a fixed set of kinds; `calls` are the attempts made."""
 
     def __init__(self, failure: "Failure", *, calls: "tuple[CallRecord, ...]" = ()) -> None:
         self.failure = failure
@@ -93,7 +93,7 @@ class ProviderError(AgentvError, RuntimeError):
 
 
 class EvaluatorError(AgentvError, RuntimeError):
-    """An evaluator could not judge. This is never a judgement of the answer."""
+    """An evaluator could not judge. This never counts as a judgement of the answer."""
 
     def __init__(self, message: str, *, kind: "FailureKind" = "evaluator_error") -> None:
         from agentv.types.failures import Failure  # noqa: PLC0415 - as above
@@ -103,8 +103,8 @@ class EvaluatorError(AgentvError, RuntimeError):
 
 
 class StorageError(AgentvError, OSError):
-    """Results could not be kept or read."""
+    """Results could not be stored or read."""
 
     def __str__(self) -> str:
-        """Return the message as given; OSError's own form would show errno."""
+        """Return the message unchanged; OSError would show errno."""
         return str(self.args[0]) if self.args else ""

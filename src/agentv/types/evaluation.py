@@ -1,4 +1,4 @@
-"""The contract of an evaluator: what it sees, what it says, and how one judgement is kept."""
+"""The contract of an evaluator: its context, its output, and the stored result."""
 
 from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime
@@ -29,10 +29,10 @@ JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"
 
 
 class PromptInputs(Struct, frozen=True, gc=False):
-    """A case's messages as one target is asked them (formats.md, "From messages to a prompt").
+    """A case's messages as they are sent to one target (docs/reference/eval-files.md).
 
-    `question` is what judges see too. `chat_prompt` is set when role markers are used and the target is a chat model.
-    `guidelines` is the text of the guideline files, which have left the question.
+    Judges see `question`, too. `chat_prompt` is set when role markers are used and the target is a chat model.
+    `guidelines` is the text of the guideline files, which are not part of `question`.
     """
 
     question: str
@@ -67,7 +67,7 @@ class EvaluationResult(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read(cls, raw: object, problems: Problems, at: str) -> Self:
-        """Read a result that stands at a path inside another object, noting what is wrong with it."""
+        """Read a result at a path inside another object, recording its problems."""
         fields = Fields(raw, problems, at)
         result = cls(
             criterion_name=fields.required_text("criterion_name", "criterion"),
@@ -83,7 +83,7 @@ class EvaluationResult(Struct, frozen=True, omit_defaults=True):
         return result
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the result as JSON with the camelCase keys of the older documents; what is not known is absent."""
+        """Return the result as JSON with camelCase keys; unknown values are left out."""
         known: dict[str, JsonValue] = {
             "criterionName": self.criterion_name,
             "score": self.score,
@@ -104,9 +104,9 @@ def _own_score(value: JsonValue) -> float | bool | str:
 
 
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One call of a judge model, with its reply as it came. `score` is None when the reply held none.
+    """One call of a judge model, with its unchanged reply. `score` is None when the reply had none.
 
-    With the role `embedding` it stands for the vectors an evaluator asked for: what they used, and no reply.
+    With the role `embedding` it is a request for vectors: their usage, and no reply.
     """
 
     judge: str
@@ -120,11 +120,11 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class EvaluationScore(Struct, frozen=True):
-    """What one evaluator says about one answer (seed REQ-EVAL-005).
+    """One evaluator's score of one answer (seed REQ-EVAL-005).
 
     `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` is set only when it does not follow from the
-    score (a required rubric item unmet). `error` means that nothing was judged: the score is then 0.0 by decision and
-    the row is outside every mean. `evaluator_raw_request` keeps what was sent to a judge.
+    score (a required rubric item unmet). `error` means that nothing was judged: the score is then 0.0 by definition and
+    the row is excluded from every mean. `evaluator_raw_request` is the request to a judge.
     """
 
     score: float
@@ -143,7 +143,7 @@ class EvaluationScore(Struct, frozen=True):
 
 
 class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One evaluator's score as a row has it, with its name, weight and cost: an entry of `evaluator_results`."""
+    """One evaluator's score as stored in a row, with its name, weight and cost: an entry of `evaluator_results`."""
 
     name: str
     type: str
@@ -168,12 +168,12 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EvaluationContext(Struct, frozen=True):
-    """Everything an evaluator may look at. Frozen: no evaluator can change what the next one sees.
+    """The read-only input of an evaluator.
 
     `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary is set by
     output messages or a trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to the
-    case's reference answer. `suite` (its path) and `trial` (from 0) say with case and target which row is judged.
-    `duration_ms`, `cost_usd` and `usage` are what the answer took, None where that is not known.
+    case's reference answer. `suite` (its path) and `trial` (from 0) identify the row, together with case and target.
+    `duration_ms`, `cost_usd` and `usage` are those of the answer, None if not known.
     """
 
     eval_case: EvalCase
@@ -209,7 +209,7 @@ class EvaluationContext(Struct, frozen=True):
     usage: Usage | None = None
 
     def to_input(self) -> EvaluationInput:
-        """Return what evaluators of the criteria door's own shape are given."""
+        """Return the input for evaluators of the criteria API."""
         last = self.output_messages[-1] if self.output_messages else None
         is_answer = last is not None and last.content is not None and content_text(last.content) == self.candidate
         return EvaluationInput(
@@ -228,20 +228,20 @@ class EvaluationContext(Struct, frozen=True):
 
 
 EvaluatorOutput: TypeAlias = EvaluationScore | EvaluationResult | Sequence[EvaluationResult] | float | bool
-"""What `evaluate` may return; scoring.completion turns the simpler forms into an EvaluationScore."""
+"""The types that `evaluate` may return; scoring.results.completion converts the simpler ones to EvaluationScore."""
 
 
 @runtime_checkable
 class Evaluator(Protocol):
     """Judges one answer (seed REQ-EVAL-001).
 
-    `kind` names the sort of evaluator. `evaluate` may be a plain function or a coroutine. An exception is kept as this
-    evaluator's error and never as a judgement of the answer.
+    `kind` names the sort of evaluator. `evaluate` may be a plain function or a coroutine. An exception is stored as
+    this evaluator's error and never as a judgement of the answer.
     """
 
     @property
     def kind(self) -> str:
-        """What sort of evaluator this is, `llm_judge` or `code` for instance."""
+        """The sort of evaluator, for instance `llm_judge` or `code`."""
 
     def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
         """Judge the answer in `context`."""

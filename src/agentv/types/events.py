@@ -1,4 +1,4 @@
-"""What happens in a run, as values for whoever watches: the terminal, plain lines, JSON lines."""
+"""Events of a run for observers: the terminal, plain lines, JSON lines."""
 
 from typing import Protocol, TypeAlias
 
@@ -12,8 +12,8 @@ from agentv.types.results import RunReport
 class RunStarted(Struct, frozen=True):
     """A run begins. `planned` is None when the number of rows is not known yet (a stream).
 
-    `trials` is how often each case is asked by each target, 1 where that differs.
-    `budget_usd` is what it may cost, None without a limit; `spent_usd` what it cost before it was taken up again.
+    `trials` is the number of trials of each case with each target, 1 if that differs.
+    `budget_usd` is its budget, None without a limit; `spent_usd` is the cost before it was resumed.
     """
 
     run_id: str
@@ -29,13 +29,13 @@ class RunStarted(Struct, frozen=True):
 
 
 class RowBegun(Struct, frozen=True, gc=False):
-    """A worker takes up a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
+    """A worker begins a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
 
     slot: ResultKey
 
 
 class AnswerArrived(Struct, frozen=True):
-    """A target answered (or failed to); nothing is judged yet."""
+    """A target answered, or failed to; nothing is judged yet."""
 
     answer: Answer
 
@@ -47,13 +47,13 @@ class RowFinished(Struct, frozen=True):
 
 
 class RowLeft(Struct, frozen=True):
-    """A row that was begun is not done: the run was stopped first, or the budget had no room for it. It is left."""
+    """A row that was begun is not finished, because the run was stopped or the budget was used up."""
 
     slot: ResultKey
 
 
 class RowKept(Struct, frozen=True):
-    """A row that a run had before it was taken up again stands as it is."""
+    """A row from before the run was resumed is reused."""
 
     result: CaseResult
 
@@ -68,13 +68,13 @@ class RetryNoted(Struct, frozen=True):
 
 
 class RunNote(Struct, frozen=True):
-    """Something people should know: a warning, a fallback, a deprecated key."""
+    """A message for the user: a warning, a fallback, a deprecated key."""
 
     message: str
 
 
 class RunStopping(Struct, frozen=True):
-    """The run was asked to stop; rows in flight are given up, or when it `drains`, finished."""
+    """The run is stopping; rows in flight are abandoned, or finished when it `drains`."""
 
     reason: str
     drains: bool = False
@@ -101,13 +101,13 @@ RunEvent: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Watches a run. Called in the run's own thread, one event at a time; must return quickly.
+    """Observes a run. Called in the run's own thread, one event at a time; must return quickly.
 
-    One that takes note of some kinds of events alone may name them in an attribute `hears`, a tuple of their classes.
+    An observer of only some kinds of events may list their classes in an attribute `hears`, a tuple.
     """
 
     def notify(self, event: RunEvent) -> None:
-        """Take note of one event."""
+        """Handle one event."""
 
     def close(self) -> None:
-        """Stop watching; called once, also after an interrupt."""
+        """Stop observing; called once, also after an interrupt."""

@@ -1,4 +1,4 @@
-"""What can go wrong with one case, as a value. The list of kinds is closed (formats.md, section 4)."""
+"""Failures of a case, as values. The set of kinds is fixed (docs/reference/run-folder.md)."""
 
 from typing import Literal, TypeAlias, get_args
 

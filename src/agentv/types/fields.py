@@ -1,6 +1,6 @@
-"""One JSON object read key by key, in either spelling, with every problem noted instead of the first one raised.
+"""Reading of a JSON object key by key, in either spelling, collecting every problem instead of raising the first.
 
-For objects that a program hands over (`from_dict`); files that people write are read in `loading`, with their lines.
+For objects that a program passes in (`from_dict`); files are read in `loading`, which reports their lines.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 class Problems(Struct):
-    """What is wrong with one object; `what` is how messages call it.
+    """The problems of one object; `what` is its name in messages.
 
-    `ignores_unknown` keys: those of records that a later version may have written.
+    `ignores_unknown` skips unknown keys, which a later version may have written.
     """
 
     what: str
@@ -26,17 +26,17 @@ class Problems(Struct):
     ignores_unknown: bool = False
 
     def note(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
-        """Note a problem at a path, which starts with `$`."""
+        """Record a problem at a path, which starts with `$`."""
         self.noted.append(Problem(self.what, message, json_path=at, allowed=allowed, suggestion=suggestion))
 
     def raise_any(self) -> None:
-        """Raise EvalFileError with everything that was noted, if anything was."""
+        """Raise EvalFileError with all recorded problems, if there are any."""
         if self.noted:
             raise EvalFileError(self.what, self.noted)
 
 
 class Fields:
-    """The keys of one object. Ask for each key once, then call `close`, which notes the keys that nobody asked for."""
+    """The keys of one object. Read each key once, then call `close`, which records unknown keys as problems."""
 
     def __init__(self, raw: object, problems: Problems, at: str = "$") -> None:
         self.at = at
@@ -49,7 +49,7 @@ class Fields:
             problems.note(at, f"must be an object, got {type(raw).__name__}")
 
     def any(self, name: str, *others: str) -> JsonValue:
-        """Return the value under a name, its camelCase twin or one of its other names; None when it is absent."""
+        """Return the value of a key, also under its camelCase spelling or other names; None when it is absent."""
         self._known += (name, *others)
         for spelled in (name, camel_case(name), *others):
             if self._raw.get(spelled) is not None:
@@ -57,18 +57,18 @@ class Fields:
         return None
 
     def text(self, name: str, *others: str) -> str | None:
-        """Return the text under a name."""
+        """Return the text of a key."""
         return self._of_sort(str, "a text", name, *others)
 
     def required_text(self, name: str, *others: str) -> str:
-        """Return the text under a name; note its absence."""
+        """Return the text of a key; its absence is a problem."""
         value = self.text(name, *others)
         if value is None and not self._is_there(name, *others):
             self._problems.note(self.at, f"`{name}` is missing")
         return value or ""
 
     def number(self, name: str) -> float | None:
-        """Return the number under a name; a bool is none."""
+        """Return the number of a key; a bool is not accepted."""
         value = self.any(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
@@ -77,15 +77,15 @@ class Fields:
         return None
 
     def count(self, name: str) -> int:
-        """Return the whole number under a name; 0 when it is absent."""
+        """Return the integer of a key; 0 when it is absent."""
         value = self.number(name) or 0
-        if value < 0 or value % 1 != 0:  # NaN and infinity leave a rest, too
+        if value < 0 or value % 1 != 0:  # the latter also for NaN and infinity
             self._wrong(name, "a whole number of at least 0", value)
             return 0
         return int(value)
 
     def mapping(self, name: str) -> JsonObject | None:
-        """Return the object under a name."""
+        """Return the object of a key."""
         value = self.any(name)
         if value is not None and not isinstance(value, Mapping):
             self._wrong(name, "an object", value)
@@ -93,7 +93,7 @@ class Fields:
         return value
 
     def items(self, name: str, *others: str) -> Iterator[tuple[str, JsonValue]]:
-        """Yield the items of the list under a name, each with its path."""
+        """Yield the items of the list of a key, each with its path."""
         value = self.any(name, *others)
         if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
             self._wrong(name, "a list", value)
@@ -102,7 +102,7 @@ class Fields:
             yield f"{self.at}.{name}[{index}]", item
 
     def read(self, name: str, read: Callable[[JsonValue], T]) -> T | None:
-        """Return what `read` makes of the value under a name; its ValueError says what is wrong with it."""
+        """Return `read` of a key's value; its ValueError is the problem."""
         value = self.any(name)
         try:
             return None if value is None else read(value)
@@ -111,7 +111,7 @@ class Fields:
             return None
 
     def close(self, *, meant: Mapping[str, str] | None = None) -> None:
-        """Note every key that was not asked for; what is allowed is told once. `meant` are other names of ours."""
+        """Record every unread key as a problem; the first lists the known keys. `meant` maps other names to ours."""
         spelled = {way: name for name in self._known for way in (name, camel_case(name))}
         others = {way: name for other, name in (meant or {}).items() for way in (other, camel_case(other))}
         allowed: str | None = f"allowed: {', '.join(dict.fromkeys(spelled.values()))}"

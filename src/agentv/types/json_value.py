@@ -1,4 +1,4 @@
-"""JSON as Python sees it: the one name for data whose shape we do not know, and how its keys are spelled."""
+"""JSON in Python: one type for data of unknown shape, and the spelling of keys."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     JsonValue: TypeAlias = bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
     JsonObject: TypeAlias = Mapping[str, JsonValue]
 else:
-    # msgspec does not read recursive types.
+    # msgspec does not support recursive types.
     JsonValue = Any
     JsonObject = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Messages, their parts, tool calls and traces: what goes to a target and what comes back."""
+"""Messages, their parts, tool calls and traces: the inputs and outputs of targets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -20,8 +20,8 @@ class TextPart(Struct, frozen=True):
 class FilePart(Struct, frozen=True):
     """An attached file, already read and checked.
 
-    `path` is what the eval file says, `real_path` where it was found. `text` is None for a binary file, which
-    travels as an attachment. `sha256` and `size` describe the bytes on disk.
+    `path` is the path in the eval file, `real_path` the file that was found. `text` is None for a binary file, which is
+    sent as an attachment. `sha256` and `size` describe the bytes on disk.
     """
 
     path: str
@@ -34,7 +34,7 @@ class FilePart(Struct, frozen=True):
 
 
 class DataPart(Struct, frozen=True):
-    """A part of another kind (an agent's `tool_call` content part, an audio clip), kept as it came."""
+    """A part of another kind (an agent's `tool_call` content part, an audio clip), stored unchanged."""
 
     type: str
     value: JsonObject
@@ -91,7 +91,7 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True):
 
 
 class TraceSummary(Struct, frozen=True, rename="camel"):
-    """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` keeps the order of first calls."""
+    """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` is in the order of first calls."""
 
     event_count: int
     tool_names: tuple[str, ...]
@@ -100,7 +100,7 @@ class TraceSummary(Struct, frozen=True, rename="camel"):
 
 
 class ChatMessage(Struct, frozen=True, gc=False):
-    """One message of a chat model's prompt: plain text only, roles merged as formats.md section 1 says."""
+    """One message of a chat model's prompt: plain text only, with merged roles (docs/reference/eval-files.md)."""
 
     role: Literal["system", "user", "assistant"]
     content: str

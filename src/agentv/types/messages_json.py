@@ -23,12 +23,12 @@ from agentv.types.messages import (
 
 
 def compact_json(value: JsonValue) -> str:
-    """Return `value` as JSON on one line, not escaped beyond need."""
+    """Return `value` as JSON on one line, with the fewest escapes."""
     return _COMPACT.encode(value)
 
 
 def pretty_json(value: JsonValue) -> str:
-    """Return `value` as two-space JSON, the form people and models are shown."""
+    """Return `value` as JSON indented by two blanks, the form shown to people and models."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
 
 
@@ -40,7 +40,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"not JSON: {type(value).__name__}")
 
 
-# `json.dumps` makes one of these for every value that it is not given plain settings for.
+# Made once: `json.dumps` would make an encoder for every value with these settings.
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
@@ -57,7 +57,7 @@ def content_text(content: Content | None) -> str:
 
 
 def part_to_json(part: Part) -> dict[str, JsonValue]:
-    """Return a content part as JSON; a file part keeps its path and text."""
+    """Return a content part as JSON; a file part has its path and text."""
     match part:
         case TextPart(text):
             return {"type": "text", "value": text}
@@ -83,7 +83,7 @@ def tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
 
 
 def message_to_json(message: Message) -> dict[str, JsonValue]:
-    """Return a message as JSON with the keys of formats.md."""
+    """Return a message as JSON with the keys of eval files (docs/reference/eval-files.md)."""
     fields: dict[str, JsonValue] = {"role": message.role}
     if message.name is not None:
         fields["name"] = message.name
@@ -130,7 +130,7 @@ def trace_summary_to_json(summary: TraceSummary | None) -> dict[str, JsonValue] 
 
 
 def trace_summary_from_json(value: JsonValue) -> TraceSummary | None:
-    """Read a trace summary; None when it is none."""
+    """Read a trace summary; None when the value is not one."""
     if not isinstance(value, Mapping):
         return None
     calls = value.get("toolCallsByName")
@@ -148,7 +148,7 @@ def _integer(value: JsonValue) -> int:
 
 
 def _first(fields: JsonObject, *names: str) -> JsonValue:
-    """Return the first of several spellings that is there; snake_case comes first and wins."""
+    """Return the value of the first spelling that is present; snake_case comes first."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
@@ -161,7 +161,7 @@ _TOOL_INPUTS = ("input", "args", "arguments", "tool_arguments", "toolArguments")
 
 
 def tool_call_from_json(value: JsonValue) -> ToolCall | None:
-    """Read a tool call in our shape, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`); None for no call."""
+    """Read a tool call in our shape, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`); None for others."""
     if not isinstance(value, Mapping):
         return None
     function = value.get("function")
@@ -182,7 +182,7 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
 
 
 def _parsed_arguments(given: JsonValue) -> JsonValue:
-    """OpenAI sends arguments as a JSON text; what does not parse stays the text."""
+    """Parse arguments that OpenAI sends as a JSON text; invalid JSON stays a text."""
     if not isinstance(given, str):
         return given
     try:
@@ -216,7 +216,7 @@ def content_from_json(value: JsonValue) -> Content | None:
 
 
 def message_from_json(value: JsonValue) -> Message | None:
-    """Read a message that a target returned; unknown keys are ignored, None when it is no message."""
+    """Read a message that a target returned; unknown keys are ignored, None when it is not a message."""
     if not isinstance(value, Mapping) or value.get("role") not in ROLES:
         return None
     calls = _first(value, "tool_calls", "toolCalls")
@@ -234,7 +234,7 @@ def message_from_json(value: JsonValue) -> Message | None:
 
 
 def messages_from_json(value: JsonValue) -> tuple[Message, ...] | None:
-    """Read a list of messages; elements that are none are left out, None when it is no list."""
+    """Read a list of messages; other elements are left out, None when it is not a list."""
     if not isinstance(value, list | tuple):
         return None
     read = (message_from_json(item) for item in value)
@@ -242,7 +242,7 @@ def messages_from_json(value: JsonValue) -> tuple[Message, ...] | None:
 
 
 def trace_event_from_json(value: JsonValue) -> TraceEvent | None:
-    """Read a trace event; None when its `type` is none of the known ones."""
+    """Read a trace event; None when its `type` is unknown."""
     if not isinstance(value, Mapping) or value.get("type") not in TRACE_EVENT_TYPES:
         return None
     metadata = value.get("metadata")
@@ -259,7 +259,7 @@ def trace_event_from_json(value: JsonValue) -> TraceEvent | None:
 
 
 def trace_from_json(value: JsonValue) -> tuple[TraceEvent, ...] | None:
-    """Read a trace; elements that are no trace events are ignored, None when it is no list."""
+    """Read a trace; elements that are not trace events are ignored, None when it is not a list."""
     if not isinstance(value, list | tuple):
         return None
     read = (trace_event_from_json(item) for item in value)

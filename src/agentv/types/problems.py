@@ -1,4 +1,4 @@
-"""A located problem of a file: what every loader reports and `agentv check` prints."""
+"""A located problem of a file, as loaders report it and `agentv check` prints it."""
 
 from typing import Literal, TypeAlias
 
@@ -8,7 +8,7 @@ Severity: TypeAlias = Literal["error", "warning"]
 
 
 class Problem(Struct, frozen=True):
-    """One thing that is wrong in a file, with where it stands and what is allowed instead.
+    """One problem in a file, with its position and what is allowed instead.
 
     `line` and `column` count from 1; 0 means the whole file. `json_path` starts with `$`.
     `allowed` completes "allowed: …" or is a full clause; `suggestion` completes "did you mean …?".

@@ -1,4 +1,4 @@
-"""Protocols between rooms: the store, the tools that plug-ins are given, the clock."""
+"""Protocols between packages: the store, the tools of plug-ins, the clock."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -16,24 +16,24 @@ from agentv.types.records.run import CaseRecord, RunRecord
 T = TypeVar("T")
 
 Clock: TypeAlias = Callable[[], datetime]
-"""Returns the present moment, always with a time zone."""
+"""Returns the current time, always with a time zone."""
 
 OpenShared: TypeAlias = Callable[[], AbstractAsyncContextManager[T]]
 
 
 class SharedParts(Protocol):
-    """Things that are opened once per process and closed at its end: HTTP sessions, worker processes."""
+    """Resources that are opened once per process and closed at its end: HTTP sessions, worker processes."""
 
     async def get(self, key: str, opener: "OpenShared[T]") -> T:
-        """Return the part called `key`, opening it the first time."""
+        """Return the resource called `key`, opening it the first time."""
 
 
 class ProviderTools(Protocol):
-    """What a provider may use besides its settings."""
+    """The tools of a provider, besides its settings."""
 
     @property
     def shared(self) -> SharedParts:
-        """Parts shared by all providers of the process."""
+        """Resources shared by all providers of the process."""
 
     @property
     def home(self) -> str:
@@ -44,17 +44,17 @@ class ProviderTools(Protocol):
 
 
 class EvaluatorTools(Protocol):
-    """What an evaluator may use besides its settings."""
+    """The tools of an evaluator, besides its settings."""
 
     @property
     def shared(self) -> SharedParts:
-        """Parts shared by all evaluators of the process."""
+        """Resources shared by all evaluators of the process."""
 
     def judge(self, target_name: str) -> Provider:
         """Return the named target as a judge, with its retries, limits and deadline."""
 
     def embedder(self, model: str | JsonObject) -> Embedder:
-        """Return who makes vectors: a target by name, or one written like a target (`{provider: …, model: …}`)."""
+        """Return an embedder: a target by name, or one defined inline (`{provider: …, model: …}`)."""
 
     async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
         """Return the answer of a stored run to the case, target and trial of a context.
@@ -66,45 +66,45 @@ class EvaluatorTools(Protocol):
     async def score(
         self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]
     ) -> tuple[EvaluatorResult, ...]:
-        """Run other evaluators on the same context, one after another, each isolated (composites)."""
+        """Run other evaluators on the same context, one after another, each isolated (for composites)."""
 
 
 class ResultStore(Protocol):
-    """Keeps a run. Every write returns only when the row is acknowledged (survives the process)."""
+    """Stores a run. A write returns only after the row is safe from a crash of the process."""
 
     @property
     def run_id(self) -> str:
-        """The run that is written."""
+        """The id of the run."""
 
     @property
     def folder(self) -> str | None:
-        """Where it lies on disk, if it does."""
+        """The run's folder on disk, if it has one."""
 
     def begin(self, run: RunRecord) -> None:
-        """Write what is known of the run before it starts."""
+        """Write the record of the run before it starts."""
 
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
         """Write one event of the run."""
 
     def append_case(self, case: CaseRecord) -> None:
-        """Write a planned case; a second write of the same case is dropped."""
+        """Write a planned case; a repeated write of the same case is ignored."""
 
     def append_answer(self, answer: Answer) -> Answer:
-        """Write what a target returned; the answer comes back with its `seq`.
+        """Write what a target returned; return the answer with its `seq`.
 
-        One that has no `seq` yet is the store's from now on, and may get it itself; one that has is left as it is.
+        The store takes ownership of an answer without a `seq` and may set it in place; any other answer is not changed.
         """
 
     def append(self, result: CaseResult) -> CaseResult:
-        """Write a judged row; the row comes back with its `seq`, as an answer does."""
+        """Write a judged row; return it with its `seq`, as for an answer."""
 
     def close(self, state: str) -> None:
-        """Write the end of the run and let go of its lock."""
+        """Write the end of the run and release its lock."""
 
 
 @runtime_checkable
-class TellingStore(Protocol):
-    """A store that may have to tell people something while it works: a copy elsewhere fell behind, or is back."""
+class ReportingStore(Protocol):
+    """A store that reports messages while it works: a remote copy fell behind, or caught up."""
 
-    def tell_by(self, tell: Callable[[str], None]) -> None:
-        """Give each message to `tell`, in the thread that writes the run."""
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Pass each message to `report`, in the thread that writes the run."""

@@ -1,4 +1,4 @@
-"""The contract of a provider: what it is asked, what it answers, how it fails."""
+"""The contract of a provider: requests, responses, failures."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,16 @@ from agentv.types.records.fields import always
 from agentv.types.usage import Usage
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
-"""What stands above the guidelines in a system message."""
+"""The heading of the guidelines in a system message."""
 
 
 class ProviderRequest(Struct, frozen=True):
-    """One question for a provider.
+    """One request to a provider.
 
     `question` is the whole prompt as text, `chat_prompt` the same as chat messages when role markers are used.
     `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
-    `attempt` starts at 0 and counts repeats of the whole call. `response_schema` asks for structured output where the
-    API has it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
+    `attempt` starts at 0 and counts repeats of the whole call. `response_schema` requests structured output if the API
+    supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
     attempt.
     """
 
@@ -60,7 +60,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
 
 class Quota(Struct, frozen=True):
-    """What a server says is left of an account: of requests and of tokens, each per minute."""
+    """The remaining quota that a server reports: requests and tokens, each per minute."""
 
     limit_requests: float | None = None
     remaining_requests: float | None = None
@@ -69,10 +69,10 @@ class Quota(Struct, frozen=True):
 
 
 class CachedFrom(Struct, frozen=True):
-    """Where an answer comes from that was not asked for again: its key, when and in which run it was asked.
+    """The origin of a cached answer: its key, and the time and the run of the original call.
 
-    `duration_ms` is how long it took then. `nonce` is the one-time text that the request of a judge bore then, and
-    that its reply bears.
+    `duration_ms` is the duration of that call. `nonce` is the nonce in the original request of a judge, and so in its
+    reply.
     """
 
     key: str
@@ -83,7 +83,7 @@ class CachedFrom(Struct, frozen=True):
 
 
 class ProviderResponse(Struct, frozen=True):
-    """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""
+    """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row."""
 
     text: str
     output_messages: tuple[Message, ...] | None = None
@@ -107,7 +107,7 @@ class ProviderResponse(Struct, frozen=True):
 
 @runtime_checkable
 class Provider(Protocol):
-    """Answers requests. Raises ProviderError when it cannot; every other exception is a fault of the plug-in.
+    """Answers requests. Raises ProviderError when it cannot; every other exception is a bug of the plug-in.
 
     A provider may also be a BatchProvider, a CheckedProvider or a ClosingProvider.
     """
@@ -126,16 +126,16 @@ class BatchProvider(Provider, Protocol):
 
     @property
     def supports_batch(self) -> bool:
-        """Whether this target can batch as it is configured."""
+        """True if this target can batch with its settings."""
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> "Mapping[str, ProviderResponse | Failure]":
         """Answer all requests, by eval case id; raise ProviderError when the batch as a whole failed."""
 
 
 class BatchTicket(Struct, frozen=True):
-    """A batch that is worked on elsewhere: its id there, and what its requests are called here, as they were sent.
+    """A batch in progress on a server: its id there, and our keys of its requests, in the order they were sent.
 
-    With a stored ticket a later process finds the batch again.
+    With a stored ticket, a later process can find the batch again.
     """
 
     id: str
@@ -143,7 +143,7 @@ class BatchTicket(Struct, frozen=True):
 
 
 class BatchState(Struct, frozen=True):
-    """How far a batch is: `done` of `total` requests, and `status` in the provider's own word."""
+    """The progress of a batch: `done` of `total` requests, and the provider's own `status`."""
 
     is_over: bool
     status: str
@@ -157,21 +157,21 @@ class BatchApiProvider(Provider, Protocol):
 
     @property
     def uses_batch_api(self) -> bool:
-        """Whether this target is configured to be asked so."""
+        """True if this target's settings select the batch endpoint."""
 
     async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
-        """Hand in requests, each under a key of ours, and return at once; raise ProviderError when it is refused."""
+        """Submit requests, each under a key of ours, without waiting; raise ProviderError when they are rejected."""
 
     async def poll_batch(self, ticket: BatchTicket) -> BatchState:
-        """Tell how far a batch is; raise ProviderError when it failed as a whole or is not there any more."""
+        """Return the progress of a batch; raise ProviderError when it failed as a whole or no longer exists."""
 
     async def fetch_batch(self, ticket: BatchTicket) -> "Mapping[str, ProviderResponse | Failure]":
-        """Return what became of every request of a batch that is over, by key; none is missing."""
+        """Return the outcome of every request of a finished batch, by key; none is missing."""
 
 
 @runtime_checkable
 class CheckedProvider(Provider, Protocol):
-    """A provider that can tell before the first request whether it is usable."""
+    """A provider that can check before the first request whether it is usable."""
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` when the target is not usable."""
@@ -179,13 +179,13 @@ class CheckedProvider(Provider, Protocol):
 
 @runtime_checkable
 class ClosingProvider(Provider, Protocol):
-    """A provider that holds something open."""
+    """A provider with resources to close."""
 
     async def aclose(self) -> None:
-        """Let go of it."""
+        """Close them."""
 
 
-# Before Python 3.12 an array says at run time not what it holds.
+# Before Python 3.12 an array has no type parameter at run time.
 if TYPE_CHECKING:
     Vector: TypeAlias = array[float]
 else:
@@ -194,14 +194,14 @@ else:
 
 
 class EmbeddingRequest(Struct, frozen=True):
-    """Texts that are to become vectors. `timeout_s` is the deadline of this attempt."""
+    """Texts to embed. `timeout_s` is the deadline of this attempt."""
 
     texts: tuple[str, ...]
     timeout_s: float | None = None
 
 
 class EmbeddingResponse(Struct, frozen=True, gc=False):
-    """One vector per text, in their order. `cut` are the numbers of texts of which only the beginning was read."""
+    """One vector per text, in their order. `cut` are the indexes of texts that were truncated."""
 
     vectors: tuple[Vector, ...]
     cut: frozenset[int] = frozenset()
@@ -215,22 +215,22 @@ class EmbeddingResponse(Struct, frozen=True, gc=False):
 
 @runtime_checkable
 class EmbeddingProvider(Provider, Protocol):
-    """A provider that makes vectors of texts. Raises ProviderError when it cannot."""
+    """A provider that embeds texts. Raises ProviderError when it cannot."""
 
     @property
     def embedding_space(self) -> str:
-        """What makes vectors comparable and worth keeping: the model, where it runs, and every setting that counts."""
+        """The identity of comparable vectors, also for caching: the model, its endpoint, and all relevant settings."""
 
     @property
     def texts_at_once(self) -> int:
-        """How many texts one request may hold."""
+        """The maximum number of texts in one request."""
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResponse:
         """Return one vector per text."""
 
 
 class Embedding(Struct, frozen=True):
-    """The vector of one text. `usage` and `cost_usd` are its share of the request that made it; none when `cached`."""
+    """The vector of one text. `usage` and `cost_usd` are its share of the request; none when `cached`."""
 
     vector: Vector
     is_cut: bool = False
@@ -240,11 +240,11 @@ class Embedding(Struct, frozen=True):
 
 
 class Embedder(Protocol):
-    """What evaluators are given: texts are asked once, together with those of other cases."""
+    """Embeds texts for evaluators: each text once, batched with those of other cases."""
 
     @property
     def name(self) -> str:
         """The target that makes the vectors."""
 
     async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:
-        """Return one embedding per text. Raises ProviderError when one of them cannot be had."""
+        """Return one embedding per text. Raises ProviderError if one of them fails."""

@@ -1,4 +1,4 @@
-"""The report over a run: its state, its counts and its verdict."""
+"""The report of a run: its state, its counts and its verdict."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -10,13 +10,14 @@ from agentv.types.struct_fields import repr_without
 from agentv.types.summaries import BaselineSummary, CorrectedRate, EvaluatorSummary, GroupSummary, TargetSummary
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
-"""The five disjoint states that people see: a verdict, or why there is none."""
+"""The five disjoint states of a row: a verdict, or the reason why there is none."""
 
 
 class GateResult(Struct, frozen=True):
-    """One gate expression with what was held against its bound.
+    """One gate expression with its result.
 
-    `value` is that: what was measured, for `with 95%` the end of its interval; None when nothing could be measured.
+    `value` was compared with the bound: the metric, or for `with 95%` an end of its interval; None if nothing was
+    measured.
     """
 
     expression: str
@@ -26,7 +27,7 @@ class GateResult(Struct, frozen=True):
 
 
 class RunVerdict(Struct, frozen=True):
-    """The one verdict of a run: exit code and sentence, printed the same everywhere (product.md, "Exit codes")."""
+    """The verdict of a run: exit code and sentence, printed the same everywhere (docs/reference/gates.md)."""
 
     exit_code: int
     sentence: str
@@ -34,15 +35,15 @@ class RunVerdict(Struct, frozen=True):
 
 
 RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "running"]
-"""How a run ended; `running` is one that another process writes at this moment."""
+"""How a run ended; `running` if another process is still writing it."""
 
 
 class RunReport(Struct, frozen=True):
-    """A run as it is reported: counts, means, worst rows, notes, and the verdict.
+    """The report of a run: counts, means, worst rows, notes, and the verdict.
 
     `failing` holds rows that did not pass, in the order they finished, at most `failing_limit` of them;
-    `failing_total` counts all. `needs` is what whoever goes on with the run has to give. `corrected` are the pass rates
-    of judges whose mistakes were measured. `results` holds every row when the run was kept in memory, else is empty.
+    `failing_total` counts all. `needs` lists what is required to resume the run. `corrected` are the pass rates of
+    judges with a calibration. `results` holds every row when the run was only in memory, else it is empty.
     """
 
     run_id: str
@@ -70,7 +71,7 @@ class RunReport(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """What `agentv run` exits with."""
+        """The exit code of `agentv run`."""
         return self.verdict.exit_code
 
     @property

@@ -1,4 +1,4 @@
-"""The fields of a class of values, read the same way from a `msgspec.Struct` and from a dataclass of a plug-in."""
+"""The fields of a class, read the same way from a `msgspec.Struct` and from a plug-in's dataclass."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _NO_DEFAULT: tuple[object, ...] = (NODEFAULT, dataclasses.MISSING)
 
 
 class StructField(Struct, frozen=True, kw_only=True):
-    """One field: its name, its type without the help text, its default or NODEFAULT, and what it says of itself.
+    """One field: its name, its type without the help text, its default or NODEFAULT, and its description.
 
-    `extra` holds what the field declares beside its type: `aliases`, `spellings`, `nested`, `evaluators`, `deprecated`.
+    `extra` holds the field's other declarations: `aliases`, `spellings`, `nested`, `evaluators`, `deprecated`.
     """
 
     name: str
@@ -26,7 +26,7 @@ class StructField(Struct, frozen=True, kw_only=True):
 
     @property
     def is_required(self) -> bool:
-        """Whether the field has no default."""
+        """True if the field has no default."""
         return self.default is NODEFAULT
 
 
@@ -37,7 +37,7 @@ def has_fields(value: object) -> bool:
 
 
 def names_of_fields(kind: type) -> tuple[str, ...]:
-    """Return the names of a class's fields in their order; nothing for a class without any."""
+    """Return the names of a class's fields in order; nothing for a class without fields."""
     if issubclass(kind, Struct):
         return kind.__struct_fields__
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
@@ -59,7 +59,7 @@ def repr_without(value: Struct, *hidden: str) -> str:
 
 @cache
 def struct_fields(kind: type) -> tuple[StructField, ...]:
-    """Return the fields of a class in their order."""
+    """Return the fields of a class in order."""
     hints = get_type_hints(kind, localns={"JsonValue": Any}, include_extras=True)
     if issubclass(kind, Struct):
         return tuple(

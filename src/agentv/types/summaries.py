@@ -19,13 +19,13 @@ IntervalMethod: TypeAlias = Literal[
     "lang-reiczigel",
     "fisher-z",
 ]
-"""How an interval was made: one of those of docs/explanation/numbers.md."""
+"""The method of an interval; docs/explanation/numbers.md describes them."""
 
 LEVEL = 0.95
 
 
 class Interval(Struct, frozen=True):
-    """A two-sided confidence interval, in the units of its number; `level` of such intervals hold the truth."""
+    """A two-sided confidence interval, in the units of its number; `level` is its coverage."""
 
     low: float
     high: float
@@ -36,7 +36,7 @@ class Interval(Struct, frozen=True):
 class GroupSummary(Struct, frozen=True):
     """Counts, rate and mean of the rows of one group: of a tag, a dataset, a criterion, …, named by `by`.
 
-    Of evaluators and criteria the results are counted in the place of rows. Rate and mean are over what was judged.
+    For evaluators and criteria, results are counted instead of rows. Rate and mean are over the judged ones.
     """
 
     by: str
@@ -59,9 +59,9 @@ class GroupSummary(Struct, frozen=True):
 
 
 class TrialSummary(Struct, frozen=True):
-    """What `k` trials of a case come to, a mean over the `cases` that have as many judged ones.
+    """pass@k and pass^k: means over the `cases` with at least `k` judged trials.
 
-    `pass_at` is the chance that any of them passes, `pass_hat` the chance that all of them do.
+    `pass_at` is the probability that any of k trials passes, `pass_hat` that all of them do.
     """
 
     k: int
@@ -121,20 +121,20 @@ class EvaluatorSummary(Struct, frozen=True):
 
 
 class MeasuredRate(Struct, frozen=True):
-    """A share of `rows`; `worth` is how many independent rows it is as sure as, for rows of one case are alike."""
+    """A share of `rows`; `effective_n` is their effective sample size, as rows of one case are correlated."""
 
     value: float
     rows: int
-    worth: float
+    effective_n: float
 
     @property
     def variance(self) -> float:
-        """The squared standard error, value * (1 - value) / worth."""
-        return self.value * (1 - self.value) / self.worth
+        """The squared standard error, value * (1 - value) / effective_n."""
+        return self.value * (1 - self.value) / self.effective_n
 
 
 class Confusion(Struct, frozen=True):
-    """Answers counted by what the judge says and what people say."""
+    """Answers counted by the verdicts of the judge and of people."""
 
     both_pass: int = 0
     judge_alone: int = 0
@@ -143,25 +143,25 @@ class Confusion(Struct, frozen=True):
 
     @property
     def answers(self) -> int:
-        """All of them."""
+        """The number of all answers."""
         return self.both_pass + self.judge_alone + self.people_alone + self.both_fail
 
     @property
     def people_pass(self) -> int:
-        """Answers that people pass."""
+        """The number of answers that people pass."""
         return self.both_pass + self.people_alone
 
     @property
     def people_fail(self) -> int:
-        """Answers that people fail."""
+        """The number of answers that people fail."""
         return self.judge_alone + self.both_fail
 
 
 class Calibration(Struct, frozen=True):
     """How often a judge was right, measured on answers that people judged too.
 
-    `setups` are the digests of the evaluator's settings, prompts and judges, as scores are keyed by: it holds for no
-    other. `labelled_at` is the time of the newest label.
+    `setups` are the digests of the evaluator's settings, prompts and judges, which are part of score keys: the
+    calibration is valid for these only. `labelled_at` is the time of the newest label.
     """
 
     evaluator: str
@@ -178,9 +178,9 @@ class Calibration(Struct, frozen=True):
 
 
 class CorrectedRate(Struct, frozen=True):
-    """A judge's pass rate of one target's answers beside the same corrected by the judge's mistakes.
+    """A judge's pass rate of one target's answers, raw and corrected for the judge's errors.
 
-    `rate` is None, and `reason` says why, where the calibration does not allow it. `labels` is the number of labelled
+    `rate` is None if the calibration does not allow it, with the `reason`. `labels` is the number of labelled
     answers of the calibration.
     """
 
@@ -197,11 +197,11 @@ class CorrectedRate(Struct, frozen=True):
 
 
 class BaselineSummary(Struct, frozen=True):
-    """A run beside its baseline, over the `cases` that were judged in both.
+    """A run compared with its baseline, over the `cases` that were judged in both.
 
-    `difference` is that of the mean scores, this run minus the baseline, None where no case is in both; `evaluators`
+    `difference` is that of the mean scores, this run minus the baseline, None if no case is in both; `evaluators`
     holds the same for each evaluator by name. `finding` says better, worse, or no evidence of a difference. `lost` is
-    how many of the baseline's cases this run did not have.
+    the number of the baseline's cases that this run does not have.
     """
 
     baseline: str
@@ -216,7 +216,7 @@ class BaselineSummary(Struct, frozen=True):
 
 
 def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
-    """Return what reports in JSON, and the run's own records, say of a baseline."""
+    """Return a baseline comparison as JSON, for reports and the run's own records."""
     found = summary.interval
     return {
         "baseline": summary.baseline,
@@ -233,19 +233,19 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
     }
 
 
-def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
-    """Return what was kept of a baseline, None when nothing was; what is missing counts as not known."""
-    if not isinstance(told, Mapping):
+def baseline_from_json(record: JsonValue) -> BaselineSummary | None:
+    """Return a stored baseline comparison, None when there is none; missing values count as unknown."""
+    if not isinstance(record, Mapping):
         return None
-    cases, improved, regressed, lost = (_integer(told.get(key)) for key in ("cases", "improved", "regressed", "lost"))
-    evaluators = told.get("evaluators")
+    cases, improved, regressed, lost = (_integer(record.get(key)) for key in ("cases", "improved", "regressed", "lost"))
+    evaluators = record.get("evaluators")
     named = evaluators if isinstance(evaluators, Mapping) else {}
     return BaselineSummary(
-        baseline=str(told.get("baseline", "")),
+        baseline=str(record.get("baseline", "")),
         cases=cases,
-        finding=str(told.get("finding", "")),
-        difference=_number(told.get("difference")),
-        interval=_interval(told.get("interval")),
+        finding=str(record.get("finding", "")),
+        difference=_number(record.get("difference")),
+        interval=_interval(record.get("interval")),
         improved=improved,
         regressed=regressed,
         evaluators={name: number for name, value in named.items() if (number := _number(value)) is not None},
@@ -253,13 +253,13 @@ def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
     )
 
 
-def _interval(told: JsonValue) -> Interval | None:
-    if not isinstance(told, Mapping):
+def _interval(record: JsonValue) -> Interval | None:
+    if not isinstance(record, Mapping):
         return None
-    low, high, method = _number(told.get("low")), _number(told.get("high")), told.get("method")
+    low, high, method = _number(record.get("low")), _number(record.get("high")), record.get("method")
     if low is None or high is None or method not in get_args(IntervalMethod):
         return None
-    return Interval(low, high, cast(IntervalMethod, method), _number(told.get("level")) or LEVEL)
+    return Interval(low, high, cast(IntervalMethod, method), _number(record.get("level")) or LEVEL)
 
 
 def _number(value: JsonValue) -> float | None:

@@ -1,4 +1,4 @@
-"""Targets: who answers, how it is reached, how often it is tried."""
+"""Targets: provider, settings, retries."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 
 
 class RetryPolicy(Struct, frozen=True):
-    """How often and how patiently a call is repeated; delays in seconds, grown by `backoff_factor`, jittered."""
+    """The number and the delays of retries; delays in seconds, grown by `backoff_factor`, jittered."""
 
     max_retries: int = 3
     initial_delay_s: float = 1.0
@@ -23,7 +23,7 @@ class RetryPolicy(Struct, frozen=True):
 class TargetConfig(Struct, frozen=True):
     """A target as written: its name, its provider, and every other key in `settings`, references unexpanded.
 
-    `path` is the file it stands in ("" from Python), `base_dir` the folder that its relative paths start from.
+    `path` is the file that defines it ("" from Python), `base_dir` the folder for its relative paths.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ResolvedTarget(Struct, frozen=True):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
 
     `settings` is the provider's own frozen settings dataclass. `public_settings` is what may be stored and hashed:
-    every setting as written, secrets struck. `secrets` are values to strike from whatever is captured.
+    every setting as written, secrets redacted. `secrets` are the values to redact from all output.
     """
 
     name: str
@@ -66,5 +66,5 @@ class ResolvedTarget(Struct, frozen=True):
 
     @property
     def try_timeout_s(self) -> float:
-        """How long one try may take, in seconds: `timeout_seconds` of the target, else ten minutes."""
+        """The time limit of one attempt, in seconds: `timeout_seconds` of the target, else ten minutes."""
         return self.timeout_s or DEFAULT_TRY_TIMEOUT_S

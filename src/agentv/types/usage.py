@@ -1,4 +1,4 @@
-"""What a call of a model used, and what it cost."""
+"""Usage and price of model calls."""
 
 from collections.abc import Iterable
 
@@ -28,7 +28,7 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return the sum of what is known; None when nothing is."""
+    """Return the sum of the known usages; None when none is known."""
     known = [usage for usage in usages if usage is not None]
     return sum(known[1:], start=known[0]) if known else None
 
@@ -40,5 +40,5 @@ class Price(Struct, frozen=True):
     output_per_million: float
 
     def cost_usd(self, usage: Usage) -> float:
-        """Return what `usage` costs, in dollars."""
+        """Return the cost of `usage`, in dollars."""
         return (usage.input * self.input_per_million + usage.output * self.output_per_million) / 1_000_000

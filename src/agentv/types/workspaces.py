@@ -1,4 +1,4 @@
-"""Workspaces: the folder of its own that a row's agent works in, and what the agent changed there."""
+"""Workspaces: the separate folder in which a row's agent works, and the agent's changes there."""
 
 import re
 from typing import Literal, TypeAlias, cast
@@ -12,10 +12,10 @@ ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
 
 
 class WorkspaceConfig(Struct, frozen=True):
-    """What a workspace is a copy of: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
+    """The source of a workspace: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
 
     `setup` and `teardown` are commands for sh, run in the workspace before the first call and after the judging.
-    Raises ValueError, a sentence that starts with a key, for what cannot be meant.
+    Raises ValueError for an invalid combination; the message starts with a key.
     """
 
     template: str | None = None
@@ -26,15 +26,15 @@ class WorkspaceConfig(Struct, frozen=True):
     keep: Keep = "never"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
+        """Raise ValueError for an invalid combination."""
         if self.template is not None and self.git is not None:
-            raise ValueError("git stands beside template; a workspace is a copy of one of the two")
+            raise ValueError("git cannot be combined with template; a workspace is a copy of one of the two")
         if self.template is None and self.git is None:
             raise ValueError("workspace needs template (a folder) or git (a repository)")
         if self.ref is not None and self.git is None:
-            raise ValueError("ref goes with git only")
+            raise ValueError("ref needs git")
         if re.match(r"https?://[^/]*@", self.git or ""):
-            raise ValueError("git must not hold a name or key; leave these to git's credential helper, or use ssh")
+            raise ValueError("git must not contain a name or key; use git's credential helper or ssh instead")
         for name in ("git", "ref"):
             if (getattr(self, name) or "").startswith("-"):
                 raise ValueError(f"{name} must not start with a dash")
@@ -44,7 +44,7 @@ class WorkspaceConfig(Struct, frozen=True):
 
 
 def workspace_from_json(value: JsonObject) -> WorkspaceConfig:
-    """Make the config from the keys that loading has checked. Raises ValueError for what cannot be meant."""
+    """Return the config for keys that loading has checked. Raises ValueError for an invalid combination."""
     known = {name: value[name] for name in WorkspaceConfig.__struct_fields__ if value.get(name) is not None}
     return WorkspaceConfig(**cast(dict[str, str], known))  # type: ignore[arg-type] # `keep` was checked with the file
 
@@ -52,7 +52,7 @@ def workspace_from_json(value: JsonObject) -> WorkspaceConfig:
 class ChangedFile(Struct, frozen=True):
     """One file that an agent changed. `bytes` is its size now, `before` its path before it was renamed.
 
-    `binary` files are named in the diff, not shown.
+    `binary` files are named in the diff, but not shown.
     """
 
     path: str
@@ -62,7 +62,7 @@ class ChangedFile(Struct, frozen=True):
     binary: bool = False
 
     def to_json(self) -> JsonObject:
-        """Return it as rows keep it; what says nothing is left out."""
+        """Return the file as stored in rows, without unset values."""
         fields: dict[str, str | int | bool | None] = {
             "path": self.path,
             "status": self.status,
@@ -74,7 +74,7 @@ class ChangedFile(Struct, frozen=True):
 
 
 class Captured(Struct, frozen=True):
-    """What an agent changed: the files in order of their paths, and a unified diff as git writes it.
+    """The changes of an agent: the files ordered by path, and a unified diff as git writes it.
 
     Both are limited in size; `notes` say what was left out.
     """

@@ -1,4 +1,4 @@
-"""Our adapter and a vendor's own client, side by side: what each sends to the same server for the same options."""
+"""Compare the requests of our adapter and of a vendor's own client for the same options and server."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ IGNORED_HEADERS: Mapping[str, str] = {
     "host": "the same server",
     "connection": "how a client keeps its connections",
     "content-length": "follows from the body, whose spaces may differ",
-    "accept": "the APIs answer with JSON whatever is asked for",
+    "accept": "the APIs respond with JSON for any Accept header",
     "accept-encoding": "what a client can unpack",
     "user-agent": "each client names itself",
     "x-goog-api-client": "Google's client names itself once more",
@@ -62,10 +62,10 @@ OPTIONS: Mapping[str, Option] = {
     "extra_headers": Option({"extra_headers": {"X-Team": "orders"}}),
     "a picture": Option(request={"input_files": (str(PICTURE),)}),
 }
-"""What every API is asked for; each adds its own."""
+"""The requests made to every API; each adds its own."""
 
 WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api", "dimensions"}
-"""Settings that add no key to a request: what they do has tests of its own here."""
+"""Settings that add no key to a request and have tests of their own."""
 
 
 def comparable(received: Received) -> Mapping[str, object]:
@@ -77,7 +77,7 @@ def comparable(received: Received) -> Mapping[str, object]:
 
 
 def ours(server: FakeServer, target: ResolvedTarget, **request: Any) -> list[Mapping[str, object]]:
-    """Return what we send, whatever comes back."""
+    """Return the requests of our adapter, regardless of the response."""
     server.requests.clear()
     with suppress(ProviderError):
         ask(target, make_request(**{"question": QUESTION, **request}))
@@ -86,7 +86,7 @@ def ours(server: FakeServer, target: ResolvedTarget, **request: Any) -> list[Map
 
 
 def theirs(server: FakeServer, *calls: Callable[[], object]) -> list[Mapping[str, object]]:
-    """Return what the vendor's client sends, whatever comes back."""
+    """Return the requests of the vendor's client, regardless of the response."""
     server.requests.clear()
     for call in calls:
         with suppress(Exception):  # each vendor has its own, and here only the requests count

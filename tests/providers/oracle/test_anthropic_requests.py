@@ -27,7 +27,7 @@ from agentv.fake import FakeServer
 from agentv.providers.apis.anthropic import AnthropicSettings
 
 KEY = "sk-0123456789"
-ASKED = {"role": "user", "content": QUESTION}
+USER_MESSAGE = {"role": "user", "content": QUESTION}
 TOOL = {"name": "lookup", "description": "Find an order", "input_schema": PARAMETERS}
 SCRIPT = 'Look it up.\n@call lookup {"order": 7}\n@say It is on its way.'
 IMAGE = {
@@ -41,7 +41,7 @@ IMAGE = {
 
 
 def sampled(temperature: float) -> Mapping[str, Any]:
-    """Return how Anthropic's migration guide passes a temperature on, which its client has no word for any more."""
+    """Return the extra arguments for a temperature, which the client no longer has as a parameter."""
     return {"extra_body": {"temperature": temperature}, "extra_headers": {"anthropic-version": "2023-06-01"}}
 
 
@@ -93,7 +93,7 @@ def client(server: FakeServer) -> Iterator[anthropic.Anthropic]:
 
 
 def messages(client: anthropic.Anthropic, **given: Any) -> Callable[[], Any]:
-    return lambda: client.messages.create(**{"model": "m", "max_tokens": 4096, "messages": [ASKED], **given})
+    return lambda: client.messages.create(**{"model": "m", "max_tokens": 4096, "messages": [USER_MESSAGE], **given})
 
 
 def test_every_setting_has_its_case() -> None:

@@ -11,7 +11,7 @@ import openai
 import pytest
 from tests.providers.oracle.side_by_side import comparable
 from tests.support.asking import make_request, make_target, with_provider
-from tests.support.loopback import Answer, Asked, reply, serving
+from tests.support.loopback import Answer, ReceivedRequest, reply, serving
 
 from agentv.fake import Received
 from agentv.providers.apis.anthropic import AnthropicSettings
@@ -25,7 +25,7 @@ QUESTIONS = ("Where is it?", "Wo ist ès?")
 
 
 def answers(*values: Mapping[str, Any] | bytes) -> list[Answer]:
-    """Return what a server says, one after another."""
+    """Return the responses of a server in order."""
     head = {"Content-Type": "application/json"}
     return [reply(value if isinstance(value, bytes) else json.dumps(value), headers=head) for value in values]
 
@@ -35,22 +35,22 @@ OPENAI = ({"id": "file_1"}, {"id": "batch_1", "status": "validating"}, OVER, OVE
 
 
 def sent_by(converse: Callable[[str], None], *said: Mapping[str, Any] | bytes) -> list[Mapping[str, object]]:
-    """Return what is sent to a server that gives these answers."""
+    """Return the requests to a server that gives these answers."""
     with serving(*answers(*said)) as server:
         converse(server.url)
-    return [readable(asked) for asked in server.asked]
+    return [readable(request) for request in server.requests]
 
 
-def readable(asked: Asked) -> Mapping[str, object]:
+def readable(request: ReceivedRequest) -> Mapping[str, object]:
     """Return a request with the parts of an upload read; each client makes up a boundary of its own."""
-    method, path, _ = asked.line.split()
-    sent = dict(comparable(Received(method, path, asked.headers, asked.body)))
-    kind = asked.headers.get("content-type", "")
+    method, path, _ = request.line.split()
+    sent = dict(comparable(Received(method, path, request.headers, request.body)))
+    kind = request.headers.get("content-type", "")
     if not kind.startswith("multipart/"):
         return sent
-    read = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + asked.body)
+    read = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + request.body)
     parts = [(part["Content-Disposition"], part["Content-Type"], lines_of(part)) for part in read.get_payload()]  # type: ignore[arg-type, index] # it has parts
-    key = {name: value for name, value in asked.headers.items() if name in ("authorization", "api-key")}
+    key = {name: value for name, value in request.headers.items() if name in ("authorization", "api-key")}
     return {**sent, "headers": key, "body": parts}
 
 

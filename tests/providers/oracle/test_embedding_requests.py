@@ -1,4 +1,4 @@
-"""The vendors' clients and our adapters ask for the same vectors in the same way, and read the same numbers."""
+"""The vendors' clients and our adapters send the same embedding requests and parse the same numbers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -110,7 +110,7 @@ def test_gemini_is_sent_the_same(server: FakeServer, name: str) -> None:
 
 
 def with_roles(sent: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return requests without the role that Google's client writes to every text; the API does not ask for it."""
+    """Return requests without the role that Google's client adds to every text; the API does not require it."""
     for one in sent:
         for request in one["body"]["requests"]:
             request["content"].pop("role", None)

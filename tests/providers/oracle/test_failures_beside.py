@@ -1,4 +1,4 @@
-"""What the vendors' own clients make of the same faults: the reason why we ask the APIs ourselves.
+"""The same faults with the vendors' own clients: the reason for calling the APIs directly.
 
 A control, not a rule for them: when a newer client does better, its cell is corrected here.
 """
@@ -21,10 +21,10 @@ from agentv.fake import FakeServer
 
 TIMEOUT_S = 2.0
 QUESTION = "Where is my order?"
-ASKED: Any = [{"role": "user", "content": QUESTION}]
+MESSAGES: Any = [{"role": "user", "content": QUESTION}]
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
-# What comes out, for the four in that order: the exception, or what the client returns as the model's answer.
+# The results of the four in that order: the exception, or the value that the client returns as the answer.
 OUTCOMES: Mapping[str, tuple[str, str, str, str]] = {
     "empty": ("JSONDecodeError", "JSONDecodeError", "JSONDecodeError", "returns None"),
     "null": ("AttributeError", "AttributeError", "AttributeError", "returns None"),
@@ -57,17 +57,17 @@ def server() -> Iterator[FakeServer]:
 
 def ask_chat(url: str, model: str) -> object:
     with openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0, timeout=TIMEOUT_S) as client:
-        return client.chat.completions.create(model=model, messages=ASKED).choices[0].message.content
+        return client.chat.completions.create(model=model, messages=MESSAGES).choices[0].message.content
 
 
 def ask_responses(url: str, model: str) -> object:
     with openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0, timeout=TIMEOUT_S) as client:
-        return client.responses.create(model=model, input=ASKED).output_text
+        return client.responses.create(model=model, input=MESSAGES).output_text
 
 
 def ask_anthropic(url: str, model: str) -> object:
     with anthropic.Anthropic(api_key="k", base_url=url, max_retries=0, timeout=TIMEOUT_S) as client:
-        return getattr(client.messages.create(model=model, max_tokens=99, messages=ASKED).content[0], "text", None)
+        return getattr(client.messages.create(model=model, max_tokens=99, messages=MESSAGES).content[0], "text", None)
 
 
 def ask_gemini(url: str, model: str) -> object:
@@ -83,7 +83,7 @@ ASK: Mapping[str, Callable[[str, str], object]] = dict(
 
 
 def outcomes(url: str, fault: str) -> tuple[str, ...]:
-    """Ask all four at once and return what comes out within three times their time-out."""
+    """Call all four concurrently and return their results within three times their timeout."""
     said = dict.fromkeys(CLIENTS, "still waits")
 
     def ask(name: str) -> None:
@@ -103,7 +103,7 @@ def outcomes(url: str, fault: str) -> tuple[str, ...]:
 
 @pytest.mark.filterwarnings("ignore")  # of their own about what they read
 @pytest.mark.parametrize("fault", OUTCOMES)
-def test_the_vendors_clients_leave_a_fault_to_whoever_calls_them(server: FakeServer, fault: str) -> None:
+def test_the_vendors_clients_leave_a_fault_to_the_caller(server: FakeServer, fault: str) -> None:
     assert outcomes(server.url, fault) == OUTCOMES[fault]
 
 

@@ -71,12 +71,12 @@ CONTENT: Mapping[str, Mapping[str, Any]] = {
         ]
     },
     "extra_body": {"config": {"temperature": 0.2, "http_options": types.HttpOptions(extra_body=EXTRA)}},
-    "a model by its whole path": {"model": "tunedModels/desk 1"},
+    "a model by its whole path": {"model": "tunedModels/shop 1"},
 }
 OF_GEMINI: Mapping[str, Option] = {
     **OPTIONS,
     "extra_body": Option({"temperature": 0.2, "extra_body": EXTRA}),
-    "a model by its whole path": Option(request={"model": "tunedModels/desk 1"}),
+    "a model by its whole path": Option(request={"model": "tunedModels/shop 1"}),
 }
 
 

@@ -28,13 +28,13 @@ from agentv.providers.apis.request_json import Image
 
 KEY = "sk-0123456789"
 DATA_URL = Image("image/png", PICTURE.read_bytes()).data_url
-ASKED = {"role": "user", "content": QUESTION}
+USER_MESSAGE = {"role": "user", "content": QUESTION}
 FORMAT = {"name": "reply", "schema": SCHEMA, "strict": True}
 SCRIPT = 'Look it up.\n@call lookup {"order": 7}\n@say It is on its way.'
 
 CHAT: Mapping[str, Mapping[str, Any]] = {
     "a question": {},
-    "a system prompt and guidelines": {"messages": [{"role": "system", "content": SYSTEM}, ASKED]},
+    "a system prompt and guidelines": {"messages": [{"role": "system", "content": SYSTEM}, USER_MESSAGE]},
     "a conversation": {"messages": [{"role": turn.role, "content": turn.content} for turn in TURNS]},
     "temperature": {"temperature": 0.2},
     "the request's temperature": {"temperature": 0.0},
@@ -109,11 +109,11 @@ def client(server: FakeServer) -> Iterator[openai.OpenAI]:
 
 
 def chat(client: openai.OpenAI, **given: Any) -> Callable[[], Any]:
-    return lambda: client.chat.completions.create(**{"model": "m", "messages": [ASKED], **given})
+    return lambda: client.chat.completions.create(**{"model": "m", "messages": [USER_MESSAGE], **given})
 
 
 def responses(client: openai.OpenAI, **given: Any) -> Callable[[], Any]:
-    return lambda: client.responses.create(**{"model": "m", "input": [ASKED], **given})
+    return lambda: client.responses.create(**{"model": "m", "input": [USER_MESSAGE], **given})
 
 
 def test_every_setting_has_its_case() -> None:

@@ -1,4 +1,4 @@
-"""What two runs were made with."""
+"""Differences between the setups of two runs."""
 
 from tests.support.rows import make_row
 

@@ -69,7 +69,7 @@ def test_a_case_under_two_targets_counts_once() -> None:
     assert (len(found.cases), found.score.cases, found.score.difference) == (4, 2, 0.5)
 
 
-def test_a_single_target_is_the_counterpart_of_another_name_and_a_single_suite_of_another_file() -> None:
+def test_single_targets_and_single_suites_are_paired_across_names() -> None:
     renamed = [replace(row, slot=replace(row.slot, suite="evals/new.yaml")) for row in scores(1.0, target="v2")]
     assert len(compared(scores(1.0, target="v1"), renamed).cases) == 1
     two = [*scores(1.0, target="v1"), *scores(1.0, target="v2")]
@@ -77,14 +77,14 @@ def test_a_single_target_is_the_counterpart_of_another_name_and_a_single_suite_o
 
 
 @pytest.mark.parametrize(("before", "after", "finding"), [(0.2, 0.9, "better"), (0.9, 0.2, "worse")])
-def test_six_cases_that_all_moved_the_same_way_are_evidence_and_five_are_not(
+def test_six_cases_changed_in_one_direction_are_evidence_five_are_not(
     before: float, after: float, finding: str
 ) -> None:
     assert compared(scores(*[before] * 6), scores(*[after] * 6)).finding == finding
     assert compared(scores(*[before] * 5), scores(*[after] * 5)).finding == "no evidence"
 
 
-def test_a_case_that_passed_and_does_no_longer_regressed_however_little_its_score_moved() -> None:
+def test_a_case_that_no_longer_passes_regressed_by_any_difference() -> None:
     required = replace(make_row("c0", score=0.95), verdict="fail")
     found = compared(scores(1.0), [required])
     assert [case.change for case in found.cases] == ["regressed"]

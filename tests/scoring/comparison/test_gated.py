@@ -1,4 +1,4 @@
-"""Gates on a run that is held against a baseline."""
+"""Gates on a run that is compared with a baseline."""
 
 import random
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def test_a_suites_own_gate_counts_the_regressions_of_its_rows_alone() -> None:
     assert (nothing.passed, nothing.value) == (False, None)
 
 
-def test_without_a_common_case_there_is_nothing_to_measure_and_the_gate_fails() -> None:
+def test_a_gate_without_a_common_case_fails() -> None:
     checked = parse_gate("regressions <= 0").check(compared_run([make_row("b")], [GOOD]))
     assert (checked.passed, checked.sentence) == (
         False,
@@ -105,7 +105,7 @@ def test_with_95_percent_the_interval_over_cases_decides(gate: str, sentence: st
     assert sentence in checked.sentence
 
 
-def test_an_evaluator_that_the_runs_do_not_share_is_told_with_what_was_meant() -> None:
+def test_an_unknown_evaluator_in_a_gate_gets_a_suggestion() -> None:
     comparison = compare_sides(side_of([GOOD]), side_of([BAD]), rng=random.Random(0))
     checked = parse_gate("evaluator(tome).difference >= 0", COMPARE_METRICS).check(ComparedPairs(comparison))
     assert (checked.passed, "there is no evaluator 'tome'; did you mean 'tone'?" in checked.sentence) == (False, True)

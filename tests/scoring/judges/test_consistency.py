@@ -1,4 +1,4 @@
-"""A judge held against itself."""
+"""Consistency of a judge over repeats."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_the_share_of_answers_with_the_same_verdict_each_time() -> None:
 
 
 def test_verdicts_that_change_with_the_order_are_counted() -> None:
-    # The candidate is A first, then B: A and B is the same verdict, A twice is the place's.
+    # The candidate is A first, then B: A and then B is the same verdict, A twice depends on the position.
     each = judged_again(ResultKey("s", "c", "t"), 5, [result(0.5, ("A", "A")), result(1, ("A", "B"), ("tie", "tie"))])
     assert (each.orders, each.flips) == (3, 1)
     found = consistency([each], 2)

@@ -1,4 +1,4 @@
-"""People's labels beside the judge's opinion of the same answer."""
+"""Human labels and the judge's opinion of the same answer."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_a_judge_that_failed_is_counted_apart() -> None:
     assert (found(label(1), row=broken).answers, found(label(1), row=broken).unjudged) == ([], 1)
 
 
-def test_what_cannot_be_placed_is_told() -> None:
+def test_scores_off_the_scale_are_reported() -> None:
     assert found(label("splendid")).unplaced == [
         "refund-7, anna: 'splendid' cannot be read on the scale numeric; define 'tone' under `criteria`, with its scale"
     ]

@@ -1,4 +1,4 @@
-"""A judge held against people: rates, kappa, people among themselves, and what is missing."""
+"""A judge compared with people: rates, kappa, agreement among people, and advice."""
 
 import pytest
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ def test_several_answers_to_a_case_make_no_rate_surer() -> None:
     first, second = report_card(once).sensitivity, report_card(often).sensitivity
     assert first.rate is not None
     assert second.rate is not None
-    assert second.rate.worth <= first.rate.worth
+    assert second.rate.effective_n <= first.rate.effective_n
 
 
 def test_people_among_themselves_are_the_most_that_a_judge_can_reach() -> None:
@@ -52,13 +52,13 @@ def test_people_among_themselves_are_the_most_that_a_judge_can_reach() -> None:
     assert people.scale_alpha is None
 
 
-def test_one_kind_of_answer_alone_gives_no_interval_of_kappa_and_corrects_nothing() -> None:
+def test_answers_of_one_kind_give_no_kappa_interval_and_no_correction() -> None:
     card = report_card([answer(case, 1.0, 1.0) for case in range(60)])
     assert (card.kappa.value, card.kappa.interval, card.can_correct) == (None, None, False)
-    assert any("50 more fails" in told for told in advice(card))
+    assert any("50 more fails" in line for line in advice(card))
 
 
-def test_enough_answers_of_both_kinds_by_two_people_leave_nothing_to_ask_for() -> None:
+def test_advice_is_empty_for_enough_answers_of_both_kinds() -> None:
     card = report_card([answer(case, float(case % 7 > 0), float(case % 2), float(case % 2)) for case in range(100)])
     assert advice(card) == []
     assert card.can_correct

@@ -1,4 +1,4 @@
-"""Whatever becomes of the database in mid-run, the run goes on, says so, and loses nothing."""
+"""When the database fails during a run, the run continues, reports it, and loses nothing."""
 
 import os
 import signal
@@ -20,21 +20,21 @@ from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run
 from agentv.types.errors import StorageError
-from agentv.types.protocols import TellingStore
+from agentv.types.protocols import ReportingStore
 from agentv.types.records.answer import AnswerRef
 
 WITHIN_S = 30.0
 
 
 class Running:
-    """A run with a database behind it, and what it told."""
+    """A run that is pushed to a database, and its messages."""
 
     def __init__(self, url: StoreUrl, runs: Path) -> None:
         self.url = url
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.store = SharedRun(url, lambda: RunFolder(runs, RUN.run_id, clock=at_noon))
-        assert isinstance(self.store, TellingStore)
-        self.store.tell_by(self.told.append)
+        assert isinstance(self.store, ReportingStore)
+        self.store.report_to(self.messages.append)
         self.store.begin(make_run())
 
     def write(self, rows: int = 1) -> None:
@@ -58,7 +58,7 @@ def eventually(is_so: Callable[[], bool]) -> None:
 
 
 def cut_off(url: StoreUrl) -> None:
-    """End every connection of agentv's to a database."""
+    """Terminate every connection of agentv to a database."""
     with psycopg.connect(url.text) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -76,10 +76,10 @@ def test_a_connection_that_is_cut_is_opened_again(tmp_path: Path) -> None:
     run.write(3)
     run.store.close("finished")
     assert run.kept() == 9
-    lost, back = run.told
-    assert "does not take run" in lost  # then the server's own words, which are not always the same
-    assert lost.endswith("The run goes on; its folder has every row")
-    assert back.endswith("answers again and has the run so far")
+    lost, back = run.messages
+    assert "cannot store run" in lost  # followed by the server's own message, which varies
+    assert lost.endswith("The run continues; its folder has every result")
+    assert back.endswith("is reachable again and up to date with this run")
 
 
 def test_a_connection_that_is_cut_at_the_very_end_loses_nothing(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_a_server_that_goes_away_leaves_the_rest_to_a_push(tmp_path: Path) -> No
         server.stop()
         run.write(50)
         run.store.close("finished")
-        assert f"bring the rest: agentv store push {RUN.run_id}" in run.told[-1]
-        assert len(run.told) == 2
+        assert f"push the rest: agentv store push {RUN.run_id}" in run.messages[-1]
+        assert len(run.messages) == 2
         assert len(list(open_run(Path(run.store.folder)).results())) == 52
         server.start()
         assert run.kept() == 2
@@ -122,7 +122,7 @@ def test_a_server_that_comes_back_gets_the_rest_at_once(tmp_path: Path) -> None:
         server.start()
         eventually(lambda: run.kept() == 52)
         run.store.close("finished")
-        assert "answers again" in run.told[-1]
+        assert "is reachable again" in run.messages[-1]
 
 
 @contextmanager
@@ -149,10 +149,10 @@ def test_a_server_that_hangs_holds_up_neither_the_rows_nor_the_end(tmp_path: Pat
         folder.close("finished")
         mirror.finish(patience_s=0.3)
         assert time.monotonic() - began < 20
-    assert "bring the rest: agentv store push" in mirror.said[-1]
+    assert "push the rest: agentv store push" in mirror.messages[-1]
 
 
-def test_a_run_that_nobody_can_keep_is_refused_before_it_has_a_folder() -> None:
+def test_a_run_that_cannot_be_stored_is_refused_before_it_has_a_folder() -> None:
     def open_folder() -> RunFolder:
         raise AssertionError("the folder was opened")
 
@@ -168,7 +168,7 @@ def test_a_run_of_the_same_id_that_is_not_this_one_is_refused(tmp_path: Path) ->
     url = parse_store_url(upgraded_database())
     Running(url, tmp_path / "one").store.close("finished")
     other = SharedRun(url, lambda: RunFolder(tmp_path / "other", RUN.run_id, clock=at_noon))
-    with pytest.raises(StorageError, match="another run"):
+    with pytest.raises(StorageError, match="different run"):
         other.begin(make_run(plan={"planned": 77}))
     other.close("failed")
 
@@ -182,7 +182,7 @@ def test_a_run_is_resumed_where_the_database_has_it(tmp_path: Path) -> None:
     second.write(3)
     second.store.close("finished")
     assert second.kept() == 5
-    assert not first.told + second.told
+    assert not first.messages + second.messages
 
 
 def test_no_thread_is_left(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Judgements of the criteria door go into the team's database."""
+"""Criteria judgements are stored in the team's database."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -51,10 +51,10 @@ def test_judgements_are_kept_with_their_numbers(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PG_URL", url)
     config = config_for("${{ PG_URL }}")
     for text in ("Wait, please.", "Wait!"):
-        result = run_evaluation_sync(EvaluationInput(text, agent_id="desk\0"), config)
+        result = run_evaluation_sync(EvaluationInput(text, agent_id="shop\0"), config)
         assert result.run_errors == ()
     assert [each.overall_score for each in judgements(url)] == [1.0, 0.0]
-    assert columns(url) == [("desk�", 1.0, "pass", 1, 1, 0), ("desk�", 0.0, "fail", 1, 1, 0)]
+    assert columns(url) == [("shop�", 1.0, "pass", 1, 1, 0), ("shop�", 0.0, "fail", 1, 1, 0)]
 
 
 def test_many_at_once_are_kept_once_each() -> None:
@@ -97,7 +97,7 @@ def test_the_url_is_in_no_snapshot_and_no_representation() -> None:
     [
         ("mysql://host", "postgresql://user@host/database, not mysql://"),
         ("${{ NO_SUCH_URL }}", "needs the environment variable NO_SUCH_URL"),
-        ("${{ no name }}", "starts no reference"),
+        ("${{ no name }}", "is not a valid reference"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_before_anything_runs(url: str, message: str) -> None:

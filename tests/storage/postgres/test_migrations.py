@@ -1,4 +1,4 @@
-"""Tables come in numbered steps, each once; a database of another age is refused with what to do."""
+"""Every migration is applied once; a database of another version is refused with advice."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""A run is taken out of the database with what it alone has, and of the others nothing."""
+"""Removing a run from the database deletes its own data, and none of other runs."""
 
 import threading
 from pathlib import Path
@@ -39,7 +39,7 @@ def count(connection: psycopg.Connection[Any], table: str) -> int:
     return len(connection.execute(f"SELECT FROM agentv.{table}".encode()).fetchall())
 
 
-def test_a_run_goes_with_its_rows_and_large_values_and_the_others_stay_whole(tmp_path: Path, url: StoreUrl) -> None:
+def test_removing_a_run_deletes_its_rows_and_blobs_and_no_others(tmp_path: Path, url: StoreUrl) -> None:
     shared, own = "s" * (BLOB_LIMIT + 1), "o" * (BLOB_LIMIT + 1)
     first, second = write_run(tmp_path, "run-1", shared, own), write_run(tmp_path, "run-2", shared)
     with connect(url) as connection:
@@ -79,7 +79,7 @@ def test_a_run_that_is_pushed_at_the_same_time_keeps_its_large_values(tmp_path: 
             assert len(list((pulled.folder / "blobs").iterdir())) == 6
 
 
-def test_who_may_not_delete_is_told_and_nothing_is_gone(tmp_path: Path, url: StoreUrl) -> None:
+def test_a_user_without_the_right_to_delete_gets_an_error(tmp_path: Path, url: StoreUrl) -> None:
     reader = f"reader_of_{url.text.partition('@/')[2].partition('?')[0]}"
     with connect(url) as connection:
         RunPusher(write_run(tmp_path, "run-1", "a"), connection, url).push()

@@ -1,4 +1,4 @@
-"""A store's URL is used whole and shown without what is secret in it."""
+"""A store's URL is shown without its secrets."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def test_no_password_is_shown(password: str) -> None:
     secret = f"pw{password}wp"
     url = parse_store_url(f"postgresql://ann:{secret}@host/db")
     assert secret not in str(url)
-    assert secret not in url.strike(f"invalid {url.text!r}: {secret}")
+    assert secret not in url.redact(f"invalid {url.text!r}: {secret}")
 
 
 @pytest.mark.parametrize("text", ["", "evals", "mysql://ann:pw-of-ann@host/db", "postgresql:ann", "://pw-of-ann@"])
@@ -73,11 +73,11 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("text", "kept"), KEPT.items())
-def test_what_a_run_keeps_connects_to_the_same_database_and_has_no_password(text: str, kept: str) -> None:
-    assert parse_store_url(text).kept == kept
+def test_the_stored_url_connects_to_the_same_database_without_a_password(text: str, kept: str) -> None:
+    assert parse_store_url(text).public == kept
 
 
-def test_one_database_is_one_place_whoever_asks_it() -> None:
+def test_a_database_is_one_place_for_every_user() -> None:
     places = {
         parse_store_url(f"postgresql://{who}db/evals?sslmode=require").place for who in ("", "ann@", "bob:s3cret@")
     }

@@ -1,4 +1,4 @@
-"""`agentv check`: every problem of eval files, targets and project files, before anything is run."""
+"""`agentv check`: check eval files, targets and config for problems before anything is run."""
 
 from pathlib import Path
 
@@ -16,12 +16,14 @@ EXIT_NOTHING = 5
     type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
     show_default=True,
-    help="text with code frames, one JSON object, GitHub annotations, or SARIF.",
+    help="Text with code frames, JSON, GitHub annotations or SARIF.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--online", is_flag=True, help="Then ask every target and judge one short question (this may cost).")
-@click.option("--target", "targets", multiple=True, metavar="NAME", help="With --online: ask it; repeat for several.")
-@click.option("--targets", "targets_file", metavar="FILE", help="With --online: targets file, instead of the nearest.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@click.option("--online", is_flag=True, help="Also send every target and judge a request (may cost money).")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="With --online: only this target; repeatable.")
+@click.option(
+    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."
+)
 def command(
     paths: tuple[str, ...],
     format_: str,
@@ -31,10 +33,11 @@ def command(
     targets: tuple[str, ...],
     targets_file: str | None,
 ) -> int:
-    """Find every problem of eval files, and of the targets and project files that they use.
+    """Check eval files, and the targets and project files they use, for problems.
 
-    PATHS are files or folders (default: evals). Without --online nothing of a suite is executed or imported. Exits
-    with 4 when there are errors, with 5 when there is nothing to check, with 3 when a target does not answer.
+    PATHS are files or folders (default: evals/). Without --online, no code of a suite is executed or imported.
+
+    Exit codes: 0 no errors, 3 a target does not answer, 4 errors found, 5 nothing to check.
     """
     import os
 

@@ -1,4 +1,4 @@
-"""`agentv convert`: eval files and results from YAML to JSON Lines and back."""
+"""`agentv convert`: convert eval files and results between YAML and JSON Lines."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,13 +17,20 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 
 @click.command()
 @click.argument("source", metavar="IN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path), required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as one JSON object.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="File to write (.yaml, .yml or .jsonl).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the written files as one JSON object.")
 def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
-    """Write the eval file or results file IN as OUT; the suffix of OUT (.yaml, .yml, .jsonl) tells the format.
+    """Convert the eval file or results file IN; the suffix of OUT selects the format.
 
-    A JSON Lines file of cases gets a side file of the same name, ending in .yaml, with the suite's other keys. Files
-    that exist are never overwritten.
+    For cases in JSON Lines, the suite's other keys go to a second file of the same name ending in .yaml. Existing files
+    are never overwritten.
     """
     import json
 
@@ -41,30 +48,30 @@ def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 
         click.echo(json.dumps({"schema": "agentv-convert-1", "written": names, noun: count}))
         return
     for path in written:
-        click.echo(f"wrote {path}")
+        click.echo(f"Wrote {path}")
     if records.sort == "eval" and output.resolve().parent != source.resolve().parent:
-        click.echo(f"note: relative paths in the cases now start from {output.parent}")
+        click.echo(f"note: relative paths in the cases are now relative to {output.parent}")
 
 
 def _check(source: Path, written: list[Path]) -> None:
     output = written[0]
     if output.suffix not in _SUFFIXES:
-        raise click.UsageError(f"cannot tell the format of {output}; its name must end in {', '.join(_SUFFIXES)}")
+        raise click.UsageError(f"cannot determine the format of {output}; its name must end in {', '.join(_SUFFIXES)}")
     if (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
-        raise click.UsageError(f"{source} and {output} have the same format; nothing to convert")
+        raise click.UsageError(f"{source} and {output} have the same format; OUT must have the other one")
     for path in written:
         if path.exists():
             raise click.UsageError(f"{path} exists already; remove it, or choose another name for OUT")
 
 
 def _write(records: "Records", paths: list[Path]) -> int:
-    """Write all files whole or none; return how many records there were."""
+    """Write all files completely or none; return the number of records."""
     from contextlib import ExitStack
 
-    from agentv.loading.files.atomic_write import written_whole
+    from agentv.loading.files.atomic_write import open_atomically
 
     with ExitStack() as stack:
-        files = [stack.enter_context(written_whole(path)) for path in paths]
+        files = [stack.enter_context(open_atomically(path)) for path in paths]
         if paths[0].suffix == ".jsonl":
             for side in files[1:]:
                 side.write(_top_text(records))
@@ -93,10 +100,10 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
 
 def _top_text(records: "Records") -> str:
-    """Return the suite's other keys as YAML; at least the schema, which tells that it is an eval file."""
+    """Return the suite's other keys as YAML; at least the schema, which marks it as an eval file."""
     from agentv.reports.text.yaml_text import yaml_item
 
     if not records.top:
         return _SCHEMA_LINE
-    # An item of a list is an object that stands two columns further right.
+    # A list item is the object, indented by two columns.
     return "\n".join(line[2:] for line in yaml_item(records.top).split("\n"))

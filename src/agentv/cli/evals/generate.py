@@ -1,4 +1,4 @@
-"""`agentv generate`: a model writes requirements for cases that have none, or cases from documents and questions."""
+"""`agentv generate`: generate rubrics for cases, or cases from documents and logged questions, with a model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +9,16 @@ import click
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Who is asked: a target of the targets file, best a strong model."),
-    click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder, not the nearest one."),
-    click.option("--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt to use in the place of agentv's own."),
+    click.option("--target", metavar="NAME", help="Target that generates; use a strong model."),
     click.option(
-        "--concurrency", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Calls at once."
+        "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
     ),
-    click.option("--keep-going", is_flag=True, help="Ask for all, and write what was made though some failed."),
-    click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nobody."),
+    click.option("--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template instead of agentv's own."),
+    click.option(
+        "--concurrency", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Concurrent calls."
+    ),
+    click.option("--keep-going", is_flag=True, help="Continue after failures and write what succeeded."),
+    click.option("--dry-run", is_flag=True, help="Print the requests without sending them."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
 )
 
@@ -29,19 +31,20 @@ def _with_shared(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def command() -> None:
-    """Let a model write requirements for cases that have none, or cases from your documents and logged questions."""
+    """Generate rubrics for cases, or cases from documents and logged questions, with a model."""
 
 
 @command.command("rubrics")
 @click.argument("file", type=_EXISTING)
-@click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches.")
+@click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches; repeatable.")
 @_with_shared
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add `rubrics` to every case of the eval file FILE that has none.
 
-    Comments, order, quotes and everything else in the file stay as they are, and cases with `rubrics` are left alone.
-    When a case fails nothing is written. The target is --target, else the file's own, as in `agentv run`. Exits with
-    3 when something could not be made, with 4 for wrong usage or files, with 5 when no case matches.
+    Comments, order, quotes and everything else in the file stay unchanged, as do cases that have `rubrics`. If a case
+    fails, nothing is written. The target is --target, else the file's own, as in `agentv run`.
+
+    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """
     from agentv.cli.evals.generate_rubrics import generate_rubrics
     from agentv.cli.evals.generating import GenerateOptions
@@ -50,22 +53,30 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 
 
 @command.command("evals")
-@click.option("--in", "data", type=_EXISTING, required=True, metavar="DATA", help="Documents or logged questions.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE", help="Eval file."
+    "--in", "data", type=_EXISTING, required=True, metavar="DATA", help="File of documents or logged questions."
 )
 @click.option(
-    "--count", type=click.IntRange(1, 50), default=3, show_default=True, metavar="N", help="Most cases for a record."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE", help="Eval file to write."
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N records of DATA.")
-@click.option("--append", is_flag=True, help="Add to FILE when there is one; what stands in it stays as it is.")
+@click.option(
+    "--count",
+    type=click.IntRange(1, 50),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of cases per record.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records of DATA.")
+@click.option("--append", is_flag=True, help="Add the cases to FILE if it exists.")
 @_with_shared
 def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes a flag so
-    """Write eval cases made from DATA to FILE (.yaml, .yml or .jsonl).
+    """Generate cases from DATA and write them to FILE (.yaml, .yml or .jsonl).
 
-    DATA is JSON Lines or a table (.csv, .tsv), each line or row a record, or any other text, which is cut into pieces
-    of at most 6,000 characters. When a record fails nothing is written. Exits with 3 when something could not be made,
-    with 4 for wrong usage or files, with 5 when DATA is empty.
+    DATA is JSON Lines or a table (.csv, .tsv) with one record per line or row, or any other text, which is split into
+    records of at most 6,000 characters. If a record fails, nothing is written.
+
+    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 DATA is empty.
     """
     from agentv.cli.evals.generate_evals import Source, generate_evals
     from agentv.cli.evals.generating import GenerateOptions

@@ -1,4 +1,4 @@
-"""`agentv generate evals`: read the records, ask for cases from each, write an eval file or add to one."""
+"""`agentv generate evals`: read the records, generate cases from each, write an eval file or append to one."""
 
 import os
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from agentv.cli.evals.generating import (
     Report,
     Stopped,
     check_writable,
-    make_asking,
+    make_setup,
     run_to_end,
     show_progress,
     show_requests,
 )
 from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.terminal import own_stdout
-from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_cases, make_turn_settings, new_suite
-from agentv.engine.generate.generation import CASE_VARIABLES, Asking, ask_for, cases_prompt
+from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
+from agentv.engine.generate.generation import CASE_VARIABLES, GenerationSetup, cases_prompt, generate
 from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
 from agentv.loading.edit.cases_file import CasesFile, open_cases
 from agentv.loading.files.atomic_write import replace_content, write_text
@@ -43,7 +43,7 @@ _SUFFIXES = (".yaml", ".yml", ".jsonl")
 
 
 class Source(Struct, frozen=True):
-    """Where cases come from and go to: at most `count` from each of the first `limit` records."""
+    """The input and output files: at most `count` cases from each of the first `limit` records."""
 
     data: Path
     out: Path
@@ -53,22 +53,22 @@ class Source(Struct, frozen=True):
 
 
 def generate_evals(source: Source, options: GenerateOptions) -> int:
-    """Write cases made from a file's records; returns the exit code. What targets print goes to standard error."""
+    """Write cases generated from a file's records; return the exit code. Output of targets goes to standard error."""
     with own_stdout() as stdout:
         _check(source)
         specs, _ = load_project_parts([source.out.parent])
         file, target = _existing(source, specs)
-        tasks = make_turn_settings(islice(read_records_of(source.data), source.limit), count=source.count)
+        tasks = make_case_tasks(islice(read_records_of(source.data), source.limit), count=source.count)
         if not tasks:
-            click.echo(f"{source.data} has nothing in it", err=True)
+            click.echo(f"{source.data} has no records", err=True)
             return EXIT_NOTHING
-        asking = replace(_asking(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
+        setup = replace(_setup(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
         if options.dry_run:
-            return show_requests(tasks, asking, options, stdout)
+            return show_requests(tasks, setup, options, stdout)
         try:
-            made = run_to_end(ask_for(tasks, asking))
+            made = run_to_end(generate(tasks, setup))
         except Stopped as stop:
-            return stop.tell(source.out)
+            return stop.report(source.out)
         new = make_cases(made, file.cases)
         report = Report(
             source.out,
@@ -85,12 +85,12 @@ def generate_evals(source: Source, options: GenerateOptions) -> int:
 
 
 def _check(source: Source) -> None:
-    """Refuse what could not be written at the end: that is found out before anything is paid."""
+    """Refuse an output that cannot be written, before any paid call. Raises UsageError and ConfigError."""
     out = source.out
     if out.suffix not in _SUFFIXES:
-        raise click.UsageError(f"cannot tell the format of {out}; its name must end in {', '.join(_SUFFIXES)}")
+        raise click.UsageError(f"cannot determine the format of {out}; its name must end in {', '.join(_SUFFIXES)}")
     if not out.parent.is_dir():
-        raise ConfigError(f"there is no folder {out.parent}")
+        raise ConfigError(f"folder {out.parent} does not exist")
     if out.exists() and out.samefile(source.data):
         raise click.UsageError("--in and --out are the same file")
     if out.exists() and not source.append:
@@ -99,7 +99,7 @@ def _check(source: Source) -> None:
 
 
 def _existing(source: Source, specs: Specs) -> tuple[CasesFile, str | None]:
-    """Return the file that is added to and its target, after trying whether it can be; an empty one without."""
+    """Return the file to append to, after checking that it can be appended to, and its target; or an empty file."""
     if not source.out.exists():
         return CasesFile(source.out, b"", ()), None
     target = load_suite(source.out, specs=specs).target
@@ -108,13 +108,13 @@ def _existing(source: Source, specs: Specs) -> tuple[CasesFile, str | None]:
     return file, target
 
 
-def _asking(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> Asking:
+def _setup(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> GenerationSetup:
     folder = source.out.parent
     known = Neighbourhood(options.run_options(), specs, Path.cwd(), os.environ).load_targets(folder)
     prompt = cases_prompt(options.template(CASE_VARIABLES, ("record",)))
     project = load_project(folder, find_repository_root(folder))
     return replace(
-        make_asking(prompt, known, target, options, specs=specs),
+        make_setup(prompt, known, target, options, specs=specs),
         eval_dir=str(folder.resolve()),
         redact=project.redact,
         prices=project.prices,
@@ -124,11 +124,11 @@ def _asking(source: Source, target: str | None, options: GenerateOptions, specs:
 def _note(new: NewCases) -> str | None:
     if not new.repeated:
         return None
-    return f"{count_text(new.repeated, 'case')} left out: another one asks the same"
+    return f"{count_text(new.repeated, 'case')} skipped as duplicates"
 
 
 def _write(source: Source, file: CasesFile, cases: Sequence[JsonObject], specs: Specs) -> None:
-    """Write or add to the file, after reading the result as a suite."""
+    """Write or append to the file, after checking that the result is a valid suite."""
     out = source.out
     if file.data or out.suffix == ".jsonl":
         data = file.with_cases(cases, [yaml_item(case) for case in cases], specs)
@@ -140,7 +140,7 @@ def _write(source: Source, file: CasesFile, cases: Sequence[JsonObject], specs: 
         text = new_suite(cases, data=shown(source.data), schema=_schema(out))
         raise_errors(shown(out), read_suite(out, specs, content=text.encode()).problems)
     if out.exists():
-        raise ConfigError(f"{out} was made by somebody else meanwhile; it was left as it is")
+        raise ConfigError(f"{out} was created by another process meanwhile; it was not changed")
     write_text(out, text)
 
 

@@ -1,4 +1,4 @@
-"""`agentv generate rubrics`: read the file, ask for each case, put all of it into the file or nothing."""
+"""`agentv generate rubrics`: read the file, generate rubrics for each case, write all of them or none."""
 
 import os
 from pathlib import Path
@@ -12,14 +12,14 @@ from agentv.cli.evals.generating import (
     Report,
     Stopped,
     check_writable,
-    make_asking,
+    make_setup,
     run_to_end,
     show_progress,
     show_requests,
 )
 from agentv.cli.terminal import own_stdout
-from agentv.engine.generate.generation import RUBRIC_VARIABLES, Asking, rubrics_prompt
-from agentv.engine.generate.rubrics import ask_for_rubrics, make_rubrics_job, rubrics_to_json, with_rubrics
+from agentv.engine.generate.generation import RUBRIC_VARIABLES, GenerationSetup, rubrics_prompt
+from agentv.engine.generate.rubrics import make_rubrics_job, request_rubrics, rubrics_to_json, with_rubrics
 from agentv.engine.planning.inputs import SuiteInput, load_inputs
 from agentv.engine.planning.selection import select_cases
 from agentv.loading.edit.cases_file import open_cases
@@ -32,7 +32,7 @@ from agentv.types.errors import EvalFileError
 
 
 def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateOptions) -> int:
-    """Add requirements to a file's cases; returns the exit code. What targets print goes to standard error."""
+    """Add rubrics to a file's cases; return the exit code. Output of targets goes to standard error."""
     with own_stdout() as stdout:
         run_options = options.run_options(case_globs)
         cwd = Path.cwd()
@@ -44,14 +44,14 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
             click.echo(f"no case of {path} matches", err=True)
             return EXIT_NOTHING
         job = make_rubrics_job(file, cases, chosen, inputs.specs)
-        asking = _asking(inputs.suites[0], options, inputs.specs, len(job.tasks))
+        setup = _setup(inputs.suites[0], options, inputs.specs, len(job.tasks))
         if options.dry_run:
-            return show_requests(tuple(job.tasks.values()), asking, options, stdout)
+            return show_requests(tuple(job.tasks.values()), setup, options, stdout)
         check_writable(path)
         try:
-            made = run_to_end(ask_for_rubrics(job, asking)) if job.tasks else []
+            made = run_to_end(request_rubrics(job, setup)) if job.tasks else []
         except Stopped as stop:
-            return stop.tell(path)
+            return stop.report(path)
         report = Report(
             path,
             options,
@@ -66,11 +66,11 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         return report.show(stdout)
 
 
-def _asking(item: SuiteInput, options: GenerateOptions, specs: Specs, total: int) -> Asking:
+def _setup(item: SuiteInput, options: GenerateOptions, specs: Specs, total: int) -> GenerationSetup:
     prompt = rubrics_prompt(options.template(RUBRIC_VARIABLES, ("question", "expected_outcome")))
-    asking = make_asking(prompt, item.known, item.suite.target, options, specs=specs)
+    setup = make_setup(prompt, item.known, item.suite.target, options, specs=specs)
     return replace(
-        asking,
+        setup,
         eval_dir=item.suite.base_dir,
         timeout_s=item.suite.timeout_s,
         redact=item.suite.redact,

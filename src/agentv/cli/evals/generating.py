@@ -1,4 +1,4 @@
-"""What the commands of `agentv generate` have in common: options, who is asked, what is said at the end."""
+"""The common parts of the `agentv generate` commands: options, target, progress and the report at the end."""
 
 import asyncio
 import os
@@ -12,10 +12,10 @@ import click
 from msgspec import Struct
 
 from agentv.engine.generate.generation import (
-    Asking,
+    Generated,
     GenerationPrompt,
+    GenerationSetup,
     GenerationTask,
-    Made,
     make_request,
     template_warnings,
 )
@@ -40,7 +40,7 @@ SCHEMA = "agentv-generate-1"
 
 
 class GenerateOptions(Struct, frozen=True):
-    """Options of both commands, as given."""
+    """The options of both commands."""
 
     target: str | None = None
     targets_file: str | None = None
@@ -51,12 +51,12 @@ class GenerateOptions(Struct, frozen=True):
     as_json: bool = False
 
     def run_options(self, case_globs: tuple[str, ...] = ()) -> RunOptions:
-        """Return what a run would be given to find the same target and cases."""
+        """Return the options with which a run finds the same target and cases."""
         targets = (self.target,) if self.target else ()
         return RunOptions(targets=targets, targets_file=self.targets_file, case_globs=case_globs)
 
     def template(self, known: Sequence[str], needed: Sequence[str]) -> str | None:
-        """Return the user's own prompt, after saying what is odd about it; None without one."""
+        """Return the user's prompt template, after printing warnings about it; None without one."""
         if self.prompt_path is None:
             return None
         text = read_text(self.prompt_path)
@@ -65,12 +65,12 @@ class GenerateOptions(Struct, frozen=True):
         return text
 
 
-def make_asking(
+def make_setup(
     prompt: GenerationPrompt, known: KnownTargets, name: str | None, options: GenerateOptions, *, specs: Specs
-) -> Asking:
-    """Return who is asked and how; `name` is the eval file's own target. Raises TargetError."""
+) -> GenerationSetup:
+    """Return the target and settings of the calls; `name` is the eval file's own target. Raises TargetError."""
     config = choose_target(tuple(known.configs.values()), options.target or name)
-    return Asking(
+    return GenerationSetup(
         prompt=prompt,
         target=known.get(config.name),
         known=known,
@@ -83,7 +83,7 @@ def make_asking(
 
 
 def show_progress(total: int, noun: str) -> Callable[[int], None]:
-    """Return what tells a terminal how many are done; anything else than a terminal is told nothing."""
+    """Return a callback that shows the number of finished items on a terminal, and does nothing elsewhere."""
     if not sys.stderr.isatty():
         return lambda _done: None
 
@@ -95,27 +95,27 @@ def show_progress(total: int, noun: str) -> Callable[[int], None]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise ConfigError when a file could not be written at the end: that is found out before anything is paid."""
+    """Raise ConfigError when a file cannot be written, before any paid call."""
     for place in (path, path.resolve().parent):
         if place.exists() and not os.access(place, os.W_OK):
-            raise ConfigError(f"{place} cannot be written; nobody was asked")
+            raise ConfigError(f"{place} cannot be written; no request was sent")
 
 
-class Stopped(Exception):  # noqa: N818 - it is no error of ours
-    """The command was told to end; `number` is the signal's."""
+class Stopped(Exception):  # noqa: N818 - not an error
+    """The command received a signal; `number` is the signal's."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         super().__init__(signal.Signals(number).name)
 
-    def tell(self, path: Path) -> int:
-        """Say so; returns the exit code."""
-        click.echo(f"\nstopped by {self}; {path} is as it was", err=True)
+    def report(self, path: Path) -> int:
+        """Print that the command was stopped; return the exit code."""
+        click.echo(f"\nstopped by {self}; {path} is unchanged", err=True)
         return SIGNALLED + self.number
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. A signal ends every call and every process that was started; then Stopped is raised."""
+    """Run a coroutine to its end. A signal cancels all calls and child processes; then raises Stopped."""
     got: list[int] = []
 
     async def watched() -> T:
@@ -123,7 +123,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
         loop = asyncio.get_running_loop()
 
         def stop(number: int) -> None:
-            if got:  # the second one leaves at once, with no child alive
+            if got:  # the second signal kills all children and exits at once
                 try:
                     kill_all()
                 finally:
@@ -142,55 +142,53 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def show_requests(
-    tasks: Sequence[GenerationTask[Any]], asking: Asking, options: GenerateOptions, stdout: TextIO
+    tasks: Sequence[GenerationTask[Any]], setup: GenerationSetup, options: GenerateOptions, stdout: TextIO
 ) -> int:
-    """Print what would be asked; returns the exit code. The one-time text is `NONCE` here."""
-    requests = [make_request(task, asking, "NONCE") for task in tasks]
+    """Print the requests without sending them; return the exit code. The nonce is printed as `NONCE`."""
+    requests = [make_request(task, setup, "NONCE") for task in tasks]
     if options.as_json:
         listed: list[JsonValue] = [
             {"id": each.eval_case_id, "system": each.system_prompt, "user": each.question} for each in requests
         ]
-        record: JsonObject = {"schema": SCHEMA, "dry_run": True, "target": asking.target.name, "requests": listed}
+        record: JsonObject = {"schema": SCHEMA, "dry_run": True, "target": setup.target.name, "requests": listed}
         click.echo(printable_json(pretty_json(record)), file=stdout)
         return 0
     for each in requests:
         parts = (f"==== {one_line(each.eval_case_id)}", each.system_prompt, each.question)
         click.echo("\n\n".join(printable(part) for part in parts if part) + "\n", file=stdout)
-    click.echo(
-        f"{count_text(len(requests), 'request')} to target {asking.target.name!r}; nobody was asked", file=stdout
-    )
+    click.echo(f"{count_text(len(requests), 'request')} to target {setup.target.name!r}; none was sent", file=stdout)
     return 0
 
 
 EXIT_FAILED = 3
 NAMED = 10
-"""How many of those that failed the last line names; each has a line of its own before it."""
+"""The number of failed items that the last line names; each has an error line of its own before it."""
 
 
 class Report(Struct, Generic[T], frozen=True):
-    """What came of a command. `noun` is what was asked for; `to_json` and `describe` show one value."""
+    """The outcome of a command. `noun` names the generated items; `to_json` and `describe` format one value."""
 
     path: Path
     options: GenerateOptions
     noun: str
-    made: Sequence[Made[T]]
+    made: Sequence[Generated[T]]
     to_json: Callable[[T], JsonValue]
     describe: Callable[[T], str]
     skipped: tuple[str, ...] = ()
     note: str | None = None
 
     @property
-    def failed(self) -> list[Made[T]]:
-        """Those that brought nothing."""
+    def failed(self) -> list[Generated[T]]:
+        """The items whose generation failed."""
         return [each for each in self.made if each.failure is not None]
 
     @property
     def writes(self) -> bool:
-        """Whether the file is written: everything was made, or some of it and that is enough."""
+        """True if the file is written: all items succeeded, or some did and `--keep-going` was given."""
         return any(each.value for each in self.made) and (not self.failed or self.options.keep_going)
 
     def show(self, stdout: TextIO) -> int:
-        """Print it; returns the exit code."""
+        """Print the report; return the exit code."""
         if self.options.as_json:
             click.echo(printable_json(pretty_json(self._record())), file=stdout)
         else:
@@ -205,12 +203,12 @@ class Report(Struct, Generic[T], frozen=True):
         lines = [
             f"{one_line(each.id):<{width}}  {self.describe(each.value)}" for each in self.made if each.value is not None
         ]
-        lines += [f"{one_line(id_):<{width}}  has {self.noun} already" for id_ in self.skipped]
+        lines += [f"{one_line(id_):<{width}}  already has {self.noun}" for id_ in self.skipped]
         lines += [self.note] if self.note else []
         if self.writes:
-            lines.append(f"wrote {self.path}{self._spent()}")
+            lines.append(f"Wrote {self.path}{self._spent()}")
         elif not self.failed:
-            lines.append(f"nothing to do: {self.path} is as it was")
+            lines.append(f"nothing to do: {self.path} is unchanged")
         return lines
 
     def _spent(self) -> str:
@@ -221,14 +219,14 @@ class Report(Struct, Generic[T], frozen=True):
         return f" ({', '.join(parts)})" if parts else ""
 
     def _loss(self) -> str:
-        """Return the sentence that says what failed and what that means for the file."""
+        """Return which items failed, and the consequence for the file."""
         reasons = [f"{one_line(each.id)}: {one_line(each.failure.message)}" for each in self.failed if each.failure]
         idle = sum(each.value is None and each.failure is None for each in self.made)
         names = ", ".join(one_line(each.id) for each in self.failed[:NAMED])
         names += ", …" if len(self.failed) > NAMED else ""
-        left = f", {idle} not asked" if idle else ""
+        left = f", {idle} not attempted" if idle else ""
         end = "the others were written" if self.writes else "nothing was written"
-        hint = "" if self.options.keep_going else "; --keep-going writes what can be made"
+        hint = "" if self.options.keep_going else "; use --keep-going to write the rest"
         share = f"{len(self.failed)} of {len(self.made)} failed ({names}){left}"
         return "\n".join(
             [*(f"error: {reason}" for reason in reasons), f"{share}: {end}{hint}. Exit code {EXIT_FAILED}."]

@@ -1,4 +1,4 @@
-"""`agentv init`: writes a first suite that runs offline, and never touches a file that is there already."""
+"""`agentv init`: create a first suite that runs offline, without changing existing files."""
 
 import json
 import keyword
@@ -20,9 +20,9 @@ _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
 
 
 def install_source(given: str | None) -> str:
-    """Return what `pip install` takes to install agentv: from `given`, a path or URL, else as this one was installed.
+    """Return the argument of `pip install` for agentv: `given`, a path or URL, else the source of this installation.
 
-    Raises ConfigError when `given` cannot be installed from, or must not stand in a file.
+    Raises ConfigError when `given` cannot be installed from, or contains a secret.
     """
     if given is not None:
         return _url(given) if "://" in given else _path(given)
@@ -33,7 +33,7 @@ def install_source(given: str | None) -> str:
 
 
 def recorded_source(direct_url: str | None) -> str:
-    """Return the source that an installer recorded (PEP 610); `agentv` for None, which means a package index."""
+    """Return the source recorded by the installer (PEP 610); `agentv` for None, which means a package index."""
     if direct_url is None:
         return "agentv"
     recorded = json.loads(direct_url)
@@ -46,9 +46,9 @@ def recorded_source(direct_url: str | None) -> str:
 def _path(given: str) -> str:
     path = Path(given).expanduser().resolve()
     if not path.exists():
-        raise ConfigError(f"--from {given}: no such file or folder; a URL has :// in it")
+        raise ConfigError(f"--from {given}: no such file or folder; a URL must contain ://")
     if path.is_dir() and not (path / "pyproject.toml").is_file():
-        raise ConfigError(f"--from {given}: no pyproject.toml in this folder; name a clone of agentv, or a wheel")
+        raise ConfigError(f"--from {given}: no pyproject.toml in this folder; give a clone of agentv or a wheel")
     return path.as_uri()
 
 
@@ -60,21 +60,21 @@ def _url(given: str) -> str:
     if url is None or re.search(r"\s", given):
         raise ConfigError(f"--from {given}: not a URL")
     if url.password or (url.username and "ssh" not in url.scheme):
-        raise ConfigError("--from: a URL with a password or token would be committed; leave it out")
+        raise ConfigError("--from: the URL contains a password or token, which would be committed; remove it")
     is_repository = url.scheme in ("http", "https") and not _ARCHIVE.search(url.path)
     return f"git+{given}" if is_repository else given
 
 
 PLUGIN_TEMPLATE = "evaluator-plugin"
 PLUGIN_NAME = "my-evaluator"
-"""How the package of the template is called where nobody names it; its module and type have underscores instead."""
+"""The default name of the template's package; its module and evaluator type have underscores instead."""
 
 TEMPLATES: Mapping[str, str] = {
-    "agent": "an agent that is started as a command and reports its tool calls",
-    "rag": "a retrieval pipeline in Python, judged by what it found",
-    "chat": "a chat model, with canned answers until there is a key",
-    "python": "any Python function",
-    PLUGIN_TEMPLATE: "an evaluator of your own, as a package that others can install",
+    "agent": "an agent command that reports its tool calls",
+    "rag": "a retrieval pipeline in Python",
+    "chat": "a chat model, with canned answers at first",
+    "python": "a Python function",
+    PLUGIN_TEMPLATE: "a package with your own evaluator",
 }
 _FOLDER = Path(__file__).parents[1] / "templates"
 _KEYS_IGNORED = (".env", "/.env", ".env*", "*.env", "**/.env")
@@ -89,15 +89,15 @@ _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
     show_default=True,
     help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
 )
-@click.option("--name", help=f"evaluator-plugin: how the package is called; default: {PLUGIN_NAME}.")
-@click.option("--from", "given", metavar="PATH_OR_URL", help="Where CI jobs install agentv from.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written and kept as one JSON object.")
+@click.option("--name", help=f"Name of the evaluator package (default: {PLUGIN_NAME}).")
+@click.option("--from", "given", metavar="PATH_OR_URL", help="Source from which CI jobs install agentv.")
+@click.option("--json", "as_json", is_flag=True, help="Print the files as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
 def command(folder: Path, template: str, name: str | None, given: str | None, *, as_json: bool) -> None:
-    """Write evals/, targets, .env.template and jobs for GitHub and GitLab into FOLDER (default: here).
+    """Create a first suite, targets, .env.template and CI jobs in FOLDER (default: here).
 
-    What is written runs at once, with no key and no network. Files that exist are kept as they are. CI jobs install
-    agentv from where this one was installed, unless --from names another clone, wheel or repository.
+    The suite runs at once, without keys or network. Existing files are not changed. CI jobs install agentv from the
+    source of this installation, unless --from gives another clone, wheel or repository.
     """
     source = install_source(given)
     files = files_of(template)
@@ -109,13 +109,13 @@ def command(folder: Path, template: str, name: str | None, given: str | None, *,
         click.echo(json.dumps({**report, "agentv": source}))
         return
     for file in written:
-        click.echo(f"wrote  {folder / file}")
+        click.echo(f"wrote   {folder / file}")
     for file in kept:
-        click.echo(f"kept   {folder / file}  (it was there already)")
+        click.echo(f"exists  {folder / file}  (not changed)")
     if ".gitignore" in kept and not _ignores_keys(folder / ".gitignore"):
-        click.echo("\nKeys go into .env: add the line `.env` to .gitignore, so that it is never committed.")
+        click.echo("\nAPI keys go into .env: add the line `.env` to .gitignore, so that they are never committed.")
     if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
-        click.echo(f"\nCI jobs install agentv from {source}, which only this machine has: put a URL in its place.")
+        click.echo(f"\nCI jobs install agentv from {source}, which exists only on this machine: replace it with a URL.")
     click.echo(f"\nNext: {'' if folder == Path() else f'cd {shlex.quote(str(folder))} && '}agentv run")
 
 
@@ -126,15 +126,15 @@ def files_of(template: str) -> dict[str, str]:
 
 
 def _installing(files: Mapping[str, str], source: str) -> dict[str, str]:
-    """Return the files with `pip install agentv`, as it stands in the templates, installing it from `source`."""
+    """Return the files with `pip install agentv` replaced by an installation from `source`."""
     install = f"pip install {shlex.quote(source)}"
     return {path: text.replace("pip install agentv", install) for path, text in files.items()}
 
 
 def _renamed(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
-    """Return the files of the plug-in template with its package, module and type named anew."""
+    """Return the files of the plug-in template with its package, module and type renamed."""
     if template != PLUGIN_TEMPLATE:
-        raise click.UsageError(f"--name goes with --template {PLUGIN_TEMPLATE}; the other templates make no package")
+        raise click.UsageError(f"--name requires --template {PLUGIN_TEMPLATE}; the other templates have no package")
     module = plugin_module(name)
     pairs = ((PLUGIN_NAME, name), (PLUGIN_NAME.replace("-", "_"), module))
 
@@ -147,16 +147,16 @@ def _renamed(files: Mapping[str, str], template: str, name: str) -> dict[str, st
 
 
 def plugin_module(name: str) -> str:
-    """Return the module and type of a package of that name. Raises ConfigError when it cannot be one."""
+    """Return the module and evaluator type for a package name. Raises ConfigError for an invalid name."""
     from agentv.evaluators import EVALUATORS
 
     module = name.replace("-", "_").lower()
     if not re.fullmatch(r"[A-Za-z]([A-Za-z0-9]|[-_](?=[A-Za-z0-9]))*", name) or keyword.iskeyword(module):
-        allowed = "letters, digits, and single - or _ between them, a letter first"
-        raise ConfigError(f"{name!r} cannot be the name of a package and a module; allowed: {allowed}")
+        allowed = "letters, digits, and single - or _ between them, starting with a letter"
+        raise ConfigError(f"{name!r} is not a valid package name; allowed: {allowed}")
     if module in EVALUATORS or module in sys.stdlib_module_names or module == "agentv":
         owner = f"agentv's evaluator type {module!r}" if module in EVALUATORS else f"the module {module!r}"
-        raise ConfigError(f"{name!r} would stand in the way of {owner}; choose another name")
+        raise ConfigError(f"{name!r} conflicts with {owner}; choose another name")
     return module
 
 
@@ -167,14 +167,14 @@ def _copied(template: str) -> dict[str, str]:
 
 
 def _target_name(path: Path) -> str:
-    """Return where a template file goes: `dot-env` in the package is `.env` in the project, which keeps it visible."""
+    """Return the path of a template file in the project: `dot-env` becomes `.env`."""
     return "/".join(f".{part[4:]}" if part.startswith("dot-") else part for part in path.parts)
 
 
 def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Write the files that are not there yet; return which were written and which were kept. All of it, or nothing.
+    """Write the files that do not exist yet, all or none; return the names of the written and of the existing files.
 
-    Raises ConfigError when something else stands where a file or folder belongs, StorageError when the disk refuses.
+    Raises ConfigError when a file is in the way of a folder or vice versa, StorageError when a file cannot be written.
     """
     made: list[Path] = []
     written: list[str] = []
@@ -191,7 +191,7 @@ def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[s
 
 
 def _write_new(path: Path, text: str, made: list[Path]) -> bool:
-    """Write a file unless there is one; return whether it was written. `made` gets every file and folder."""
+    """Write a file unless it exists; return True if it was written. Created files and folders are added to `made`."""
     for parent in reversed(path.parents):
         if not parent.is_dir():
             parent.mkdir()

@@ -1,4 +1,4 @@
-"""Problems of files → text for people, JSON, GitHub annotations, SARIF."""
+"""Format the problems of files as text, JSON, GitHub annotations or SARIF."""
 
 import json
 import unicodedata
@@ -25,15 +25,15 @@ _BYTES_READ = 4 * 2**20
 
 
 class CodeFrames(Struct):
-    """Makes frames; keeps the lines of the files it has read. Paths are relative to `folder`."""
+    """Renders code frames, and caches the lines of the files it reads. Paths are relative to `folder`."""
 
     folder: Path
     _files: dict[str, list[str]] = field(default_factory=dict)
 
     def frame(self, problem: Problem) -> list[str]:
-        """Return the frame of a problem: two lines, or none when its place or its file is not known.
+        """Return the frame of a problem: two lines, or none when its place or file is unknown.
 
-        Frames end up in logs: nothing of a `.env` file is shown, and no value of a key that looks secret.
+        Frames end up in logs, so they show nothing of a `.env` file and no value of a key that looks secret.
         """
         lines = self._lines(problem.path)
         if not 0 < problem.line <= len(lines) or Path(problem.path).name == ENV_FILE:
@@ -44,14 +44,14 @@ class CodeFrames(Struct):
         return frame_lines(source, problem.line, problem.column)
 
     def _lines(self, path: str) -> list[str]:
-        """Return the first lines of a regular file; of a pipe or a device nothing is read."""
+        """Return the first lines of a regular file; nothing for a pipe or a device."""
         if path not in self._files:
             self._files[path] = _start(self.folder / path).replace("\r\n", "\n").split("\n")
         return self._files[path]
 
 
 def _start(path: Path) -> str:
-    """Return what is looked at of a file: its first mebibytes, without a line that is cut."""
+    """Return the start of a file, at most 4 MiB, without a cut last line; empty if it cannot be read."""
     try:
         if not path.is_file():
             return ""
@@ -64,7 +64,7 @@ def _start(path: Path) -> str:
 
 
 def frame_lines(source: str, line: int, column: int) -> list[str]:
-    """Return a source line and the caret under `column`; of a long line what stands around it."""
+    """Return a source line and a caret under `column`; a long line is cut to the part around it."""
     start = max(0, column - 1 - _BEFORE) if len(source) > _WIDTH else 0
     shown = "".join(map(_shown, source[start : start + _WIDTH]))
     before = "".join(map(_shown, source[start : max(start, column - 1)]))
@@ -75,7 +75,7 @@ def frame_lines(source: str, line: int, column: int) -> list[str]:
 
 
 def _shown(character: str) -> str:
-    """Return what stands for a character: blanks for tabs, a sign for what a terminal would act upon."""
+    """Return the printed form of a character: a blank for a tab, U+FFFD for control and format characters."""
     if character == "\t":
         return " "
     return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
@@ -92,10 +92,10 @@ _RULE = "file-problem"
 
 
 def closing_line(problems: Sequence[Problem], files: int) -> str:
-    """Return the closing line: how many errors and warnings, in how many files."""
+    """Return the closing line: the number of files, errors and warnings."""
     counts = Counter(problem.severity for problem in problems)
     found = [count_text(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
-    return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problem found'}"
+    return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problems found'}"
 
 
 def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
@@ -146,7 +146,7 @@ def _annotation(problem: Problem) -> str:
 
 
 def _sentence(problem: Problem) -> str:
-    """Return what a problem says without its place."""
+    """Return the text of a problem without its place."""
     suggestion = f"did you mean {problem.suggestion!r}?" if problem.suggestion else None
     return "; ".join(filter(None, (f"{problem.json_path}  {problem.message}", problem.allowed, suggestion)))
 
@@ -181,4 +181,4 @@ FORMATS: Mapping[str, Callable[[Sequence[Problem], int, Path], str]] = {
     "github": as_github,
     "sarif": as_sarif,
 }
-"""Formats by name; each takes the problems, the number of files, and the folder that their paths are relative to."""
+"""Formats by name; each takes the problems, the number of files, and the folder that paths are relative to."""

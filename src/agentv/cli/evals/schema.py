@@ -1,4 +1,4 @@
-"""`agentv schema`: the JSON Schema of a file kind, for editors and other tools."""
+"""`agentv schema`: print or write the JSON Schema of a file kind."""
 
 import json
 from pathlib import Path
@@ -10,24 +10,24 @@ from agentv.types.errors import StorageError
 
 @click.command()
 @click.argument("kind", required=False)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-@click.option("--write", is_flag=True, help="Write the project's .agentv/schemas/, for editors.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object that has the schema in it.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to this file.")
+@click.option("--write", is_flag=True, help="Write the schemas for editors into .agentv/schemas/.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object that contains the schema.")
 def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool) -> None:
-    """Print the JSON Schema of a KIND of file.
+    """Print the JSON Schema of a file kind.
 
     KIND is eval (the default), targets, config (.agentv.yaml), evaluation (the --config of `agentv score`), or results.
     """
     if write:
         if kind or output:
-            raise click.UsageError("--write takes no KIND and no --output")
+            raise click.UsageError("--write cannot be combined with KIND or --output")
         _report_written(_write_all(), as_json=as_json)
     else:
         _write_one(kind or "eval", output, as_json=as_json)
 
 
 def _write_all() -> list[Path]:
-    """Write every schema that editors need into the project's folder. Raises StorageError."""
+    """Write the schemas for editors into the project's folder; return the files. Raises StorageError."""
     from agentv.cli.evals.schema_files import SCHEMAS, schema_files
     from agentv.loading.files.atomic_write import write_text
     from agentv.loading.files.places import find_home
@@ -36,7 +36,7 @@ def _write_all() -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot make {folder}: {error.strerror}") from None
+        raise StorageError(f"cannot create {folder}: {error.strerror}") from None
     files = schema_files()
     for name, text in files.items():
         write_text(folder / name, text)
@@ -48,7 +48,7 @@ def _report_written(paths: list[Path], *, as_json: bool) -> None:
         click.echo(json.dumps({"schema": "agentv-schema-1", "written": [str(path) for path in paths]}))
         return
     for path in paths:
-        click.echo(f"wrote {path}")
+        click.echo(f"Wrote {path}")
 
 
 def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
@@ -65,4 +65,4 @@ def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
     elif output is None:
         click.echo(json.dumps(schema, indent=2))
     else:
-        click.echo(f"wrote {output}; point editors to it with a first line:\n# yaml-language-server: $schema={output}")
+        click.echo(f"Wrote {output}. To use it in editors, start files with:\n# yaml-language-server: $schema={output}")

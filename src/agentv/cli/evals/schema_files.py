@@ -1,4 +1,4 @@
-"""The JSON Schemas in a project's `.agentv/schemas/`, which the first lines of its YAML files name for editors."""
+"""The JSON Schemas in a project's `.agentv/schemas/`, which editors find through the first line of YAML files."""
 
 import json
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 SCHEMAS = "schemas"
 EVAL_SCHEMA = "eval.schema.json"
 _FILES = {"eval": EVAL_SCHEMA, "targets": "targets.schema.json"}
-_GITIGNORE = "# For editors on this machine; `agentv schema --write` writes them again.\n*\n"
+_GITIGNORE = "# For editors on this machine; recreate with `agentv schema --write`.\n*\n"
 
 
 def schema_files() -> Mapping[str, str]:
-    """Return the content of every file of the folder, by name: the schemas, and what keeps them out of git."""
+    """Return the content of every file of the folder by name: the schemas, and a .gitignore for them."""
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.models.schemas import json_schema
 

@@ -1,4 +1,4 @@
-"""What `agentv judge calibrate` does: labels beside scores, the card, and the calibration that is kept."""
+"""The implementation of `agentv judge calibrate`: match labels with scores, print the card, save the calibration."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -37,11 +37,11 @@ from agentv.types.records.result import CaseResult
 from agentv.types.summaries import Calibration
 
 _HUMAN = "human"
-"""The evaluator that says what people say: no judge to be held against them."""
+"""The type of evaluators that take their scores from human labels; they cannot be calibrated."""
 
 
 class CalibrateOptions(Struct, frozen=True, kw_only=True):
-    """The options of the command, as given."""
+    """The options of `agentv judge calibrate`."""
 
     evaluator: str | None = None
     criterion: str | None = None
@@ -52,8 +52,8 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
-class _Question(Struct, frozen=True):
-    """Which judge is held against which labels: its criterion, and the one that labels name."""
+class _Pairing(Struct, frozen=True):
+    """A judge and the labels to compare it with: the judge's criterion, and the criterion that the labels name."""
 
     evaluator: str
     criterion: str
@@ -61,7 +61,7 @@ class _Question(Struct, frozen=True):
 
 
 class _Labelled(Struct, frozen=True):
-    """A run's labels with the rows that they are about."""
+    """A run's labels with the results that they are about."""
 
     stored: StoredRun
     labels: Sequence[Label]
@@ -69,64 +69,65 @@ class _Labelled(Struct, frozen=True):
 
 
 def calibrate(reference: str, options: CalibrateOptions) -> int:
-    """Print the card of each judge whose criterion people judged, and keep its calibration; returns the exit code."""
+    """Print the card of each judge whose criterion has labels, and save its calibration; return the exit code."""
     refuse_unwritable(options.outputs)
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
     labels = list(stored.labels()) if options.labels is None else read_labels(stored, options.labels, annotator=None)
     if not labels:
         raise ConfigError(
-            f"run {stored.run_id} has no labels; `agentv label {stored.run_id} --in FILE` keeps them, or --labels FILE"
+            f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
+            "or give --labels FILE"
         )
     slots = {label.slot for label in labels}
     labelled = _Labelled(stored, labels, [row for row in stored.results() if row.slot in slots])
     cards: list[JudgeCard] = []
     files: list[str | None] = []
-    for question in _questions(labelled, options):
-        found = _answers(labelled, question)
-        card = _card(labelled, question, found, by_tag=options.by == "tag")
+    for pairing in _pairings(labelled, options):
+        found = _answers(labelled, pairing)
+        card = _card(labelled, pairing, found, by_tag=options.by == "tag")
         cards.append(card)
         files.append(
             None
             if options.no_save
-            else _keep(home, labelled=labelled, question=question, answers=found.answers, card=card.card)
+            else _save(home, labelled=labelled, pairing=pairing, answers=found.answers, card=card.card)
         )
-    _tell(cards, files, options)
+    _report(cards, files, options)
     return 0
 
 
-def _tell(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
+def _report(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
     write_sheets(options.outputs, [card_sheet(card) for card in cards])
     if options.as_json:
-        told: list[JsonValue] = [
+        output: list[JsonValue] = [
             {**card_to_json(card), "calibration": file} for card, file in zip(cards, files, strict=True)
         ]
-        click.echo(printable_json(pretty_json({"schema": CARD_SCHEMA, "cards": told})))
+        click.echo(printable_json(pretty_json({"schema": CARD_SCHEMA, "cards": output})))
         return
     print_sheets([card_sheet(card, most=SHOWN) for card in cards])
     for file in (*filter(None, files), *options.outputs):
-        click.echo(f"wrote   {one_line(file)}")
+        click.echo(f"Wrote {one_line(file)}")
 
 
-def _questions(labelled: _Labelled, options: CalibrateOptions) -> list[_Question]:
-    """Return which judges are asked for. Raises ConfigError, saying what there is, when none has labels."""
+def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
+    """Return the selected judges with their labels. Raises ConfigError, naming what there is, if none has labels."""
     evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
     if options.evaluator is not None and options.evaluator not in evaluators:
         raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
     named = list(dict.fromkeys(label.criterion for label in labelled.labels))
     if options.criterion is not None and options.criterion not in named:
-        raise ConfigError(f"no label is of {options.criterion!r}; people judged {_listed(named)}")
-    found = list(dict.fromkeys(_all_questions(labelled, named, options)))
+        raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {_listed(named)}")
+    found = list(dict.fromkeys(_all_pairings(labelled, named, options)))
     if found:
         return found
     raise ConfigError(
-        f"people judged {_listed(named)}, and no evaluator that is asked for judges that; the evaluators are "
-        f"{_listed(evaluators)}: name both, as in --evaluator {evaluators[0] if evaluators else 'NAME'} "
+        f"no selected evaluator scores a labelled criterion; labelled criteria: {_listed(named)}; evaluators: "
+        f"{_listed(evaluators)}. Give both, e.g. --evaluator {evaluators[0] if evaluators else 'NAME'} "
         f"--criterion {named[0]}"
     )
 
 
-def _all_questions(labelled: _Labelled, named: Sequence[str], options: CalibrateOptions) -> Iterator[_Question]:
+def _all_pairings(labelled: _Labelled, named: Sequence[str], options: CalibrateOptions) -> Iterator[_Pairing]:
     for row in labelled.rows:
         for result in row.evaluator_results:
             if result.type == _HUMAN or options.evaluator not in (None, result.name):
@@ -134,42 +135,42 @@ def _all_questions(labelled: _Labelled, named: Sequence[str], options: Calibrate
             if options.criterion is not None and options.evaluator is not None:
                 criteria = {each.criterion_name for each in result.results}
                 own = options.criterion if options.criterion in criteria else judged_criterion(result)
-                yield _Question(result.name, own, options.criterion)
+                yield _Pairing(result.name, own, options.criterion)
                 continue
             for name in named:
                 if options.criterion in (None, name) and judge_opinion(row, result.name, name) is not None:
-                    yield _Question(result.name, name, name)
+                    yield _Pairing(result.name, name, name)
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(repr(one_line(name)) for name in names) or "none"
 
 
-def _answers(labelled: _Labelled, question: _Question) -> LabelledAnswers:
+def _answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
     criteria = criteria_by_case(labelled.stored, {label.slot.eval_id for label in labelled.labels})
     found = label_answers(
         labelled.rows,
         labelled.labels,
         criteria,
-        evaluator=question.evaluator,
-        criterion=question.criterion,
-        labels_of=question.labels_of,
+        evaluator=pairing.evaluator,
+        criterion=pairing.criterion,
+        labels_of=pairing.labels_of,
     )
     if found.unplaced:
         more = f" (and {len(found.unplaced) - 1:,} more)" if len(found.unplaced) > 1 else ""
-        raise ConfigError(f"a score of people cannot be placed: {found.unplaced[0]}{more}")
+        raise ConfigError(f"a label cannot be matched: {found.unplaced[0]}{more}")
     return found
 
 
-def _card(labelled: _Labelled, question: _Question, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
+def _card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
     tags = sorted({tag for answer in found.answers for tag in answer.tags}) if by_tag else []
     remarks = []
     if found.unjudged:
         remarks.append(f"{count_text(found.unjudged, 'labelled answer')} on which the judge gave no verdict")
     return JudgeCard(
         run_id=labelled.stored.run_id,
-        evaluator=question.evaluator,
-        criterion=question.labels_of,
+        evaluator=pairing.evaluator,
+        criterion=pairing.labels_of,
         card=report_card(found.answers),
         by_tag={tag: report_card([each for each in found.answers if tag in each.tags]) for tag in tags},
         apart=disagreements(found.answers),
@@ -177,25 +178,25 @@ def _card(labelled: _Labelled, question: _Question, found: LabelledAnswers, *, b
     )
 
 
-def _keep(
-    home: Path, labelled: _Labelled, question: _Question, answers: Sequence[LabelledAnswer], card: ReportCard
+def _save(
+    home: Path, labelled: _Labelled, pairing: _Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
 ) -> str | None:
-    """Keep what was measured, for the set-up that it was measured on; says on standard error why it is not kept."""
+    """Save the calibration for the judge setups it was measured on; print to standard error why it is not saved."""
     if not answers or not card.confusion.answers:
         return None
     slots = {each.slot for each in answers}
     rows = [row for row in labelled.rows if row.slot in slots]
     try:
-        setups = _setups(labelled.stored, home, rows, question.evaluator)
+        setups = _setups(labelled.stored, home, rows, pairing.evaluator)
     except AgentvError as error:
-        click.echo(f"no calibration is kept: {error}", err=True)
+        click.echo(f"calibration not saved: {error}", err=True)
         return None
     calibration = Calibration(
-        evaluator=question.evaluator,
-        criterion=question.criterion,
+        evaluator=pairing.evaluator,
+        criterion=pairing.criterion,
         setups=setups,
         run_id=labelled.stored.run_id,
-        labelled_at=max(label.time for label in labelled.labels if label.criterion == question.labels_of),
+        labelled_at=max(label.time for label in labelled.labels if label.criterion == pairing.labels_of),
         annotators=card.people.annotators,
         cases=card.cases,
         confusion=card.confusion,
@@ -207,15 +208,15 @@ def _keep(
 
 
 def _setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator: str) -> tuple[str, ...]:
-    """Return the set-ups that judged the rows. Raises ConfigError when one of them is not known any more."""
+    """Return the judge setups that scored the results. Raises ConfigError if one is not known any more."""
     cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
-    with own_stdout(), chdir(cwd):  # eval files and what they name are called from there, as they were
+    with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
         plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
         found = find_setups(plan, rows, evaluator, clock=make_clock())
     if found.other:
         raise ConfigError(
             f"{count_text(found.other, 'labelled answer')} of {len(rows):,} {'was' if found.other == 1 else 'were'} "
-            f"judged by another {evaluator!r} than the files describe now (its prompt, settings or judge were edited, "
-            f"or its case); `agentv rescore {stored.run_id}` judges them again"
+            f"scored by a different {evaluator!r} than the files describe now (its prompt, settings, judge or case "
+            f"was edited); run `agentv rescore {stored.run_id}` first"
         )
     return found.setups

@@ -1,4 +1,4 @@
-"""`agentv compare`: what differs between runs, and whether it could be chance."""
+"""`agentv compare`: compare runs, with significance tests."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import click
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, metavar="RUN...")
-@click.option("--baseline", metavar="RUN", help="What the runs are compared with, instead of the first of them.")
+@click.option("--baseline", metavar="RUN", help="Compare with this run instead of the first one.")
 @click.option("--targets", nargs=2, metavar="A B", help="Compare target A with target B, of one run or of two.")
 @click.option(
     "--threshold",
@@ -15,14 +15,14 @@ import click
     default=0.1,
     show_default=True,
     metavar="X",
-    help="How far a case's score must move to be a win or a loss.",
+    help="Smallest change of a case's score that is a win or loss.",
 )
 @click.option(
     "--gate",
     "gates",
     multiple=True,
     metavar="EXPR",
-    help="What must hold, as in 'regressions <= 0' or 'mean_difference >= -0.02'.",
+    help="Condition for exit code 0, e.g. 'regressions <= 0'.",
 )
 @click.option(
     "--max-errors",
@@ -30,7 +30,7 @@ import click
     default=0,
     show_default=True,
     metavar="N",
-    help="With --gate: cases without a result that are let pass.",
+    help="With --gate: number of errors that are tolerated.",
 )
 @click.option(
     "--list",
@@ -39,23 +39,25 @@ import click
     default=10,
     show_default=True,
     metavar="N",
-    help="How many improved, and how many regressed cases to list with their reasons.",
+    help="Number of improved and of regressed cases to list.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of tests that draw.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the permutation tests.")
 @click.option(
     "--format",
     type=click.Choice(["text", "json", "markdown", "agentv"]),
     default="text",
     show_default=True,
-    help="How to print it; agentv is the older JSON, with exit code 0 iff the mean did not fall.",
+    help="Output format; agentv is the older JSON, with its own exit code.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:
-    """Compare runs with the first of them, case by case: better, worse, or not to be told apart.
+    """Compare runs with the first of them, case by case, with significance tests.
 
-    RUN is an id or the start of one, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or rows that
-    a run wrote with -o rows.jsonl. Without --gate the exit code is 0 whatever is found, 3 when no case was judged
-    in both, and 5 when no case is in both.
+    RUN is a run id or its prefix, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or results
+    exported with -o results.jsonl.
+
+    Exit codes without --gate: 0 compared, 3 no case has a score in both, 5 no case is in both. With --format agentv: 0
+    if the mean did not fall, else 1.
     """
     from agentv.cli.results.comparing import CompareOptions, compare
 

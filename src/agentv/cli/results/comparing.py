@@ -1,4 +1,4 @@
-"""What `agentv compare` does: find the runs, compare each with the first, print, and let gates decide."""
+"""The implementation of `agentv compare`: find the runs, compare each with the first, print, apply the gates."""
 
 import random
 from collections.abc import Sequence
@@ -33,54 +33,54 @@ FORMATS = ("text", "json", "markdown", "agentv")
 
 
 class ExplainedComparison(NamedTuple):
-    """A comparison with what tells its reasons, and the verdict of the gates where some were asked for."""
+    """A comparison with the reasons for its scores, and the verdict of the gates if there are any."""
 
     comparison: Comparison
     reasons: FindReasons
     verdict: RunVerdict | None
 
 
-def comparisons_text(told: Sequence[ExplainedComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
-    """Return one comparison, or the matrix of several; `listed` improved and regressed cases come with reasons."""
+def comparisons_text(explained: Sequence[ExplainedComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
+    """Return one comparison, or the matrix of several. At most `listed` improved and regressed cases get reasons."""
     match format:
         case "agentv":
-            return _json(older_json(told[0].comparison))
+            return _json(older_json(explained[0].comparison))
         case "json":
-            shown = [comparison_to_json(*each) for each in told]
+            shown = [comparison_to_json(*each) for each in explained]
             return _json(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
         case "markdown":
-            return _markdown(told, listed)
+            return _markdown(explained, listed)
         case _:
-            return _text(told, listed)
+            return _text(explained, listed)
 
 
-def _markdown(told: Sequence[ExplainedComparison], listed: int) -> str:
-    if len(told) == 1:
-        comparison, reasons, verdict = told[0]
+def _markdown(explained: Sequence[ExplainedComparison], listed: int) -> str:
+    if len(explained) == 1:
+        comparison, reasons, verdict = explained[0]
         return comparison_markdown(comparison, reasons, listed=listed, verdict=verdict)
-    return matrix_markdown([each.comparison for each in told], [each.verdict for each in told])
+    return matrix_markdown([each.comparison for each in explained], [each.verdict for each in explained])
 
 
-def _text(told: Sequence[ExplainedComparison], listed: int) -> str:
+def _text(explained: Sequence[ExplainedComparison], listed: int) -> str:
     style = terminal_style()
-    if len(told) == 1:
-        comparison, reasons, verdict = told[0]
+    if len(explained) == 1:
+        comparison, reasons, verdict = explained[0]
         return ComparisonView(style.width, style.signs, style.paint, listed).render(comparison, reasons, verdict)
     return matrix_text(
-        [each.comparison for each in told],
-        [each.verdict for each in told],
+        [each.comparison for each in explained],
+        [each.verdict for each in explained],
         width=style.width,
         signs=style.signs,
         paint=style.paint,
     )
 
 
-def _json(told: JsonObject) -> str:
-    return f"{printable_json(pretty_json(told))}\n"
+def _json(output: JsonObject) -> str:
+    return f"{printable_json(pretty_json(output))}\n"
 
 
 def reasons_of(before: FoundScores, after: FoundScores) -> FindReasons:
-    """Return what tells the reasons for a case's scores on both sides: those of its lowest-scored row."""
+    """Return a function that finds the reasons for a case's scores on both sides, from its lowest-scored results."""
 
     def find(case: CaseDifference) -> Reasons:
         return Reasons(_reason(before, case.pair.before), _reason(after, case.pair.after))
@@ -100,7 +100,7 @@ _BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 
 
 class CompareOptions(Struct, frozen=True, kw_only=True):
-    """How runs are compared and shown; `gates` None: nothing decides about the exit code but that cases were paired."""
+    """The options of `agentv compare`. `gates` None: the exit code depends only on whether cases could be paired."""
 
     threshold: float
     seed: int
@@ -112,64 +112,64 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     baseline: str | None
 
 
-def compare(references: Sequence[str], asked: CompareOptions) -> int:
-    """Compare runs with the first of them; returns the exit code."""
-    gates = _gates(asked)
-    runs = _load(find_home(Path.cwd()), references, asked)
+def compare(references: Sequence[str], options: CompareOptions) -> int:
+    """Compare runs with the first of them; return the exit code."""
+    gates = _gates(options)
+    runs = _load(find_home(Path.cwd()), references, options)
     _check_names(gates or (), runs)
     first, *others = runs
-    comparisons = [_compare(first, other, asked) for other in others]
+    comparisons = [_compare(first, other, options) for other in others]
     if len(others) > 1:
         comparisons = list(corrected(comparisons))
-    verdicts = [_verdict(each, gates, asked.max_errors) for each in comparisons]
-    told = [
+    verdicts = [_verdict(each, gates, options.max_errors) for each in comparisons]
+    explained = [
         ExplainedComparison(each, reasons_of(first, run), verdict if gates is not None or verdict.exit_code else None)
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     ]
-    click.echo(comparisons_text(told, asked.format, asked.listed), nl=False)
-    if asked.format == "agentv" and comparisons[0].cases:
+    click.echo(comparisons_text(explained, options.format, options.listed), nl=False)
+    if options.format == "agentv" and comparisons[0].cases:
         return 0 if comparisons[0].mean_of_pairs >= 0 else 1
     return min((each.exit_code for each in verdicts), key=_BY_WEIGHT.index)
 
 
-def _gates(asked: CompareOptions) -> tuple[ScopedGate, ...] | None:
-    if asked.gates is None:
+def _gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
+    if options.gates is None:
         return None
-    if asked.format == "agentv":
-        raise ConfigError("--format agentv has an exit code of its own; give --gate with another format")
-    return tuple(ScopedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
+    if options.format == "agentv":
+        raise ConfigError("--format agentv sets its own exit code; use --gate with another format")
+    return tuple(ScopedGate(parse_gate(gate, COMPARE_METRICS)) for gate in options.gates)
 
 
 def _check_names(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> None:
-    """Refuse a gate on an evaluator that judged in none of the runs, where any did."""
+    """Refuse a gate on an evaluator that none of the runs has, unless no evaluator is known at all."""
     known = {name for run in runs for measure in run.side.measures if (name := evaluator_of(measure)) is not None}
-    for gate in (asked.gate for asked in gates):
+    for gate in (scoped.gate for scoped in gates):
         if known and gate.name == "evaluator" and gate.argument not in known:
             raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
 
 
-def _load(home: Path, references: Sequence[str], asked: CompareOptions) -> list[FoundScores]:
-    """Return the runs, the one that the others are compared with first. Raises ConfigError for too few of them."""
+def _load(home: Path, references: Sequence[str], options: CompareOptions) -> list[FoundScores]:
+    """Return the runs; the first is the one to compare with. Raises ConfigError for too few or too many."""
     named = list(references)
-    if asked.baseline is not None:
-        named = [asked.baseline, *(named or ["latest"])]
-    if asked.targets is not None:
+    if options.baseline is not None:
+        named = [options.baseline, *(named or ["latest"])]
+    if options.targets is not None:
         if len(named) > _TWO or not named:
-            raise ConfigError("--targets A B compares two targets of one run, or target A of one with B of another")
+            raise ConfigError("--targets A B needs one run with both targets, or two runs")
         return [
             find_scores(home, reference, target=target)
-            for reference, target in zip((named[0], named[-1]), asked.targets, strict=True)
+            for reference, target in zip((named[0], named[-1]), options.targets, strict=True)
         ]
     if len(named) < _TWO:
-        raise ConfigError("compare takes two runs or more, or one with --baseline or --targets")
-    if len(named) > _TWO and asked.format == "agentv":
-        raise ConfigError("--format agentv is for two runs")
+        raise ConfigError("compare needs at least two runs, or one with --baseline or --targets")
+    if len(named) > _TWO and options.format == "agentv":
+        raise ConfigError("--format agentv compares exactly two runs")
     return [find_scores(home, reference) for reference in named]
 
 
-def _compare(before: FoundScores, after: FoundScores, asked: CompareOptions) -> Comparison:
-    rng = random.Random(asked.seed)  # noqa: S311 - draws sign patterns, keeps no secret
-    return compare_sides(before.side, after.side, rng=rng, threshold=asked.threshold)
+def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:
+    rng = random.Random(options.seed)  # noqa: S311 - a permutation test, not security
+    return compare_sides(before.side, after.side, rng=rng, threshold=options.threshold)
 
 
 def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_errors: int) -> RunVerdict:
@@ -184,13 +184,13 @@ def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_e
 
 
 def _unfinished(comparison: Comparison) -> str | None:
-    """Return which of the runs may lack cases, so that no gate can be believed to hold; None for none of them."""
-    told = [
+    """Return which runs are unfinished and may lack cases, so that gates cannot be trusted; None if all finished."""
+    unfinished = [
         f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
         for side in (comparison.before, comparison.after)
         if (state := unfinished_text(side.state))
     ]
-    return ", and ".join(told) or None
+    return ", and ".join(unfinished) or None
 
 
 def _nothing(comparison: Comparison) -> str:

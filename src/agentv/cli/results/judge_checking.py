@@ -1,4 +1,4 @@
-"""What `agentv judge check` does: the judge is asked again, and what it says is held against itself."""
+"""The implementation of `agentv judge check`: call the judge again and compare its verdicts with each other."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.keeping import refuse_second_writer
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import run_plan
-from agentv.engine.stored.rejudge import RejudgePlan, ask_again, asked_judges, by_judge, only_judges
+from agentv.engine.stored.rejudge import RejudgePlan, by_judge, judges_called, make_rejudge_plan, only_judges
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.loading.files.places import find_home
 from agentv.reports.judge.check import CHECK_SCHEMA, SHOWN, JudgeCheck, check_sheet, check_to_json
@@ -47,13 +47,13 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 _REDRAWN_EVERY_S = 0.1
-_TOLD_EVERY_S = 30.0
+_PRINTED_EVERY_S = 30.0
 
 
 class ProgressLine:
-    """An observer that counts verdicts: a line that is redrawn on a terminal, elsewhere a new one each 30 seconds.
+    """An observer that counts verdicts: one redrawn line on a terminal, elsewhere a new line every 30 seconds.
 
-    `planned` verdicts are asked for; `now` counts seconds.
+    `planned` is the number of verdicts to expect; `now` returns the time in seconds.
     """
 
     def __init__(self, stream: TextIO, planned: int, *, now: Callable[[], float]) -> None:
@@ -64,36 +64,36 @@ class ProgressLine:
         self._began = self._shown_at = now()
 
     def notify(self, event: RunEvent) -> None:
-        """Count a verdict, and tell of it when it is time to."""
+        """Count a verdict, and print the progress if enough time has passed."""
         if not isinstance(event, RowFinished):
             return
         self._done += 1
-        if self._now() - self._shown_at >= (_REDRAWN_EVERY_S if self._is_redrawn else _TOLD_EVERY_S):
+        if self._now() - self._shown_at >= (_REDRAWN_EVERY_S if self._is_redrawn else _PRINTED_EVERY_S):
             self._shown_at = self._now()
             self._show()
 
     def close(self) -> None:
-        """Leave the terminal's line as it was."""
+        """Clear the progress line of a terminal."""
         if self._is_redrawn:
             self._write("\r\x1b[K")
 
     def _show(self) -> None:
         gone_s = self._now() - self._began
         left_s = gone_s / self._done * max(self._planned - self._done, 0)
-        told = (
-            f"{self._done:,} of {self._planned:,} asked",
+        parts = (
+            f"{self._done:,} of {self._planned:,} verdicts",
             f"{self._done / gone_s:.1f}/s",
             clock_text(gone_s),
             f"about {clock_text(left_s)} left",
         )
-        text = f" {self._signs.dot} ".join(told)
+        text = f" {self._signs.dot} ".join(parts)
         if self._is_redrawn:
             self._write(f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K")
         else:
             self._write(f"{text}\n")
 
     def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # a screen that nobody reads any more is no loss
+        with suppress(OSError, ValueError):  # a closed display is not an error
             self._stream.write(text)
             self._stream.flush()
 
@@ -103,7 +103,7 @@ EXIT_STOPPED, EXIT_INCOMPLETE = 2, 3
 
 
 class CheckOptions(Struct, frozen=True, kw_only=True):
-    """The options of the command, as given."""
+    """The options of `agentv judge check`."""
 
     evaluators: tuple[str, ...] = ()
     repeats: int = 3
@@ -116,7 +116,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
 
 
 class _RepeatPlan(Struct, frozen=True):
-    """What is asked again: judges, answers with their length in characters, and what that takes."""
+    """The judges to call again, the answers with their lengths in characters, and the expected calls and cost."""
 
     stored: StoredRun
     names: tuple[str, ...]
@@ -126,41 +126,41 @@ class _RepeatPlan(Struct, frozen=True):
 
 
 def check(reference: str, options: CheckOptions) -> int:
-    """Ask the judges of a run again and say how far each agrees with itself; returns the exit code."""
+    """Call the judges of a run again and print how far each agrees with itself; return the exit code."""
     refuse_unwritable(options.outputs)
     folder = find_run(find_home(Path.cwd()), reference).resolve()
     refuse_second_writer(folder)
-    asked = _choose(open_run(folder), options)
-    click.echo(_forecast(asked, options), err=True)
-    if not options.yes and sys.stdin.isatty() and not click.confirm("Go on?", err=True):
-        click.echo("nothing was asked", err=True)
+    repeat = _choose(open_run(folder), options)
+    click.echo(_forecast(repeat, options), err=True)
+    if not options.yes and sys.stdin.isatty() and not click.confirm("Continue?", err=True):
+        click.echo("cancelled; no judge was called", err=True)
         return 0
     stop = StopSignal()
-    rows, found = _ask(asked, options, stop)
+    rows, found = _rejudge(repeat, options, stop)
     if not rows:
-        raise StorageError(f"the judge gave no answer: {stop.reason or 'no stored answer fits its case any more'}")
-    left = len(asked.lengths) - len(found)
+        raise StorageError(f"no verdict was made: {stop.reason or 'no stored answer matches its case any more'}")
+    left = len(repeat.lengths) - len(found)
     if left and stop.reason is None:
-        click.echo(f"left out: {count_text(left, 'answer')} whose case or target was edited since", err=True)
-    checks = _checks(asked, rows, options)
-    _tell(checks, folder / CHECK_FILE, options)
+        click.echo(f"skipped {count_text(left, 'answer')} whose case or target was edited since", err=True)
+    checks = _checks(repeat, rows, options)
+    _report(checks, folder / CHECK_FILE, options)
     return _exit_code(stop)
 
 
 def _choose(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
-    """Return what is asked again. Raises ConfigError, saying what there is, when that is nothing."""
-    rows = [row for row in stored.results() if row.answer_seq is not None and any(asked_judges(row))]
-    known = sorted({name for row in rows for name, _, _ in asked_judges(row)})
+    """Return the judges and answers to repeat. Raises ConfigError, naming the known evaluators, if there are none."""
+    rows = [row for row in stored.results() if row.answer_seq is not None and any(judges_called(row))]
+    known = sorted({name for row in rows for name, _, _ in judges_called(row)})
     wrong = [name for name in options.evaluators if name not in known]
     if wrong or not known:
         named = ", ".join(map(one_line, known)) or "none"
-        what = f"{one_line(wrong[0])!r} asked no judge" if wrong else "no evaluator asked a judge"
-        raise ConfigError(f"in run {stored.run_id} {what}; evaluators that did: {named}")
+        what = f"evaluator {one_line(wrong[0])!r} called no judge" if wrong else "no evaluator called a judge"
+        raise ConfigError(f"run {stored.run_id}: {what}; evaluators with a judge: {named}")
     names = options.evaluators or tuple(known)
-    rows = [row for row in rows if any(name in names for name, _, _ in asked_judges(row))]
+    rows = [row for row in rows if any(name in names for name, _, _ in judges_called(row))]
     if options.sample is not None and options.sample < len(rows):
-        rows = random.Random(options.seed).sample(rows, options.sample)  # noqa: S311 - a sample, no secret
-    costs = [(calls, cost) for row in rows for name, calls, cost in asked_judges(row) if name in names]
+        rows = random.Random(options.seed).sample(rows, options.sample)  # noqa: S311 - a sample, not security
+    costs = [(calls, cost) for row in rows for name, calls, cost in judges_called(row) if name in names]
     known_costs = [cost for _, cost in costs if cost is not None]
     return _RepeatPlan(
         stored=stored,
@@ -171,30 +171,32 @@ def _choose(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
     )
 
 
-def _forecast(asked: _RepeatPlan, options: CheckOptions) -> str:
-    names = ", ".join(map(one_line, asked.names))
-    cost = "cost unknown" if asked.cost_usd is None else f"about {money_text(asked.cost_usd)}"
-    answers = count_text(len(asked.lengths), "answer")
+def _forecast(repeat: _RepeatPlan, options: CheckOptions) -> str:
+    names = ", ".join(map(one_line, repeat.names))
+    cost = "cost unknown" if repeat.cost_usd is None else f"about {money_text(repeat.cost_usd)}"
+    answers = count_text(len(repeat.lengths), "answer")
     times = count_text(options.repeats, "time")
-    return f"asking {names} again about {answers}, {times} each: about {count_text(asked.calls, 'call')}, {cost}"
+    return f"repeating {names} on {answers}, {times} each: about {count_text(repeat.calls, 'call')}, {cost}"
 
 
-def _ask(asked: _RepeatPlan, options: CheckOptions, stop: StopSignal) -> tuple[Sequence[CaseResult], set[ResultKey]]:
-    """Ask; return the rows that came of it, which are kept nowhere, and the slots whose answer was there."""
-    home = asked.stored.folder.parent.parent
-    cwd = working_folder(asked.stored.run, home)
-    with own_stdout(), chdir(cwd):  # eval files and what they name are called from there, as they were
-        change = only_judges(asked.names)
-        plan = load_stored_plan(asked.stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=True)
+def _rejudge(
+    repeat: _RepeatPlan, options: CheckOptions, stop: StopSignal
+) -> tuple[Sequence[CaseResult], set[ResultKey]]:
+    """Call the judges; return the new results, which are not stored, and the keys whose answer was found."""
+    home = repeat.stored.folder.parent.parent
+    cwd = working_folder(repeat.stored.run, home)
+    with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
+        change = only_judges(repeat.names)
+        plan = load_stored_plan(repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=True)
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
-        again = ask_again(plan, asked.stored, asked.lengths, repeats=options.repeats)
-        rows = asyncio.run(_run(plan, again, stop, run_id=asked.stored.run_id))
+        again = make_rejudge_plan(plan, repeat.stored, repeat.lengths, repeats=options.repeats)
+        rows = asyncio.run(_run(plan, again, stop, run_id=repeat.stored.run_id))
     return rows, again.found
 
 
 def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
-    """Raise ConfigError for a judge over which the budget cannot watch."""
+    """Raise ConfigError for a judge whose cost is unknown, so that the budget cannot be enforced."""
     for judge in plan.judges if options.budget_usd is not None else ():
         problem = budget_problem(judge, plan.specs.providers.get(judge.provider), plan.prices)
         if problem is not None:
@@ -204,54 +206,54 @@ def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
 async def _run(plan: RunPlan, again: RejudgePlan, stop: StopSignal, *, run_id: str) -> Sequence[CaseResult]:
     clock = make_clock()
     store = MemoryStore(run_id, clock=clock)
-    rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
+    rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
     line = ProgressLine(sys.stderr, len(again.chosen) * again.repeats, now=time.monotonic)
     try:
         with stopping_on_signals(stop):
-            await run_plan(plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, carry_on=again)
+            await run_plan(plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, resume_plan=again)
     finally:
         line.close()
     return store.results
 
 
-def _checks(asked: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
-    said = by_judge(rows, asked.names, asked.lengths, repeats=options.repeats)
-    calls = dict.fromkeys(asked.names, 0)
+def _checks(repeat: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
+    judged = by_judge(rows, repeat.names, repeat.lengths, repeats=options.repeats)
+    calls = dict.fromkeys(repeat.names, 0)
     for row in rows:
-        for name, count, _ in asked_judges(row):
+        for name, count, _ in judges_called(row):
             calls[name] = calls.get(name, 0) + count
     return [
         JudgeCheck(
-            run_id=asked.stored.run_id,
+            run_id=repeat.stored.run_id,
             evaluator=name,
             found=consistency(answers, options.repeats),
             answers=answers,
             calls=calls[name],
         )
-        for name, answers in said.items()
+        for name, answers in judged.items()
         if answers
     ]
 
 
-def _tell(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
-    told: JsonObject = {"schema": CHECK_SCHEMA, "checks": [check_to_json(each) for each in checks]}
+def _report(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
+    output: JsonObject = {"schema": CHECK_SCHEMA, "checks": [check_to_json(each) for each in checks]}
     try:
-        write_by_rename(file, pretty(told))
+        write_by_rename(file, pretty(output))
     except OSError as error:
         raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
     write_sheets(options.outputs, [check_sheet(each) for each in checks])
     if options.as_json:
-        click.echo(printable_json(pretty_json(told)))
+        click.echo(printable_json(pretty_json(output)))
         return
     print_sheets([check_sheet(each, most=SHOWN) for each in checks])
     for written in (str(file), *options.outputs):
-        click.echo(f"wrote   {one_line(written)}")
+        click.echo(f"Wrote {one_line(written)}")
 
 
 def _exit_code(stop: StopSignal) -> int:
-    """Return 0, or why not all was asked: stopped by the budget, failed, or by a signal."""
+    """Return 0 if the check is complete, else the code for the budget, a failure or a signal."""
     if stop.reason is not None:
-        click.echo(f"not all was asked: {one_line(stop.reason)}", err=True)
+        click.echo(f"stopped before the end: {one_line(stop.reason)}", err=True)
     match stop.state:
         case "interrupted":
             return SIGNALLED + stop.signal_number

@@ -1,4 +1,4 @@
-"""`agentv label`: keeps what people say of a run's answers with the run."""
+"""`agentv label`: import human labels for a run."""
 
 import json
 
@@ -9,17 +9,15 @@ LABELS_SCHEMA = "agentv-labels-1"
 
 @click.command("label")
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option(
-    "--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with the scores; - is standard input."
-)
-@click.option("--annotator", metavar="NAME", help="Who gave the scores that name nobody.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was kept as one JSON object.")
+@click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with scores; - is standard input.")
+@click.option("--annotator", metavar="NAME", help="Annotator of scores that name none.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
-    """Keep people's scores of a stored run's answers in its labels.jsonl.
+    """Import human scores of a run's answers into its labels.jsonl.
 
-    FILE has one score a line: eval_id, criterion, score, and, where there is one, annotator, reasoning, time, and
-    suite, target and trial when the case has several rows. All lines are kept or, when one is wrong, none. An annotator
-    who judges the same again corrects himself: the later score counts, the earlier stays in the file.
+    FILE has one score per line: eval_id, criterion and score; optionally annotator, reasoning and time; and suite,
+    target and trial if the case has several results. Either all lines are imported or, if one is invalid, none. A
+    second score of the same annotator for the same answer and criterion replaces the first, which stays in the file.
     """
     from pathlib import Path
 
@@ -34,17 +32,18 @@ def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int
     try:
         labels = read_labels(stored, file, annotator=annotator)
     except EvalFileError as error:
-        raise ConfigError(f"{error}\nnothing was kept: all scores of a file are, or none") from error
+        raise ConfigError(f"{error}\nnothing was imported: a file is imported completely or not at all") from error
     before = len(current_labels(stored.all_labels()))
     if labels:
         append_labels(stored.folder, labels, run_id=stored.run_id)
     corrected = before + len(labels) - len(current_labels(stored.all_labels()))
-    kept = str(stored.folder / LABELS_FILE)
+    labels_file = str(stored.folder / LABELS_FILE)
     if as_json:
-        told = {"run_id": stored.run_id, "file": kept, "labels": len(labels), "corrections": corrected}
-        click.echo(json.dumps({"schema": LABELS_SCHEMA, **told}))
+        output = {"run_id": stored.run_id, "file": labels_file, "labels": len(labels), "corrections": corrected}
+        click.echo(json.dumps({"schema": LABELS_SCHEMA, **output}))
         return 0
     people = len({label.annotator for label in labels})
-    again = f", {corrected} of them about what the same person had judged already" if corrected else ""
-    click.echo(f"kept {len(labels)} scores of {people} {'person' if people == 1 else 'people'}{again}: {kept}")
+    again = f" ({corrected} replace earlier scores)" if corrected else ""
+    scores = f"{len(labels)} score{'' if len(labels) == 1 else 's'}"
+    click.echo(f"Imported {scores} of {people} annotator{'' if people == 1 else 's'}{again}: {labels_file}")
     return 0

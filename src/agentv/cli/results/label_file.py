@@ -1,4 +1,4 @@
-"""People's scores in a file, each with the answer of a run that it is about."""
+"""Read human scores from a file and match them with the answers of a run."""
 
 import sys
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from agentv.types.records.label import Feedback, Label
 
 
 def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:
-    """Return the labels that a file makes; `-` is standard input, `annotator` signs what nobody signed.
+    """Return the labels in a file; `-` is standard input. `annotator` is the default for scores that name none.
 
-    What looks odd is told on standard error. Raises EvalFileError with every line that cannot be read, or has no answer
-    to go to.
+    Prints notes on suspicious lines to standard error. Raises EvalFileError listing every line that cannot be read or
+    matches no answer.
     """
     feedback = _feedback(file)
-    named = {said.eval_id for said in feedback}
+    named = {score.eval_id for score in feedback}
     criteria = criteria_by_case(stored, named)
     clock = make_clock()
     found = fit_labels(feedback, map(judgeable, stored.results()), criteria, annotator=annotator, now=clock())

@@ -1,4 +1,4 @@
-"""`agentv report`: any format from any stored run."""
+"""`agentv report`: write a stored run in any format."""
 
 import click
 
@@ -11,20 +11,20 @@ import click
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE in the format of its end; repeat it for several. - is standard output, in --format.",
+    help="Write FILE; the suffix selects the format. - is standard output. Repeatable.",
 )
-@click.option("--format", "format_name", metavar="FORMAT", help="What standard output gets; jsonl unless you say so.")
-@click.option("--include-trace", is_flag=True, help="Rows carry traces and output messages.")
-@click.option("--exit-code", is_flag=True, help="Exit as the run did, not with 0 for a report that was written.")
+@click.option("--format", "format_name", metavar="FORMAT", help="Format on standard output (default: jsonl).")
+@click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
+@click.option("--exit-code", is_flag=True, help="Exit with the code of the run instead of 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
     run: str, *, outputs: tuple[str, ...], format_name: str | None, include_trace: bool, exit_code: bool, as_json: bool
 ) -> int:
-    """Write what a stored run came to, as a page, a summary, a table or rows; without -o print what ended the run.
+    """Write a report of a stored run; without -o, print the report that ended the run.
 
     FILE ends in .html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml or .json.
 
-    RUN is an id or the start of one, a name, a path, 'latest' (the default) or 'latest~1'.
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
     from agentv.cli.results.reporting import ReportOptions, report
 

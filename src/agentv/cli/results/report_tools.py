@@ -1,4 +1,4 @@
-"""What reports are written with: everything is read from where the run is kept."""
+"""Access to the stored results, cases and answers of a run, for report formats."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from agentv.types.results import RunReport
 
 
 def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetail]:
-    """Return rows with all that is kept of them, in the order given."""
+    """Return the results in the given order, each with its stored case, answer and labels."""
     answers = stored.answers_at({row.answer_seq for row in rows if row.answer_seq is not None})
     wanted = {(row.slot.suite, row.eval_id) for row in rows}
     cases = {(each.suite, each.eval_id): each for each in stored.cases_named(wanted)}
@@ -31,7 +31,7 @@ def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetai
 
 
 def report_tools(*, include_trace: bool) -> ReportTools:
-    """Return what formats are given: everything is read from where the run is kept."""
+    """Return the tools for report formats; they read from the run folder."""
     return ReportTools(partial(export_record, include_trace=include_trace), _rows_of, _details_of, _record_of)
 
 

@@ -1,4 +1,4 @@
-"""What `agentv report` does: count a stored run, and hand its rows and its report to each format."""
+"""The implementation of `agentv report`: summarize a stored run and pass its results and report to each format."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,11 +29,11 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
 _ROWS_AT_ONCE = 2_000
-"""Rows whose answers are looked up in one pass over the run's answers."""
+"""The number of results whose answers are looked up in one pass over the run's answers."""
 
 
 class ReportOptions(Struct, frozen=True):
-    """What was asked of a stored run."""
+    """The options of `agentv report`."""
 
     outputs: tuple[str, ...] = ()
     format_name: str | None = None
@@ -42,33 +42,33 @@ class ReportOptions(Struct, frozen=True):
     as_json: bool = False
 
 
-def report(reference: str, asked: ReportOptions) -> int:
-    """Write what was asked for; returns the exit code."""
-    if asked.as_json and (asked.format_name or STDOUT in asked.outputs):
-        raise click.UsageError("--json and a report on standard output exclude each other")
+def report(reference: str, options: ReportOptions) -> int:
+    """Write the requested outputs; return the exit code."""
+    if options.as_json and (options.format_name or STDOUT in options.outputs):
+        raise click.UsageError("--json and a report on standard output cannot be combined")
     stored = open_run(find_run(find_home(Path.cwd()), reference))
-    outputs = tuple(dict.fromkeys(asked.outputs))
-    if asked.format_name and STDOUT not in outputs:
+    outputs = tuple(dict.fromkeys(options.outputs))
+    if options.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
-    with own_stdout() as stdout, _exports(outputs, asked, stdout) as exports:
-        made = load_report(stored, _told(_rows(stored, asked), exports))
+    with own_stdout() as stdout, _exports(outputs, options, stdout) as exports:
+        made = load_report(stored, _forward(_rows(stored, options), exports))
         for export in exports:
             export.notify(RunEnded(made))
-    _say(made, stored, outputs, as_json=asked.as_json)
-    return made.exit_code if asked.exit_code else 0
+    _print_report(made, stored, outputs, as_json=options.as_json)
+    return made.exit_code if options.exit_code else 0
 
 
-def _told(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport]) -> Iterator[CaseResult]:
-    """Yield the rows, told to every export on their way."""
+def _forward(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport]) -> Iterator[CaseResult]:
+    """Yield the results after passing each to every export."""
     for row in rows:
         for export in exports:
             export.notify(RowKept(row))
         yield row
 
 
-def _rows(stored: StoredRun, asked: ReportOptions) -> Iterator[CaseResult]:
-    """Yield the rows; with traces and messages, which stand in the answers, when these were asked for."""
-    if not asked.include_trace:
+def _rows(stored: StoredRun, options: ReportOptions) -> Iterator[CaseResult]:
+    """Yield the results; with `--include-trace`, complete with traces and messages from the stored answers."""
+    if not options.include_trace:
         yield from stored.results()
         return
     rows = stored.results()
@@ -79,7 +79,7 @@ def _rows(stored: StoredRun, asked: ReportOptions) -> Iterator[CaseResult]:
             yield row if answer is None else replace(row, trace=answer.trace, output_messages=answer.output_messages)
 
 
-def _say(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json: bool) -> None:
+def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         click.echo(report_text(made), nl=False)
     elif not outputs:
@@ -94,11 +94,11 @@ def _say(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json:
         click.echo(text, nl=False)
     for output in outputs:
         if output != STDOUT:
-            click.echo(f"wrote  {output}", err=as_json or STDOUT in outputs)
+            click.echo(f"Wrote {output}", err=as_json or STDOUT in outputs)
 
 
 def _trials(made: RunReport) -> int:
-    """Return how often each case was asked by each target, 1 where that differs or is not known."""
+    """Return the number of trials per case and target; 1 where that differs or is unknown."""
     rows = sum(count for target in made.targets for count in target.counts.values())
     cases = sum(target.trials[0].cases for target in made.targets if target.trials)
     most = max((trial.k for target in made.targets for trial in target.trials), default=1)
@@ -106,10 +106,10 @@ def _trials(made: RunReport) -> int:
 
 
 @contextmanager
-def _exports(outputs: Sequence[str], asked: ReportOptions, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
-    """Yield what writes each output; all of them appear at the end, or none when something goes wrong before."""
-    formats = _formats(outputs, asked.format_name)
-    tools = report_tools(include_trace=asked.include_trace)
+def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
+    """Yield an export per output. All files appear at the end, or none if there is an error."""
+    formats = _formats(outputs, options.format_name)
+    tools = report_tools(include_trace=options.include_trace)
     exports: list[Export | StreamExport] = []
     try:
         for output in outputs:
@@ -118,7 +118,7 @@ def _exports(outputs: Sequence[str], asked: ReportOptions, stdout: TextIO) -> It
                 tools=tools,
                 stdout=stdout,
                 formats=formats,
-                stdout_format=asked.format_name or "jsonl",
+                stdout_format=options.format_name or "jsonl",
                 in_log=os.environ.get("GITHUB_ACTIONS") == "true",
             )
             exports.append(made)
@@ -132,9 +132,9 @@ def _exports(outputs: Sequence[str], asked: ReportOptions, stdout: TextIO) -> It
 
 
 def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
-    """Return the formats that there are. No code of the project is loaded where agentv's own are enough."""
-    asked = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
-    if all(name in REPORTS for name in (*asked, format_name or "jsonl")):
+    """Return the available formats. The project's plug-ins are loaded only if a format is not built in."""
+    endings = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
+    if all(name in REPORTS for name in (*endings, format_name or "jsonl")):
         return REPORTS
     from agentv.engine.planning.inputs import load_project_parts
 

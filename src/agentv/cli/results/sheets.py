@@ -1,4 +1,4 @@
-"""Sheets on the terminal and in files, in the format of each file's end."""
+"""Print sheets on the terminal and write them to files; the suffix selects the format."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,20 +14,20 @@ _FORMATS = {".html": sheet_html, ".md": sheet_markdown}
 
 
 def refuse_unwritable(outputs: Sequence[str]) -> None:
-    """Raise ConfigError for a file whose end names no format."""
+    """Raise ConfigError for a file whose suffix is not a known format."""
     for output in outputs:
         if Path(output).suffix not in _FORMATS:
-            raise ConfigError(f"-o {output}: the end of the name says the format; one of {', '.join(_FORMATS)}")
+            raise ConfigError(f"-o {output}: unknown format; the file name must end in {' or '.join(_FORMATS)}")
 
 
 def write_sheets(outputs: Sequence[str], sheets: Sequence[Sheet]) -> None:
-    """Write all sheets to each file, whole or not at all; they are one page. Raises StorageError."""
+    """Write all sheets to each file as one page, completely or not at all. Raises StorageError."""
     for output in outputs:
         write_text(Path(output), _FORMATS[Path(output).suffix](sheets))
 
 
 def print_sheets(sheets: Sequence[Sheet]) -> None:
-    """Print sheets in the style of this terminal."""
+    """Print sheets in the style of the terminal."""
     style = terminal_style()
     texts = [sheet_text(sheet, width=style.width, signs=style.signs, paint=style.paint) for sheet in sheets]
     click.echo("\n".join(texts), nl=False)

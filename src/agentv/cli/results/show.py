@@ -1,4 +1,4 @@
-"""`agentv show`: look into a stored run."""
+"""`agentv show`: show the results of a run."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,28 +31,28 @@ FAILED_STATES = ("fail", "borderline", "error")
 
 
 class ShownRows(Struct, frozen=True):
-    """The rows that are asked for; `page` says what they are a part of, None when they are all of the run's."""
+    """The selected results; `page` describes the page they are on, None if they are all results of the run."""
 
     rows: Iterable[CaseResult]
     page: RowPage | None = None
 
     def counts(self, stored: StoredRun) -> Mapping[str, int]:
-        """Return how many rows of the whole run are in each state."""
+        """Return the number of results in each state, over the whole run."""
         return stored.counts() if self.page is None else self.page.counts
 
 
 def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, **filters: Any) -> RowQuery:
-    """Return what the options ask for; without `--page` one page of all. Raises ConfigError when they contradict."""
+    """Return the query for the options; without `--page`, one page of all results. Raises ConfigError on conflicts."""
     states, page_size, metadata = filters.pop("states"), filters.pop("page_size"), filters.pop("metadata")
     if failed and states:
-        raise ConfigError("--failed and --state both choose by state; give one of them")
+        raise ConfigError("--failed and --state cannot be combined")
     if page is None and page_size is not None:
         page = 1
     return RowQuery(
         case=case,
         states=FAILED_STATES if failed else states,
         metadata=dict(map(_key_and_value, metadata)),
-        sort=sort.removeprefix("-"),  # type: ignore[arg-type]  # click has refused what is no sort key
+        sort=sort.removeprefix("-"),  # type: ignore[arg-type]  # click has validated the sort key
         is_descending=sort.startswith("-"),
         page=page or 1,
         page_size=None if page is None else page_size or PAGE_SIZE,
@@ -60,21 +60,21 @@ def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, *
     )
 
 
-def _key_and_value(asked: str) -> tuple[str, str | None]:
-    key, equals, value = asked.partition("=")
+def _key_and_value(text: str) -> tuple[str, str | None]:
+    key, equals, value = text.partition("=")
     return key, value if equals else None
 
 
 def find_rows(home: Path, stored: StoredRun, query: RowQuery, *, verbose: bool) -> ShownRows:
-    """Return the rows that a query asks for: from the index, unless it asks for all of them as they stand."""
+    """Return the results that a query selects: from the index, unless it selects all of them in stored order."""
     if query == RowQuery(page_size=None):
         return ShownRows(stored.results())
     with run_index(home, verbose=verbose) as index:
         page = index.page(stored, query)
     if page.skipped:
-        # Whoever reads a run is told of the line that cannot be read.
+        # Reading all results warns about the lines that cannot be read.
         deque(stored.results(), maxlen=0)
-        click.echo(f"lines of run {stored.run_id} that are left out: {page.skipped:,}", err=True)
+        click.echo(f"skipped {page.skipped:,} unreadable lines of run {stored.run_id}", err=True)
     return ShownRows(stored.results_at((row.line, row.offset, row.size) for row in page.rows), page)
 
 
@@ -88,7 +88,7 @@ def page_text(page: RowPage, query: RowQuery) -> str:
 
 
 def page_to_json(page: RowPage, query: RowQuery) -> JsonObject:
-    """Return what `--json` says of a page: its place, and the counts to narrow it by."""
+    """Return a page for `--json`: its position, and counts by state, target, tag and suite."""
     return {
         "number": query.page,
         "size": query.page_size,
@@ -104,7 +104,7 @@ def page_to_json(page: RowPage, query: RowQuery) -> JsonObject:
 
 
 def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[GroupSummary, ...]:
-    """Return the groups of rows by each of the words. Raises ConfigError for a word by which there is no group."""
+    """Return the summaries of results grouped by each of `words`. Raises ConfigError for one without any group."""
     kinds = tuple(dict.fromkeys(map(kind_named, words)))
     groups = Groups(kinds)
     for row in rows:
@@ -114,13 +114,13 @@ def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[Grou
     if missing:
         known = ", ".join(KINDS)
         raise ConfigError(
-            f"no row has {missing[0]!r} to group by; name one of {known}, or a key of the cases' metadata"
+            f"no result has {missing[0]!r} to group by; use one of {known}, or a metadata key of the cases"
         )
     return found
 
 
 def group_text(groups: Sequence[GroupSummary]) -> str:
-    """Return groups as tables in the style of this terminal."""
+    """Return groups as tables in the style of the terminal."""
     style = terminal_style()
     return group_tables(groups, width=style.width, signs=style.signs, paint=style.paint)
 
@@ -134,33 +134,32 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 @click.command("show")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.argument("case", required=False, metavar="[CASE]")
-@click.option("--failed", is_flag=True, help="Only rows that did not pass.")
-@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Only rows of this state.")
-@click.option("--target", "targets", multiple=True, metavar="NAME", help="Only rows of this target.")
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Only rows of this suite.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only rows with this tag.")
-@click.option("--text", default="", metavar="TEXT", help="Only rows with TEXT in their id.")
-@click.option("--metadata", multiple=True, metavar="KEY[=VALUE]", help="Only rows with this in their metadata.")
+@click.option("--failed", is_flag=True, help="Show only results that did not pass.")
+@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Show only results in this state.")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="Show only results of this target.")
+@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Show only results of this suite.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Show only results with this tag.")
+@click.option("--text", default="", metavar="TEXT", help="Show only results with TEXT in the case id.")
+@click.option("--metadata", multiple=True, metavar="KEY[=VALUE]", help="Show only results with this metadata.")
 @click.option(
     "--sort",
     type=click.Choice([f"{sign}{key}" for key in _SORTS for sign in ("", "-")]),
     default="written",
     metavar="KEY",
-    help=f"Order of rows: {', '.join(_SORTS)}; -KEY is the other way round.",
+    help=f"Sort by {', '.join(_SORTS)}; -KEY reverses.",
 )
-@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Only page N of the rows.")
-@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Rows on a page (50).")
-@click.option(
-    "--by", multiple=True, metavar="KEY", help="Rates and means by tag, dataset, …, or a key of the metadata."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what is stored, as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
-def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **asked: Any) -> int:
-    """Look into a stored run: its rows, or everything about one CASE (an id, or a pattern like 'refund-*').
+@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
+@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
+@click.option("--by", multiple=True, metavar="KEY", help="Show pass rates and means by KEY instead of results.")
+@click.option("--json", "as_json", is_flag=True, help="Print the stored data as one JSON object.")
+@click.option("-v", "--verbose", is_flag=True, help="Report when the run index cannot be used.")
+def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **given: Any) -> int:
+    """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').
 
-    RUN is an id or the start of one, a name, a path, 'latest' (the default) or 'latest~1'. Options that choose rows
-    may be repeated: rows that have one of the values are shown. With --by KEY (tag, dataset, criterion, evaluator,
-    target, suite, or a key of the cases' metadata) they are counted by it.
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
+
+    A filter that is repeated selects results with any of its values. KEY of --by is tag, dataset, criterion, evaluator,
+    target, suite, or a metadata key of the cases.
     """
     from pathlib import Path
 
@@ -170,9 +169,9 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
     from agentv.types.errors import ConfigError
 
     home = find_home(Path.cwd())
-    query = make_query(case, **asked)
+    query = make_query(case, **given)
     if by and query.page_size is not None:
-        raise ConfigError("--by counts all rows that are chosen; leave out --page and --page-size")
+        raise ConfigError("--by counts all selected results and cannot be combined with --page or --page-size")
     stored = open_run(find_run(home, run))
     shown = find_rows(home, stored, query, verbose=verbose)
     if by:
@@ -200,12 +199,12 @@ def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *,
     if not as_json:
         click.echo(group_text(groups), nl=False)
         return
-    told: dict[str, JsonValue] = {
+    output: dict[str, JsonValue] = {
         "schema": SHOW_SCHEMA,
         "run_id": stored.run_id,
         "groups": [group_to_json(group) for group in groups],
     }
-    click.echo(printable_json(pretty_json(told)))
+    click.echo(printable_json(pretty_json(output)))
 
 
 def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
@@ -221,7 +220,7 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     _print_corrected(stored)
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
-    click.echo(f"\nlook closer: agentv show {stored.run_id} CASE")
+    click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE")
 
 
 def _print_corrected(stored: "StoredRun") -> None:
@@ -232,8 +231,8 @@ def _print_corrected(stored: "StoredRun") -> None:
     from agentv.reports.text.table import table
 
     style, (rates, notes) = terminal_style(), corrected_or_note(stored)
-    told = [f"note: {one_line(note)}" for note in notes]
-    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates), *told]
+    note_lines = [f"note: {one_line(note)}" for note in notes]
+    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates), *note_lines]
     if lines:
         click.echo(style.signs.within("\n".join(["", *lines])))
 
@@ -254,12 +253,12 @@ def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
     case = query.case or ""
     known = {row.eval_id for row in stored.results()}
     if case in known and query.states == FAILED_STATES:
-        raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; leave out --failed to see it")
+        raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; omit --failed to show it")
     if case in known:
-        raise ConfigError(f"case {case!r} of run {stored.run_id} has no row that the other options ask for")
+        raise ConfigError(f"case {case!r} of run {stored.run_id} has no result that matches the other options")
     near = nearest(case, known)
     hint = f" Did you mean {near!r}?" if near else f" `agentv show {stored.run_id}` lists its cases."
-    raise ConfigError(f"run {stored.run_id} has no row of a case {case!r}.{hint}")
+    raise ConfigError(f"run {stored.run_id} has no case {case!r}.{hint}")
 
 
 def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
@@ -270,19 +269,19 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     from agentv.storage.records.export import export_record
     from agentv.types.messages_json import pretty_json
 
-    told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
+    output: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
     if query.case is None:
-        told["counts"] = shown.counts(stored)
+        output["counts"] = shown.counts(stored)
         rates, notes = corrected_or_note(stored)
-        told["corrected"] = [corrected_to_json(rate) for rate in rates]
+        output["corrected"] = [corrected_to_json(rate) for rate in rates]
         for note in notes:
             click.echo(f"note: {one_line(note)}", err=True)
-        told["rows"] = [export_record(row) for row in shown.rows]
+        output["rows"] = [export_record(row) for row in shown.rows]
     else:
-        told["cases"] = [_case_json(stored, view) for view in _views(stored, shown, query)]
+        output["cases"] = [_case_json(stored, view) for view in _views(stored, shown, query)]
     if shown.page is not None:
-        told["page"] = page_to_json(shown.page, query)
-    click.echo(printable_json(pretty_json(told)))
+        output["page"] = page_to_json(shown.page, query)
+    click.echo(printable_json(pretty_json(output)))
 
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":

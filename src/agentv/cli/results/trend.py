@@ -1,4 +1,4 @@
-"""`agentv trend`: how suites and targets did from run to run."""
+"""`agentv trend`: show how scores change from run to run."""
 
 from typing import Any
 
@@ -12,10 +12,12 @@ import click
     default=30,
     show_default=True,
     metavar="N",
-    help="How many runs of each suite and target.",
+    help="Number of runs per suite and target.",
 )
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Only this suite, by its path or name.")
-@click.option("--target", "targets", multiple=True, metavar="NAME", help="Only this target.")
+@click.option(
+    "--suite", "suites", multiple=True, metavar="PATH", help="Show only this suite (path or name); repeatable."
+)
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="Show only this target; repeatable.")
 @click.option(
     "--metric",
     default="mean",
@@ -23,15 +25,19 @@ import click
     metavar="METRIC",
     help="mean, pass_rate, cost_usd, p95(duration_s) or evaluator(NAME).mean.",
 )
-@click.option("--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="A point for each.")
-@click.option("--runs", "with_runs", is_flag=True, help="List every run below its trend.")
-@click.option("-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write trend.html or trend.md.")
+@click.option(
+    "--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="One point per run or commit."
+)
+@click.option("--runs", "with_runs", is_flag=True, help="Also list the runs of each trend.")
+@click.option(
+    "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every point as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
+@click.option("-v", "--verbose", is_flag=True, help="Report when the run index cannot be used.")
 def command(*, by: str, **given: Any) -> int:
-    """Show how each suite and target did over its runs, oldest first, and where it changed.
+    """Show the trend of each suite and target over its runs, oldest first, with significant changes marked.
 
-    A run that did not execute is a gap, not a zero. A change is flagged where it is too clear to be chance.
+    A run without results is shown as a gap, not as zero.
     """
     from agentv.cli.results.trending import TrendOptions, trend
 

@@ -1,4 +1,4 @@
-"""What `agentv trend` does: find the runs in the index, make series of them, and print these."""
+"""The implementation of `agentv trend`: find the runs in the index, build the series and print them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from agentv.types.messages_json import pretty_json
 
 
 class TrendOptions(Struct, frozen=True, kw_only=True):
-    """Which trends are asked for, and how they are shown."""
+    """The options of `agentv trend`."""
 
     last: int
     metric: str
@@ -33,35 +33,35 @@ class TrendOptions(Struct, frozen=True, kw_only=True):
     verbose: bool
 
 
-def trend(asked: TrendOptions) -> int:
-    """Print the trends; returns the exit code."""
-    metric = parse_metric(asked.metric)
-    refuse_unwritable(asked.outputs)
+def trend(options: TrendOptions) -> int:
+    """Print the trends; return the exit code."""
+    metric = parse_metric(options.metric)
+    refuse_unwritable(options.outputs)
     home = find_home(Path.cwd())
-    wanted = WantedPlaces(asked.suites, asked.targets)
-    with run_index(home, verbose=asked.verbose) as index:
-        last = None if asked.by_commit else asked.last
+    wanted = WantedPlaces(options.suites, options.targets)
+    with run_index(home, verbose=options.verbose) as index:
+        last = None if options.by_commit else options.last
         listed = index.runs()
         runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last)
     refuse_unknown(wanted, metric, listed, runs)
     for unread in (each for each in listed if each.run is None):
-        click.echo(f"left out: {one_line(unread.problem or unread.run_id)}", err=True)
-    series = find_series(runs, metric, last=asked.last, by_commit=asked.by_commit)
+        click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
+    series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)
     has_commits = any(point.run.commit for each in series for point in each.points)
-    words = TrendWords(asked.metric, metric, make_clock()(), "commit" if asked.by_commit and has_commits else "run")
-    write_sheets(asked.outputs, [trend_sheet(each, words) for each in series])
-    if asked.as_json:
-        click.echo(printable_json(pretty_json(trend_to_json(series, asked.metric))))
+    words = TrendWords(options.metric, metric, make_clock()(), "commit" if options.by_commit and has_commits else "run")
+    write_sheets(options.outputs, [trend_sheet(each, words) for each in series])
+    if options.as_json:
+        click.echo(printable_json(pretty_json(trend_to_json(series, options.metric))))
     elif series:
-        _print(series, words, asked)
+        _print(series, words, options)
     else:
-        click.echo(f"no such run with a row is stored in {home}; `agentv run` makes one")
-    for output in asked.outputs:
-        click.echo(f"wrote   {one_line(output)}", err=asked.as_json)
+        click.echo(f"no matching run with results in {home}")
+    for output in options.outputs:
+        click.echo(f"Wrote {one_line(output)}", err=options.as_json)
     return 0
 
 
-def _print(series: Sequence[TrendSeries], words: TrendWords, asked: TrendOptions) -> None:
+def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:
     style = terminal_style()
     view = TrendView(words, style.width, style.signs, style.paint)
-    click.echo(view.render(series, with_runs=asked.with_runs), nl=False)
+    click.echo(view.render(series, with_runs=options.with_runs), nl=False)

@@ -1,1 +1,1 @@
-"""Commands that make or continue a run: run, resume, retry, rescore, merge, score."""
+"""Commands that start or continue a run: run, resume, retry, rescore, merge, score."""

@@ -1,4 +1,4 @@
-"""`agentv run --dry-run`: the plan and what it will probably cost, after a pilot if one was asked for."""
+"""`agentv run --dry-run`: the plan and its cost estimate, optionally after a pilot run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +21,13 @@ from agentv.types.errors import ConfigError
 from agentv.types.messages_json import pretty_json
 
 PILOT = "pilot"
-"""The name of runs that were made for a forecast."""
+"""The name of pilot runs."""
 
 
 class DryRun(Struct, frozen=True):
-    """A run that is planned and not started; `prompts_folder` takes the rendered prompts.
+    """A run that is planned and not started. The rendered prompts are written to `prompts_folder`.
 
-    `pilot` is how many cases are run all the same, for a forecast to be drawn from.
+    `pilot` is the number of cases to run anyway, as the basis of the cost estimate.
     """
 
     prompts_folder: str | None = None
@@ -36,15 +36,15 @@ class DryRun(Struct, frozen=True):
 
 
 def run_pilot(cases: int, options: RunOptions, planned: Callable[[RunOptions], RunPlan], stdout: TextIO) -> None:
-    """Run a few cases; they are kept as every run is, and what they used is history for the forecast."""
+    """Run a few cases as a stored run of its own; its usage is the basis of the cost estimate."""
     plan = planned(replace(options, sample=min(cases, options.sample or cases), name=PILOT, gates=()))
     code = run_shown(plan, Screen(display="none"), stdout, lambda clock: (make_store(plan, clock=clock), None))
     if code:
-        click.echo(f"the pilot ended with exit code {code}; `agentv show latest` looks into it", err=True)
+        click.echo(f"warning: the pilot ended with exit code {code}; details: agentv show latest", err=True)
 
 
 def show_plan(plan: RunPlan, dry_run: DryRun, cwd: Path, stdout: TextIO) -> int:
-    """Print the plan with its forecast, and write the prompts if they are wanted; returns the exit code."""
+    """Print the plan with its cost estimate, and write the prompts if requested; return the exit code."""
     prompts = None if dry_run.prompts_folder is None else _dump(plan, cwd / dry_run.prompts_folder)
     if dry_run.as_json:
         click.echo(printable_json(pretty_json(plan_to_json(plan, load_forecast(plan), prompts))), file=stdout)
@@ -62,4 +62,4 @@ def _dump(plan: RunPlan, folder: Path) -> int:
         return write_prompts(plan, folder)
     except OSError as error:
         place = error.filename or folder
-        raise ConfigError(f"--dump-prompts needs a folder to write into; {place}: {error.strerror}") from error
+        raise ConfigError(f"--dump-prompts needs a writable folder; {place}: {error.strerror}") from error

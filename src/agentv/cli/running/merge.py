@@ -1,26 +1,27 @@
-"""`agentv merge`: several runs, the parts of one, made into one."""
+"""`agentv merge`: merge the shards of a run into one run."""
 
 from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import STORE_OPTION, make_resume_plan
+from agentv.cli.running.resume_options import STORE_OPTION, take_continue_options
 from agentv.cli.screen_options import screen_options, take_screen
 
 
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--name", metavar="NAME", help="A name for the merged run.")
+@click.option("--name", metavar="NAME", help="Name of the merged run.")
 @STORE_OPTION
 @screen_options()
 def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
-    """Make one run of several: the parts that `agentv run --shard I/N` made. They stay as they are.
+    """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
-    Rows keep the id of the run that made them. A row that two of them have is taken once, and is an error when they
-    made it of other things. The verdict over all rows is told, and the exit code is that of `agentv run`.
+    The shards are not changed, and each result keeps the id of its shard. A result that two shards have is taken once;
+    it is an error if they differ in case, target or evaluators. Prints the verdict over all results. Exit codes are
+    those of `agentv run`.
 
-    RUN is an id or the start of one, a name, or a path, as of a folder that was fetched from another machine.
+    RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
     """
     from agentv.cli.running.merging import merge
 
-    return merge(runs, take_screen(given), make_resume_plan(given), name=name)
+    return merge(runs, take_screen(given), take_continue_options(given), name=name)

@@ -1,4 +1,4 @@
-"""What `agentv merge` does: hold the runs side by side, write the one, and tell its verdict."""
+"""The implementation of `agentv merge`: check that the runs belong together, write one run, report its verdict."""
 
 import os
 import random
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from agentv.cli.running.resume_options import Leg
+from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.resuming import carry_on_with
 from agentv.cli.screen_options import Screen
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.keeping import refuse_second_writer
-from agentv.engine.stored.team_store import KEPT, kept_name, named_store
+from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
 from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
@@ -27,20 +27,20 @@ from agentv.version import __version__
 
 _STOPPED = 2
 _OWN = ("shard", "name")
-"""Options that parts of one run have each for itself."""
+"""Options in which the shards of one run may differ."""
 
 
-def merge(references: Sequence[str], screen: Screen, leg: Leg, *, name: str | None) -> int:
-    """Make one run of several; returns the exit code."""
+def merge(references: Sequence[str], screen: Screen, continuing: ContinueOptions, *, name: str | None) -> int:
+    """Merge several runs into one; return the exit code."""
     home = find_home(Path.cwd())
     folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
     if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
-        raise ConfigError("merge takes two runs or more")
+        raise ConfigError("merge needs at least two runs")
     for folder in folders:
         refuse_second_writer(folder)
     runs = [open_run(folder) for folder in folders]
-    shared_in = named_store(leg.store, cwd=Path.cwd(), env=os.environ)
-    plan = {**_common_plan(runs), KEPT: kept_name(leg.store, shared_in)}
+    shared_in = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
+    plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, shared_in)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
@@ -57,15 +57,15 @@ def merge(references: Sequence[str], screen: Screen, leg: Leg, *, name: str | No
     _write_whole(store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished")
     click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
     if unfinished:
-        click.echo(f"not finished: {', '.join(unfinished)}; go on: agentv resume {store.run_id}", err=True)
+        click.echo(f"not finished: {', '.join(unfinished)}. Resume: agentv resume {store.run_id}", err=True)
         return _STOPPED
-    return carry_on_with(Path(store.folder), screen, "report", leg)
+    return carry_on_with(Path(store.folder), screen, "report", continuing)
 
 
 def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
-    """Write a run that is whole, or is none: half of one would be resumed, and its rows asked and paid once more.
+    """Write a complete run or nothing: resuming half of one would call and pay for its missing results again.
 
-    A folder is a run when it has run.json, which comes last.
+    A folder counts as a run once it has run.json, which is written last.
     """
     try:
         write()
@@ -79,18 +79,18 @@ def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None],
 
 
 def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
-    """Return the plan of the whole. Raises ConfigError for runs that are no parts of one."""
+    """Return the plan of the merged run. Raises ConfigError for runs that are not shards of one run."""
     first, *others = runs
     for other in others:
         for key in ("paths", "folder", "options", "targets"):
             if _without_own(first.run.plan.get(key)) != _without_own(other.run.plan.get(key)):
                 raise ConfigError(
-                    f"runs {first.run_id} and {other.run_id} were started with other {key}; only parts of one run, "
-                    "made with --shard, can be merged"
+                    f"runs {first.run_id} and {other.run_id} were started with different {key}; only shards of one "
+                    "run, made with --shard, can be merged"
                 )
     options = _without_own(first.run.plan.get("options"))
     if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
-        options["budget_usd"] = budget * len(runs)  # each part had its own
+        options["budget_usd"] = budget * len(runs)  # each shard had its own
     rows = [run.run.plan.get("rows") for run in runs]
     known = [count for count in rows if isinstance(count, int)]
     return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}

@@ -1,6 +1,6 @@
-"""What `agentv run` does before the first call: read files, plan, and hand the plan to whoever runs or shows it.
+"""The part of `agentv run` before the first call: read the files, make the plan, then run or print it.
 
-Modules are imported step by step. What takes long by itself begins first: who will be asked, the state of git.
+Modules are imported step by step. Slow work starts first: importing the providers, reading the state of git.
 """
 
 import os
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def leaving_on_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the process at once: nothing is asked, nothing is kept yet, and imports must not be broken off.
+    """Let Ctrl-C end the process at once: no call was made, nothing is stored, and imports must not be interrupted.
 
-    Who ignores Ctrl-C or has a handler of his own keeps that.
+    A process that ignores SIGINT or has its own handler keeps that.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler or current_thread() is not main_thread():
@@ -46,9 +46,9 @@ def leaving_on_interrupt() -> Iterator[None]:
 def run_paths(
     paths: Sequence[str], options: RunOptions, screen: Screen, dry_run: "DryRun | None", *, store: str | None = None
 ) -> int:
-    """Plan and run eval files; returns the exit code. What their code prints goes to standard error.
+    """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
-    `store` is the team's database as `--store` names it; without, the environment and `.agentv.yaml` may.
+    `store` is the value of `--store`; None falls back to the environment and `.agentv.yaml`.
     """
     with own_stdout() as stdout:
         cwd = Path.cwd()

@@ -1,4 +1,4 @@
-"""`--online` of `check` and `doctor`: asks every target and judge one short question and shows what came of it."""
+"""`--online` of `check` and `doctor`: send every target and judge one short request and print the results."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ EXIT_UNANSWERED = 3
 
 
 def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None) -> "list[Probe]":
-    """Ask the targets and judges that eval files use, or those named, each as its first case would."""
+    """Send one request to each target and judge that the eval files use, or to `targets`, as their first case would."""
     from agentv.engine.planning.inputs import load_inputs
     from agentv.engine.planning.options import RunOptions
     from agentv.engine.planning.planning import make_plan
@@ -42,21 +42,21 @@ def probe(
     home: Path,
     first_task: "Callable[[ResolvedTarget], CaseTask | None]" = lambda _target: None,
 ) -> "list[Probe]":
-    """Ask targets."""
+    """Send one short request to each target; return the results."""
     from agentv.engine.forecast.probe import probe_targets
 
     return asyncio.run(probe_targets(targets, specs=specs, home=str(home), first_task=first_task))
 
 
 def show_probes(probes: "Sequence[Probe]") -> int:
-    """Print how each target answered; returns the exit code."""
+    """Print whether each target answered; return the exit code."""
     from agentv.reports.text.amounts import seconds_text
     from agentv.reports.text.printable import one_line
 
     width = max((len(found.target) for found in probes), default=0)
     for found in probes:
         if found.is_canned:
-            click.echo(f"canned   {one_line(found.target):<{width}}  {found.provider}  not asked")
+            click.echo(f"canned   {one_line(found.target):<{width}}  {found.provider}  not called")
             continue
         mark = "answers" if found.error is None else "FAILS  "
         click.echo(f"{mark}  {one_line(found.target):<{width}}  {found.provider}  {seconds_text(found.took_s)}")

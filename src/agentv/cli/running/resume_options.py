@@ -1,4 +1,4 @@
-"""The options of every command that goes on with a stored run: where it is shared, and what may be spent."""
+"""The options of every command that continues a stored run: its team store and its budget."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,29 +7,29 @@ import click
 from msgspec import Struct
 
 
-class Leg(Struct, frozen=True):
-    """How a stored run goes on. `store` is `--store` as it was given, `budget_usd` what may be spent from now on."""
+class ContinueOptions(Struct, frozen=True):
+    """The values of `--store` and `--budget-usd` for a run that is continued."""
 
     store: str | None = None
     budget_usd: float | None = None
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
-    "--store", metavar="URL", help="The team's database, instead of the run's own; 'none' for no store."
+    "--store", metavar="URL", help="Team database instead of the run's own; 'none' for no store."
 )
 BUDGET_OPTION: Callable[..., Any] = click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Spend X dollars at most from now on, instead of what is left of the run's budget.",
+    help="Spend at most X dollars from now on (default: the rest of the run's budget).",
 )
 
 
 def resume_options(function: Callable[..., Any]) -> Any:
-    """Give a command these options; `make_resume_plan` reads what they were given."""
+    """Add these options to a command; `take_continue_options` reads their values."""
     return STORE_OPTION(BUDGET_OPTION(function))
 
 
-def make_resume_plan(given: dict[str, Any]) -> Leg:
-    """Return how a run goes on; its options are taken out of `given`."""
-    return Leg(given.pop("store"), given.pop("budget_usd", None))
+def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
+    """Return how a stored run is continued, removing the options from `given`."""
+    return ContinueOptions(given.pop("store"), given.pop("budget_usd", None))

@@ -1,4 +1,4 @@
-"""What `agentv resume` and its like do: find the run, read its files again, and go on in its folder."""
+"""The implementation of resume, retry and rescore: find the run, read its files again, continue in its folder."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from agentv.cli.running.resume_options import Leg
+from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.running import run_shown
 from agentv.cli.screen_options import Screen
 from agentv.cli.terminal import own_stdout
@@ -24,7 +24,7 @@ from agentv.engine.stored.resume import (
     RequestedGeneration,
     ResumePlan,
     chosen_rows,
-    make_carry_on,
+    make_resume_plan,
     unfinished_generation,
 )
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, working_folder
@@ -43,82 +43,87 @@ def _unchanged(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInpu
     return suites
 
 
-def resume(reference: str | None, screen: Screen, leg: Leg, *, fresh: bool) -> int:
-    """Finish a run; returns the exit code. `fresh` does not use answers of targets whose code is another now."""
+def resume(reference: str | None, screen: Screen, continuing: ContinueOptions, *, fresh: bool) -> int:
+    """Finish a run; return the exit code. `fresh` discards answers of targets whose code has changed."""
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
     refuse_second_writer(folder)
     begun = None if fresh else unfinished_generation(open_run(folder))
     if begun is not None:
-        click.echo(f"going on with the {begun.purpose} of this run that did not finish", err=True)
-        return _do_again(folder, screen, leg, begun)
+        click.echo(f"continuing the unfinished {begun.purpose} of this run", err=True)
+        return _do_again(folder, screen, continuing, begun)
 
-    def prepare(carry_on: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
+    def prepare(resume_plan: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
         changed = _changed_targets(plan, run)
         for name, what in changed.items():
-            done = "it is asked anew" if fresh else "its answers are kept; --fresh asks anew"
-            click.echo(f"target {name!r}: not the same code as when the run began ({what}); {done}", err=True)
-        return replace(carry_on, fresh=frozenset(changed)) if fresh else carry_on
+            done = "calling it again" if fresh else "its stored answers are used; --fresh calls it again"
+            click.echo(f"target {name!r}: its code has changed since the run began ({what}); {done}", err=True)
+        return replace(resume_plan, fresh=frozenset(changed)) if fresh else resume_plan
 
-    return carry_on_with(folder, screen, "resume", leg, prepare=prepare, is_anew=fresh)
+    return carry_on_with(folder, screen, "resume", continuing, prepare=prepare, is_anew=fresh)
 
 
-def retry(reference: str, screen: Screen, leg: Leg, *, only: str, globs: Sequence[str]) -> int:
-    """Do chosen rows of a finished run again; returns the exit code. `only` is `errors`, `failed` or `cases`."""
+def retry(reference: str, screen: Screen, continuing: ContinueOptions, *, only: str, globs: Sequence[str]) -> int:
+    """Re-run the chosen cases of a finished run; return the exit code. `only` is `errors`, `failed` or `cases`."""
     folder = _finished(reference)
     stored = open_run(folder)
     if not any(map(chosen_rows(only, globs), stored.results())):
-        raise ConfigError(f"run {stored.run_id} has no such row; there is nothing to do again")
+        raise ConfigError(f"run {stored.run_id} has no such results; nothing to retry")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
-    asked = RequestedGeneration("retry", only, tuple(globs), rows=rows)
-    return _do_again(folder, screen, leg, asked, told=asked.to_event())
+    generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
+    return _do_again(folder, screen, continuing, generation, started=generation.to_event())
 
 
-def rescore(reference: str, screen: Screen, leg: Leg, *, evaluators: str | None) -> int:
-    """Judge the stored answers of a run again; returns the exit code. `evaluators` is a file of new ones."""
+def rescore(reference: str, screen: Screen, continuing: ContinueOptions, *, evaluators: str | None) -> int:
+    """Evaluate the stored answers of a run again; return the exit code. `evaluators` is a file of new ones."""
     folder = _finished(reference).resolve()
-    # Beside the .agentv folder, so that whoever goes on finds it, wherever he stands.
+    # Relative to the project, so that a later resume finds it from any working folder.
     named = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
-    asked = RequestedGeneration("rescore", evaluators=named)
-    return _do_again(folder, screen, leg, asked, told=asked.to_event())
+    generation = RequestedGeneration("rescore", evaluators=named)
+    return _do_again(folder, screen, continuing, generation, started=generation.to_event())
 
 
 def _do_again(
-    folder: Path, screen: Screen, leg: Leg, asked: RequestedGeneration, *, told: JsonObject | None = None
+    folder: Path,
+    screen: Screen,
+    continuing: ContinueOptions,
+    generation: RequestedGeneration,
+    *,
+    started: JsonObject | None = None,
 ) -> int:
-    """Do what a retry or rescore was asked to do, all of it or what is left; with `told` it begins."""
-    if asked.purpose == "retry":
-        again = chosen_rows(asked.only, asked.globs, before=asked.rows)
+    """Run a retry or rescore, or the rest of one. `started` is the event that records a new one."""
+    if generation.purpose == "retry":
+        again = chosen_rows(generation.only, generation.globs, before=generation.rows)
         return carry_on_with(
             folder,
             screen,
             "retry",
-            leg,
+            continuing,
             prepare=lambda left, _plan, _run: replace(left, again=again),
-            told=told,
+            started=started,
             is_anew=True,
         )
     change = _unchanged
-    if asked.evaluators is not None:
-        change = partial(with_evaluators_of, Path(_project_of(folder.resolve()), asked.evaluators).resolve())
-    return carry_on_with(folder, screen, "rescore", leg, change=change, told=told)
+    if generation.evaluators is not None:
+        change = partial(with_evaluators_of, Path(_project_of(folder.resolve()), generation.evaluators).resolve())
+    return carry_on_with(folder, screen, "rescore", continuing, change=change, started=started)
 
 
 def carry_on_with(
     folder: Path,
     screen: Screen,
     purpose: Purpose,
-    leg: Leg,
+    continuing: ContinueOptions,
     *,
-    prepare: Callable[[ResumePlan, RunPlan, StoredRun], ResumePlan] = lambda carry_on, _plan, _run: carry_on,
+    prepare: Callable[[ResumePlan, RunPlan, StoredRun], ResumePlan] = lambda resume_plan, _plan, _run: resume_plan,
     change: ChangeInputs = _unchanged,
-    told: JsonObject | None = None,
+    started: JsonObject | None = None,
     is_anew: bool = False,
 ) -> int:
-    """Take a stored run up again; returns the exit code. What its files' code prints goes to standard error.
+    """Continue a stored run; return the exit code. Output of its files' own code goes to standard error.
 
-    `prepare` completes what is left to do, `change` alters the suites as they were read. With `told` a
-    generation begins, and that is kept of it. With `is_anew` no cache answers.
+    `prepare` adjusts the resume plan, and `change` alters the suites after they are read. `started` is stored as the
+    event that starts a new generation. With `is_anew` the answer cache is not read.
     """
     folder = folder.resolve()
     refuse_second_writer(folder)
@@ -126,8 +131,8 @@ def carry_on_with(
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
-        os.chdir(cwd)  # eval files and what they name are called from there, as they were
-        shared_in = store_of_run(stored.run, leg.store, cwd=cwd, env=os.environ)
+        os.chdir(cwd)  # relative paths in eval files start from the folder of the original run
+        shared_in = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
         plan = load_stored_plan(
             stored.run,
             home,
@@ -135,38 +140,38 @@ def carry_on_with(
             env=os.environ,
             change=change,
             is_anew=is_anew,
-            budget_usd=leg.budget_usd,
+            budget_usd=continuing.budget_usd,
             secrets=secrets_of_store(shared_in, os.environ),
         )
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
             store = shared(shared_in, lambda: reopen_store(folder, clock=clock))
             try:
-                carry_on = prepare(make_carry_on(plan, stored, purpose), plan, stored)
-                if leg.budget_usd is None and plan.options.budget_usd is not None:
-                    carry_on = replace(carry_on, spent=load_spent(stored))
+                resume_plan = prepare(make_resume_plan(plan, stored, purpose), plan, stored)
+                if continuing.budget_usd is None and plan.options.budget_usd is not None:
+                    resume_plan = replace(resume_plan, spent=load_spent(stored))
             except BaseException:
                 store.close("interrupted")
                 raise
-            if told is not None:
-                store.note(GENERATION_STARTED, told)
-            return store, carry_on
+            if started is not None:
+                store.note(GENERATION_STARTED, started)
+            return store, resume_plan
 
         return run_shown(plan, screen, stdout, open_store)
 
 
 def _project_of(folder: Path) -> Path:
-    """Return the folder that the `.agentv` of a run lies in."""
+    """Return the project folder of a run: the parent of its `.agentv`."""
     return folder.parent.parent.parent
 
 
 def _finished(reference: str) -> Path:
-    """Return the folder of a run. Raises ConfigError for one that has not all of its rows."""
+    """Return the folder of a finished run. Raises ConfigError for an unfinished one."""
     folder = find_run(find_home(Path.cwd()), reference)
     refuse_second_writer(folder)
     stored = open_run(folder)
     if stored.state() != "finished":
-        raise ConfigError(f"run {stored.run_id} did not finish; first agentv resume {stored.run_id}")
+        raise ConfigError(f"run {stored.run_id} is not finished; first run: agentv resume {stored.run_id}")
     return folder
 
 
@@ -179,12 +184,12 @@ def _latest_unfinished(home: Path) -> Path:
         except StorageError:
             continue
     if not folders:
-        raise ConfigError("no run is stored yet; `agentv run` makes one")
-    raise ConfigError("every run is finished; `agentv resume latest` does what was edited or added since")
+        raise ConfigError("no run is stored yet; start one with `agentv run`")
+    raise ConfigError("every run is finished; `agentv resume latest` runs cases that were edited or added since")
 
 
 def _changed_targets(plan: RunPlan, run: StoredRun) -> dict[str, str]:
-    """Return what is another of the code of targets, by target."""
+    """Return what has changed in the code of each target, by target; unchanged ones are missing."""
     folders = [suite.suite.base_dir for suite in plan.suites]
     roots = [suite.suite.repository_root for suite in plan.suites]
     git = load_git_state(roots[0]) if roots else None

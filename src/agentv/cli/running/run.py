@@ -18,31 +18,33 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 
 @click.command("run")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@_several("--target", "targets", help="Target to run against, by name; repeat it to compare several.", metavar="NAME")
-@click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder, instead of the nearest one.")
-@_several("--case", "--eval-id", "case_globs", help="Only cases whose id matches.", metavar="GLOB")
-@_several("--tag", "tags", help="Only cases with this tag.", metavar="TAG")
-@click.option("-k", "expression", metavar="EXPR", help="Only cases that fit, as in 'refund and not slow'.")
-@click.option("--sample", type=click.IntRange(min=1), help="Only N cases, drawn with --seed.", metavar="N")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed for sampling and retry pauses.")
-@click.option("--shard", metavar="I/N", help="Only part I of N, for as many machines; `agentv merge` joins them.")
-@click.option("--trials", type=click.IntRange(min=1), help="Repeat every case N times.", metavar="N")
-@click.option("--workers", type=click.IntRange(min=1), help="Rows at once, per target.", metavar="N")
+@_several("--target", "targets", help="Target to run against; repeat to compare several.", metavar="NAME")
+@click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one).")
+@_several("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
+@_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
+@click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
+@click.option("--sample", type=click.IntRange(min=1), help="Run only N cases, sampled with --seed.", metavar="N")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for sampling and retry delays.")
+@click.option("--shard", metavar="I/N", help="Run shard I of N; `agentv merge` joins the shards.")
+@click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
+@click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Seconds for one call of a target, its retries included.",
+    help="Timeout of a target call in seconds, including retries.",
 )
-@click.option("--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries instead of the targets' own.")
+@click.option(
+    "--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries per call (default: each target's own)."
+)
 @click.option(
     "--max-errors",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
-    help="Rows without a result that a complete run may have.",
+    help="Number of errors that the run tolerates.",
 )
 @click.option(
     "--fail-fast",
@@ -50,48 +52,52 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     is_flag=False,
     flag_value=1,
     metavar="[N]",
-    help="StopSignal after N rows that did not pass (1 without a number).",
+    help="Stop after N results that did not pass (default N: 1).",
 )
 @click.option(
     "--cache",
     type=click.Choice(["off", "read", "on"]),
     default="off",
     show_default=True,
-    help="Take answers of earlier runs from the cache (read), and keep new ones there too (on).",
+    help="Answer cache: read it, or read and write it (on).",
 )
-@click.option("--cache-max-age", "cache_max_age_s", type=Span(), metavar="SPAN", help="No older ones: 12h, 7d.")
+@click.option(
+    "--cache-max-age",
+    "cache_max_age_s",
+    type=Span(),
+    metavar="SPAN",
+    help="Ignore older cached answers, e.g. 12h or 7d.",
+)
 @click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="StopSignal before a call that could bring the cost above X dollars.",
+    help="Stop before a call could bring the cost above X dollars.",
 )
-@click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
-@_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
+@click.option("--only", type=click.Choice(["free"]), help="Skip evaluators that cost money.")
+@_several("--gate", "gates", help="Condition for exit code 0, e.g. 'pass_rate >= 90%', or 'none'.", metavar="EXPR")
 @click.option(
     "--baseline",
     metavar="RUN",
-    help="Hold the run against an earlier one (id, name, tag, latest) or a file of `agentv baseline save`.",
+    help="Compare with a run (id, name, tag, latest) or baseline file.",
 )
-@click.option("--name", metavar="NAME", help="A name for this run.")
-@click.option(
-    "--store", metavar="URL", help="Also keep the run in the team's database (postgresql://…); 'none' for no store."
-)
-@screen_options(json_help="The same as --display json; with --dry-run the plan as JSON.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and stop before the first call.")
+@click.option("--name", metavar="NAME", help="Name of this run.")
+@click.option("--store", metavar="URL", help="Also store the run in a team database, or 'none'.")
+@screen_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and cost estimate without making calls.")
 @click.option(
     "--pilot",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --dry-run: run N cases all the same, and draw from them what the whole will cost.",
+    help="With --dry-run: run N cases to estimate the cost of all.",
 )
-@click.option(
-    "--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there and stop before the first call."
-)
+@click.option("--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there without making calls.")
 def command(paths: tuple[str, ...], **given: Any) -> int:
-    """Run eval files (or folders of them; without any, `evals/`) against targets and give a verdict.
+    """Run eval files against targets and give a verdict.
 
-    Exit code: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 wrong usage or files, 5 nothing selected.
+    PATHS are eval files or folders of them (default: evals/).
+
+    Exit codes: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 invalid usage or files, 5 nothing selected.
     """
     from agentv.cli.running.planning import run_paths
 
@@ -100,7 +106,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     store, pilot = given.pop("store"), given.pop("pilot")
     is_dry = given.pop("dry_run") or prompts_folder
     if pilot is not None and not is_dry:
-        raise click.UsageError("--pilot goes with --dry-run; `--sample N` runs N cases and no more")
+        raise click.UsageError("--pilot requires --dry-run; to run only N cases, use --sample N")
     if is_dry:
         from agentv.cli.running.dry_run import DryRun
 
@@ -111,12 +117,12 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
 
 def _make_run_options(given: dict[str, Any]) -> "RunOptions":
-    """Return the options of the run; `--gate none` turns the gate off."""
+    """Return the options of the run; `--gate none` disables the gates."""
     from agentv.engine.planning.options import make_options
     from agentv.types.errors import ConfigError
 
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
-        raise ConfigError("--gate none turns the gate off and cannot stand beside another --gate")
+        raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     chosen = () if gates == ("none",) else gates or None
     return make_options({**given, "gates": chosen})

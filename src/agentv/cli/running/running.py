@@ -1,4 +1,4 @@
-"""Runs a plan with a screen: stops cleanly on a signal, and says the verdict."""
+"""Run a plan with its display and exports, stop cleanly on a signal, and print the report at the end."""
 
 import asyncio
 import gc
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], screen: Screen, stdout: TextIO) -> str:
-    """Return the report at the end: laid out for a terminal, or in plain lines where progress is plain too."""
+    """Return the report at the end of a run: laid out for a terminal, or as plain lines if progress is plain too."""
     stream = screen.stream(stdout)
     is_terminal = stream.isatty()
     is_live = is_terminal and choose_display(screen.display, is_terminal=is_terminal, env=os.environ) == "live"
@@ -60,7 +60,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], screen: Scr
 
 
 class LogFile(JsonLines):
-    """An observer that appends every event to a file. Raises ConfigError when that cannot be opened."""
+    """An observer that appends every event to a file. Raises ConfigError when the file cannot be opened."""
 
     def __init__(self, path: Path, *, to_record: ToRecord) -> None:
         try:
@@ -75,7 +75,7 @@ class LogFile(JsonLines):
 
 
 class Watched(Struct):
-    """An observer whose first error is kept, for whoever closes it. `target` is what an export was asked for by."""
+    """An observer with its first error, which is reported after the run. `target` is the value of `-o`, if any."""
 
     name: str
     observer: Observer
@@ -83,7 +83,7 @@ class Watched(Struct):
     error: OSError | None = None
 
     def notify(self, event: RunEvent) -> None:
-        """Hand on one event."""
+        """Forward one event. An OSError is stored and raised."""
         try:
             self.observer.notify(event)
         except OSError as error:
@@ -91,7 +91,7 @@ class Watched(Struct):
             raise
 
     def close(self) -> None:
-        """Close the observer; what that raises is kept."""
+        """Close the observer; an OSError is stored and not raised."""
         try:
             self.observer.close()
         except OSError as error:
@@ -102,11 +102,11 @@ class Watched(Struct):
 def open_outputs(
     screen: Screen, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
 ) -> Iterator[Sequence[Watched]]:
-    """Yield the observers of a run, the screen first; all are closed at the end, the screen last, without raising.
+    """Yield the observers of a run, the display first; all are closed at the end, the display last, without raising.
 
-    `formats` are those that files may be written in.
+    `formats` are the available export formats.
 
-    Raises ConfigError, before anything runs, for what cannot be written.
+    Raises ConfigError, before anything runs, for an output that cannot be written.
     """
     opened: list[Watched] = []
     try:
@@ -127,7 +127,7 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> It
     if screen.verbose:
         from agentv.reports.progress.verbose import VerboseLines
 
-        # The live block takes standard error's place while it is shown.
+        # The live display replaces sys.stderr while it is active.
         yield Watched("-v", VerboseLines(lambda: sys.stderr))
     if screen.log_file is not None:
         log = LogFile(screen.folder / screen.log_file, to_record=to_record)
@@ -144,9 +144,9 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> It
 
 
 def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:
-    """Yield a sentence for each thing that was asked for and could not be written.
+    """Yield a message for each requested output that could not be written.
 
-    A screen that nobody reads any more is no loss; an export to standard output is.
+    A closed pipe counts for an export to standard output, but not for the display.
     """
     for watched in observers:
         gone = reader_is_gone(stdout) if watched.target == STDOUT else None
@@ -157,19 +157,19 @@ def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:
 
 
 OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]"
-"""Opens where a run is kept; of one that was kept before, with what is left of it."""
+"""Opens the store of a run; for a stored run that is continued, also returns its resume plan."""
 
 
 def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenStore) -> int:
-    """Run, say what it came to, then what could not be written; return the exit code."""
-    gc.freeze()  # all that was imported and read stays: one look for garbage in it takes 20 ms
+    """Run, print the report, then what could not be written; return the exit code."""
+    gc.freeze()  # everything imported so far stays alive, so collections need not scan it
     clock = make_clock()
-    rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
-    # What cannot be written is refused before the run has a folder.
+    rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
+    # Outputs that cannot be written are refused before the run folder is created.
     with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
         report = asyncio.run(
             _run_with_signals(
-                plan, kept=open_store(clock), observers=observers, clock=clock, rng=rng, leave=_leaving(stdout)
+                plan, opened=open_store(clock), observers=observers, clock=clock, rng=rng, leave=_leaving(stdout)
             )
         )
     if screen.display not in ("json", "none"):
@@ -186,24 +186,24 @@ def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenSto
 
 
 def _leaving(stdout: TextIO) -> Callable[[], None]:
-    """Return what is still to be done on the screen when the process ends at once."""
+    """Return the clean-up of the terminal for when the process ends at once."""
     return partial(show_cursor, stdout.fileno()) if stdout.isatty() else lambda: None
 
 
 async def _run_with_signals(
     plan: RunPlan,
-    kept: "tuple[ResultStore, ResumePlan | None]",
+    opened: "tuple[ResultStore, ResumePlan | None]",
     observers: Sequence[Observer],
     clock: Clock,
     rng: random.Random,
     *,
     leave: Callable[[], None],
 ) -> RunReport:
-    """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
+    """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
     import_later("agentv.cli.running.running", asyncio.get_running_loop())
     stop = StopSignal()
-    store, carry_on = kept
+    store, resume_plan = opened
     with stopping_on_signals(stop, leave=leave):
         return await run_plan(
-            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, carry_on=carry_on
+            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, resume_plan=resume_plan
         )

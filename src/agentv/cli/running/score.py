@@ -1,4 +1,4 @@
-"""`agentv score`: judge answers that a service logged, as they come."""
+"""`agentv score`: evaluate logged answers as they arrive."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ _PLAIN_EVERY_S = 30.0
 
 
 class ScoreOptions(Struct, frozen=True):
-    """What was asked for on the command line. `gates` None leaves them to the configuration."""
+    """The options of the command line. `gates` None: use those of the configuration."""
 
     config: Path
     output: str | None
@@ -59,7 +59,7 @@ class ScoreOptions(Struct, frozen=True):
 
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
-    """Judge the lines of the files; returns the exit code. What evaluators print goes to standard error."""
+    """Evaluate the lines of the files; return the exit code. Output of evaluators goes to standard error."""
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
         config = _load_config(options)
@@ -68,22 +68,22 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         runner.check()
         _check_gate_names(gates or (), runner.criteria_names)
         if not runner.has_evaluators:
-            click.echo(f"NOTHING SELECTED: no evaluator is left. Exit code {NOTHING_SELECTED}.", file=stream)
+            click.echo(f"NOTHING SELECTED: no evaluator selected. Exit code {NOTHING_SELECTED}.", file=stream)
             return NOTHING_SELECTED
         output = _Output(options.output, stdout)
         _check_files(files, output)
         screen = _Screen(options.display, stream)
 
-        def keep(line: JudgedLine) -> None:
-            output.keep(line, scoring.stop)
+        def save(line: JudgedLine) -> None:
+            output.save(line, scoring.stop)
             screen.progress(scoring)
 
         lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
         summary = judged_summary_for(gates)
-        scoring = LineScoring(lines, runner, keep, make_clock(), on_stopping=screen.stopping, summary=summary)
+        scoring = LineScoring(lines, runner, save, make_clock(), on_stopping=screen.stopping, summary=summary)
         asyncio.run(_score(scoring, options.workers))
-        is_kept = options.output is not None or config.storage is not None
-        report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_kept=is_kept)
+        is_stored = options.output is not None or config.storage is not None
+        report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
         screen.end(report, options.output)
     return report.verdict.exit_code
 
@@ -94,36 +94,36 @@ def _load_config(options: ScoreOptions) -> EvaluationRunConfig:
 
 
 def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
-    """Return the gates of the command line, else those of the configuration; None is the default gate."""
-    asked = options.gates if options.gates is not None else (tuple(config.gates) or None)
-    return None if asked is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in asked)
+    """Return the gates of the command line, else those of the configuration; None means the default gate."""
+    gates = options.gates if options.gates is not None else (tuple(config.gates) or None)
+    return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
 
 
 def _check_gate_names(gates: Sequence[ScopedGate], criteria: frozenset[str] | None) -> None:
-    """Refuse a gate on a criterion that no line can have, before judges are paid for it."""
-    for gate in (asked.gate for asked in gates):
+    """Refuse a gate on a criterion that no line can have, before any judge is called."""
+    for gate in (scoped.gate for scoped in gates):
         if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
             raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
 
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:
-    """Refuse what cannot be read, before anything is judged, and a stream that would feed itself."""
+    """Refuse files that cannot be read, and an output that is also an input, before anything is evaluated."""
     if files.count(STDIN) > 1:
         raise ConfigError("standard input (-) can be read only once")
     for path in (Path(file) for file in files if file != STDIN):
         if not path.exists():
-            raise ConfigError(f"{path}: there is no such file")
+            raise ConfigError(f"{path}: no such file")
         if path.is_dir():
-            raise ConfigError(f"{path}: is a folder; name the files in it")
+            raise ConfigError(f"{path}: is a folder; give the files in it")
         if not os.access(path, os.R_OK):
             raise ConfigError(f"{path}: cannot be read: permission denied")
         if output.path is not None and output.path.exists() and path.samefile(output.path):
-            raise ConfigError(f"-o {output.path}: this file is read; judgements go to another one")
+            raise ConfigError(f"-o {output.path}: is also an input file; choose another output file")
     output.check()
 
 
 class _Output:
-    """Where judgements go: a file that grows by whole lines, standard output, or nowhere."""
+    """The output of scores: a file that grows by whole lines, standard output, or nothing."""
 
     def __init__(self, target: str | None, stdout: TextIO) -> None:
         self.path = None if target in (None, _STDOUT) else Path(str(target))
@@ -138,8 +138,8 @@ class _Output:
         except StorageError as error:
             raise ConfigError(f"-o {error}") from error
 
-    def keep(self, line: JudgedLine, stop: StopSignal) -> None:
-        """Write one line. Raises StorageError; when nobody reads standard output any more, the stream is stopped."""
+    def save(self, line: JudgedLine, stop: StopSignal) -> None:
+        """Write one line, and stop the stream when standard output is closed. Raises StorageError."""
         if self.path is not None:
             append_record(self.path, line.to_dict())
         if self._stdout is not None:
@@ -148,12 +148,12 @@ class _Output:
             if (lost := loss(self._stdout)) is not None:
                 raise StorageError(f"standard output cannot be written: {lost.strerror}")
             if reader_is_gone(self._stdout) is not None and stop.state == "finished":
-                stop.drain("nobody reads standard output any more")
+                stop.drain("standard output was closed")
                 stop.give_up()
 
 
 class _Screen:
-    """Progress in one line that is redrawn (a terminal) or now and then in a new one, and the report at the end."""
+    """Progress as one redrawn line (terminal) or a new line every 30 s, and the report at the end."""
 
     def __init__(self, display: str, stream: TextIO) -> None:
         self._stream = stream
@@ -163,11 +163,11 @@ class _Screen:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the stream was opened."""
+        """The seconds since the stream was opened."""
         return time.monotonic() - self._began
 
     def progress(self, scoring: LineScoring) -> None:
-        """Show where the stream stands, when it is time to."""
+        """Print the progress if enough time has passed since the last time."""
         every_s = {"live": _LIVE_EVERY_S, "plain": _PLAIN_EVERY_S}.get(self._display)
         if every_s is None or time.monotonic() - self._shown_at < every_s:
             return
@@ -180,13 +180,13 @@ class _Screen:
         self._write(text, nl=self._display == "plain")
 
     def stopping(self, reason: str) -> None:
-        """Say that the stream is being stopped."""
+        """Print that the stream is being stopped."""
         if self._display in ("live", "plain"):
             start = "\r\x1b[K" if self._display == "live" else ""
-            self._write(f"{start}stopping: {reason}; lines that were begun are finished")
+            self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
     def end(self, report: ScoreReport, output: str | None) -> None:
-        """Show what came of it."""
+        """Print the report."""
         if self._display == "json":
             self._write(score_json_text(report, output=output), nl=False)
         elif self._display != "none":
@@ -197,7 +197,7 @@ class _Screen:
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
 
     def _write(self, text: str, *, nl: bool = True) -> None:
-        with suppress(OSError, ValueError):  # a screen that nobody reads any more is no loss
+        with suppress(OSError, ValueError):  # a closed display is not an error
             click.echo(text, file=self._stream, nl=nl, color=True)
 
 
@@ -213,47 +213,47 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="How answers are judged: evaluators, criteria, judge, gates (YAML or JSON).",
+    help="Evaluators, criteria, judge and gates (YAML or JSON).",
 )
-@click.option(
-    "-o", "--output", metavar="FILE", help="Append every judgement to FILE as a line of JSON; - is standard output."
-)
-@click.option("--sample", metavar="SHARE|N", help="Judge a share of the lines (1%, 0.01), or N of them.")
-@click.option("--sample-by", metavar="KEY", help="Draw by this key, so that those that share it stay together.")
+@click.option("-o", "--output", metavar="FILE", help="Append scores to FILE as JSON lines; - is standard output.")
+@click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
+@click.option("--sample-by", metavar="KEY", help="Sample by this key: lines that share its value stay together.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
 @click.option(
     "--gate",
     "gates",
     multiple=True,
     metavar="EXPR",
-    help="What must be reached, instead of the config's gates, as in 'mean >= 0.8'; 'none' for no gate.",
+    help="Gate instead of the config's, e.g. 'mean >= 0.8', or 'none'.",
 )
-@click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
-@click.option("--judge", metavar="TARGET", help="Who answers for model judges, instead of the config's judge.")
-@click.option("--workers", type=click.IntRange(min=1), default=8, show_default=True, metavar="N", help="Lines at once.")
+@click.option("--only", type=click.Choice(["free"]), help="Skip evaluators that cost money.")
+@click.option("--judge", metavar="TARGET", help="Target for model judges instead of the config's judge.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=8, show_default=True, metavar="N", help="Concurrent lines."
+)
 @click.option(
     "--max-errors",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
-    help="Lines without a clean judgement that may be.",
+    help="Number of lines with errors that are tolerated.",
 )
 @click.option(
     "--display",
     type=click.Choice(["auto", "live", "plain", "json", "none"]),
     default="auto",
     show_default=True,
-    help="How progress and the report are shown.",
+    help="How to show progress and the report.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --display json: one object at the end.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Judge answers that exist already: JSON Lines of inputs, from FILEs (.gz too) or, with -, standard input.
+    """Evaluate logged answers: JSON Lines from FILEs (also .gz), or from standard input with -.
 
-    Lines are judged as they come; a stream need not end. Ctrl-C and SIGTERM finish what was begun.
+    Lines are scored as they arrive; a stream may be endless. Ctrl-C and SIGTERM finish the lines in progress.
 
-    Exit code: 0 passed, 1 a gate failed, 2 nobody reads the output any more, 3 incomplete, 4 wrong usage or files,
-    5 nothing selected, 130 and 143 by signal.
+    Exit codes: 0 passed, 1 a gate failed, 2 standard output was closed, 3 incomplete, 4 invalid usage or files,
+    5 nothing selected, 130 SIGINT, 143 SIGTERM.
     """
     return score_files(files, _make_options(given))
 
@@ -264,7 +264,7 @@ def _make_options(given: dict[str, Any]) -> "ScoreOptions":
 
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
-        raise ConfigError("--gate none turns the gate off and cannot stand beside another --gate")
+        raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     if given.pop("as_json"):
         given["display"] = "json"
     sample = make_sample(given.pop("sample"), by=given.pop("sample_by"), seed=given.pop("seed"))

@@ -1,4 +1,4 @@
-"""Signals: the first stops cleanly, the second leaves at once with no child alive."""
+"""Signal handling: the first signal stops cleanly, the second kills all children and exits at once."""
 
 import asyncio
 import os
@@ -15,9 +15,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def stopping_on_signals(stop: StopSignal, *, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a hang-up stop what goes on in the running event loop.
+    """Make SIGINT, SIGTERM and SIGHUP trigger `stop` in the running event loop.
 
-    `leave` is called before the process ends at once; it may only do what a signal handler may.
+    `leave` is called before the process exits at once; it may only do what a signal handler may.
     """
     loop = asyncio.get_running_loop()
 
@@ -40,6 +40,6 @@ def stopping_on_signals(stop: StopSignal, *, leave: Callable[[], None] = lambda:
 
 
 def show_cursor(descriptor: int) -> None:
-    """Give a terminal its cursor back, and a fresh line; waits for no lock and raises nothing."""
+    """Show the cursor of a terminal again and start a new line, without locking or raising."""
     with suppress(OSError):
         os.write(descriptor, b"\x1b[?25h\n")

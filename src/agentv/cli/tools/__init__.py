@@ -1,1 +1,1 @@
-"""Commands about the machine: doctor, plugins, completion, serve-fake."""
+"""Commands for the machine and the project: doctor, plugins, serve-fake, completion."""

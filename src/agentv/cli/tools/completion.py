@@ -1,4 +1,4 @@
-"""`agentv completion`: the script that lets a shell complete agentv's commands and options."""
+"""`agentv completion`: print the shell completion script."""
 
 import json
 import os
@@ -19,16 +19,16 @@ COMPLETION_SCHEMA = "agentv-completion-1"
 
 @click.command()
 @click.argument("shell", type=click.Choice(sorted(INSTALL)), required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the script and how to install it as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the script and install command as one JSON object.")
 @click.pass_context
 def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
-    """Print the completion script for SHELL (default: the one you use)."""
+    """Print the completion script for a shell (default: from $SHELL)."""
     shell = shell or PurePath(os.environ.get("SHELL", "")).name
     if shell not in INSTALL:
-        raise click.UsageError(f"Which shell? One of: {', '.join(sorted(INSTALL))}.", ctx)
+        raise click.UsageError(f"cannot tell your shell; name one of {', '.join(sorted(INSTALL))}.", ctx)
     script = get_completion_class(shell)
     if script is None:
-        raise click.UsageError(f"click, which makes the script, does not know {shell}.", ctx)
+        raise click.UsageError(f"the installed version of click has no completion for {shell}.", ctx)
     text = script(ctx.find_root().command, {}, "agentv", "_AGENTV_COMPLETE").source()
     if as_json:
         shown = {"schema": COMPLETION_SCHEMA, "shell": shell, "script": text, "install": INSTALL[shell]}

@@ -1,4 +1,4 @@
-"""`agentv doctor`: what this machine has and what is missing, each with what to do about it."""
+"""`agentv doctor`: check this machine and project for problems, each with a remedy."""
 
 import json
 import os
@@ -25,7 +25,7 @@ EXIT_BROKEN = 3
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at. `remedy` says what to do when it is not `ok`."""
+    """The result of one check. `remedy` says what to do about a warning or error."""
 
     about: str
     health: Health
@@ -35,9 +35,9 @@ class Finding(Struct, frozen=True):
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--online", is_flag=True, help="Ask every target of the project one short question (this may cost).")
+@click.option("--online", is_flag=True, help="Also send every target one short request (may cost money).")
 def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
-    """Say what this machine has and what is missing. Exits with 3 when something cannot work."""
+    """Check this machine and project for problems. Exits with 3 on errors."""
     findings = list(examine(Path.cwd()))
     if online:
         findings += _answers(Path.cwd())
@@ -56,7 +56,7 @@ def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
 
 
 def examine(folder: Path) -> Iterator[Finding]:
-    """Look at the machine and at the project that `folder` belongs to. Runs nothing and calls nobody."""
+    """Check the machine and the project of `folder`, without running code of the project or calling targets."""
     yield _python()
     yield _platform()
     yield _git()
@@ -67,7 +67,7 @@ def examine(folder: Path) -> Iterator[Finding]:
 
 
 def _answers(folder: Path) -> Iterator[Finding]:
-    """Ask every target whose variables are set."""
+    """Send one short request to every target whose variables are set."""
     from agentv.cli.running.probing import probe
     from agentv.loading.files.places import find_home
     from agentv.loading.suites.resolve import resolve_target
@@ -82,11 +82,11 @@ def _answers(folder: Path) -> Iterator[Finding]:
         try:
             resolved.append(resolve_target(config, env=env, specs=specs))
         except AgentvError as error:
-            yield Finding(f"answer {config.name}", "warning", "not asked", str(error))
+            yield Finding(f"answer {config.name}", "warning", "not called", str(error))
     for answer in probe(resolved, specs, find_home(folder)):
         about = f"answer {answer.target}"
         if answer.is_canned:
-            yield Finding(about, "ok", "not asked: its answers are written down")
+            yield Finding(about, "ok", "not called: its answers are canned")
         elif answer.error is None:
             yield Finding(about, "ok", f"answers in {answer.took_s:.1f} s")
         else:
@@ -103,14 +103,14 @@ def _platform() -> Finding:
     found = f"{platform.system()} {platform.release()} {platform.machine()}"
     if platform.system() in ("Linux", "Darwin"):
         return Finding("platform", "ok", found)
-    return Finding("platform", "warning", found, "agentv is tested on Linux, and runs on macOS; here it may not.")
+    return Finding("platform", "warning", found, "agentv supports Linux and macOS; other platforms are untested.")
 
 
 def _git() -> Finding:
     path = shutil.which("git")
     if path:
         return Finding("git", "ok", path)
-    return Finding("git", "warning", "not found", "Runs are not marked with their commit until git is installed.")
+    return Finding("git", "warning", "not found", "Without git, runs do not record their commit.")
 
 
 def _extras() -> Iterator[Finding]:
@@ -150,14 +150,14 @@ def _terminal() -> Finding:
 
 
 def _home(folder: Path) -> Finding:
-    """Look whether runs can be kept where they would go."""
+    """Check that the run folder can be written."""
     from agentv.loading.files.places import find_home
 
     home = find_home(folder)
     existing = next(parent for parent in (home, *home.parents) if parent.exists())
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-        return Finding("runs", "ok", f"kept in {home}")
-    return Finding("runs", "error", f"cannot write to {existing}", "Runs are kept there: make it a writable folder.")
+        return Finding("runs", "ok", f"stored in {home}")
+    return Finding("runs", "error", f"cannot write to {existing}", "Runs are stored there: make the folder writable.")
 
 
 def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str]] | None":
@@ -177,7 +177,7 @@ def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Ma
 
 
 def _targets(folder: Path) -> Iterator[Finding]:
-    """Look at every target of the project's targets file: its variables and its program."""
+    """Check the variables and the program of every target in the project's targets file."""
     from agentv.types.errors import AgentvError
 
     try:
@@ -223,7 +223,7 @@ def _variables(value: "JsonValue") -> Iterator[str]:
 
 
 def _program(target: "TargetConfig") -> str | None:
-    """Return what a command starts; None where that is a shell's business, or there is no command."""
+    """Return the program of a target's command; None if a shell resolves it or there is no command."""
     from agentv.templating.command import parse_command
 
     template = target.settings.get("command_template", target.settings.get("commandTemplate"))

@@ -1,4 +1,4 @@
-"""`agentv plugins`: evaluators, providers, formats of reports and stores that there are, and their settings."""
+"""`agentv plugins`: list evaluators, providers, report formats and stores with their settings."""
 
 import json
 import types
@@ -19,9 +19,9 @@ _PLAIN: Mapping[object, str] = {str: "text", bool: "true or false", int: "whole 
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every setting.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all settings.")
 def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
-    """List evaluators, providers, formats of reports and stores; with NAMES, their settings."""
+    """List evaluators, providers, report formats and stores; with NAMES, show their settings."""
     registries = _load_registries()
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
@@ -37,11 +37,11 @@ def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - cl
         click.echo("\n\n".join(render_list(what, registry) for what, registry in registries if list(registry)))
         for message in broken:
             click.echo(f"\nnot usable: {message}")
-        click.echo("\nagentv plugins NAME shows the settings of one.")
+        click.echo("\nSettings of one: agentv plugins NAME")
 
 
 def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
-    """Return what there is to know of a plug-in, as JSON: names, cost, and each setting with type and default."""
+    """Return a plug-in as JSON: names, cost, and each setting with type and default."""
     return {
         "name": spec.name,
         "aliases": list(spec.aliases),
@@ -76,7 +76,7 @@ def render_settings(spec: "Spec") -> str:
 
 
 def _brought_by(spec: "Spec", registry: "Registry") -> str | None:
-    """Return the package that brought a plug-in, with its version; None for ours and those of the project."""
+    """Return the package of a plug-in with its version; None for built-in ones and those of the project."""
     return registry.brought_by.get(spec.name)
 
 
@@ -116,7 +116,7 @@ def _chosen(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
 
 
 def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...]) -> "list[Spec]":
-    """Return the plug-ins of these names, in the order asked for; a name may be both evaluator and provider."""
+    """Return the plug-ins of these names, in the given order; a name may be both evaluator and provider."""
     from agentv.types.errors import UnknownNameError
 
     found = []
@@ -157,7 +157,7 @@ def _describe_default(default: Any) -> str:
 
 
 def describe_type(hint: Any) -> str:  # type hints have no common type
-    """Return a type in the words of people who write YAML."""
+    """Return the description of a type for users who write YAML."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return describe_type(arguments[0])
@@ -178,5 +178,5 @@ def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type
     if set(_PLAIN) <= set(hints):
         hints = ["scalar", *(hint for hint in hints if hint not in _PLAIN)]
     parts = dict.fromkeys(hint if isinstance(hint, str) else describe_type(hint) for hint in hints)
-    # What only Python can give (a function, an object) says nothing to those who write files.
+    # Values that exist only in Python (a function, an object) cannot be written in a file.
     return " or ".join(part for part in parts if part != "any" or len(parts) == 1)

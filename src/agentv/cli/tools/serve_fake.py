@@ -1,4 +1,4 @@
-"""`agentv serve-fake`: a server that speaks the model APIs and needs no key, for trying a suite."""
+"""`agentv serve-fake`: serve fake model APIs to try a suite without a key."""
 
 import asyncio
 import json
@@ -14,20 +14,26 @@ _BY_SIGNAL = 128
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, _MAX_PORT), default=DEFAULT_PORT, show_default=True, help="0: any.")
-@click.option("--rpm", type=click.FloatRange(min=0, min_open=True), help="Requests per minute that a key may use.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object when it is ready.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, _MAX_PORT),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 selects a free one.",
+)
+@click.option("--rpm", type=click.FloatRange(min=0, min_open=True), help="Limit of requests per minute and API key.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object when the server is ready.")
 def command(port: int, rpm: float | None, as_json: bool) -> int:  # noqa: FBT001 - click passes a flag so
-    """Serve the APIs of OpenAI, Azure, Anthropic and Gemini on this machine, with answers that cost nothing.
+    """Serve fake APIs of OpenAI, Azure, Anthropic and Gemini on this machine.
 
-    Answers repeat the question, judges compare words, and MODEL@FAULT (such as fake@503) fails on purpose.
-    Ctrl-C stops it.
+    Answers repeat the prompt, judges compare words, and a model name MODEL@FAULT (such as fake@503) fails on purpose.
+    Press Ctrl-C to stop.
     """
     return asyncio.run(_serve(port, rpm, as_json=as_json))
 
 
 async def _serve(port: int, rpm: float | None, *, as_json: bool) -> int:
-    """Serve until a signal comes; return the exit code that it means."""
+    """Serve until a signal arrives; return its exit code."""
     from agentv.fake import FakeServer, Quota
     from agentv.fake.welcome import farewell, welcome, welcome_json
     from agentv.types.errors import ConfigError

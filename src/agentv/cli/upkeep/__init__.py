@@ -1,1 +1,1 @@
-"""Commands about what is stored: runs, cache, store."""
+"""Commands for stored data: runs, cache, store."""

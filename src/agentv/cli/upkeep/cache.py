@@ -1,4 +1,4 @@
-"""`agentv cache`: what the caches hold, and making room."""
+"""`agentv cache`: list or clear cached answers and embeddings."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -19,14 +19,14 @@ CACHE_SCHEMA = "agentv-cache-1"
 
 @click.group("cache")
 def command() -> None:
-    """List or clear what is kept between runs: answers (`agentv run --cache on`) and embeddings."""
+    """List or clear cached answers (`agentv run --cache on`) and embeddings."""
 
 
 @command.command("ls")
-@click.option("--target", metavar="NAME", help="Only answers of this target.")
+@click.option("--target", metavar="NAME", help="List only answers of this target.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
 def ls_command(target: str | None, *, as_json: bool) -> int:
-    """List what is kept, by kind and target."""
+    """List the cached files by kind and target."""
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
     from agentv.storage.cache.contents import cache_groups
@@ -37,22 +37,22 @@ def ls_command(target: str | None, *, as_json: bool) -> int:
         return 0
     for group in groups:
         name = one_line(group.target) if group.target else "-"
-        told = f"{count_text(group.count, 'file'):>12}  {_size_text(group.size):>9}"
+        files = f"{count_text(group.count, 'file'):>12}  {_size_text(group.size):>9}"
         since = f"oldest {group.oldest:%Y-%m-%d}, last used {group.used:%Y-%m-%d}"
-        click.echo(f"{group.kind:10}  {name:20}  {told}  {since}")
+        click.echo(f"{group.kind:10}  {name:20}  {files}  {since}")
     if not groups:
-        click.echo("nothing is kept; `agentv run --cache on` keeps answers")
+        click.echo("the cache is empty; `agentv run --cache on` fills it")
     return 0
 
 
 @command.command("clear")
-@click.option("--target", metavar="NAME", help="Only answers of this target.")
-@click.option("--kind", type=click.Choice(["answers", "embeddings"]), help="Only this kind.")
-@click.option("--older-than", "older_s", type=Span(), metavar="SPAN", help="Only what was kept longer ago: 12h, 7d.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
+@click.option("--target", metavar="NAME", help="Delete only answers of this target.")
+@click.option("--kind", type=click.Choice(["answers", "embeddings"]), help="Delete only this kind.")
+@click.option("--older-than", "older_s", type=Span(), metavar="SPAN", help="Delete only older files, e.g. 12h or 7d.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
 def clear_command(target: str | None, kind: str | None, older_s: float | None, *, yes: bool, as_json: bool) -> int:
-    """Delete what is kept: all of it, or what the options choose. Runs keep their answers; only the cache goes."""
+    """Delete cached files: all, or those that the options select. Answers in stored runs are not affected."""
     from agentv.reports.text.amounts import count_text
     from agentv.storage.cache.contents import clear_entries
 
@@ -60,7 +60,7 @@ def clear_command(target: str | None, kind: str | None, older_s: float | None, *
     size = sum(entry.file.size for entry in entries)
     question = f"Delete {count_text(len(entries), 'file')} ({_size_text(size)})?"
     if entries and not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
-        click.echo("nothing was deleted")
+        click.echo("cancelled; nothing was deleted")
         return 0
     count, freed = clear_entries(entries)
     if as_json:

@@ -1,4 +1,4 @@
-"""`agentv runs`: the runs that are stored."""
+"""`agentv runs`: list, tag, prune or delete stored runs."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ RUNS_SCHEMA = "agentv-runs-1"
 @click.group("runs", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> int:
-    """List stored runs, delete some, or tag those that are to stay. Alone it lists them."""
+    """List, tag, prune or delete stored runs. Without a command, list them."""
     if context.invoked_subcommand is not None:
         return 0
     exit_code: int = context.invoke(list_command, as_json=False, verbose=False)
@@ -27,7 +27,7 @@ def command(context: click.Context) -> int:
 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
+@click.option("-v", "--verbose", is_flag=True, help="Report when the run index cannot be used.")
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
     from pathlib import Path
@@ -44,23 +44,23 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
         _print_json({"runs": [_to_json(run) for run in runs]})
         return 0
     for run in runs:
-        told = counts_text(run.counts) if run.problem is None else one_line(run.problem)
+        counts = counts_text(run.counts) if run.problem is None else one_line(run.problem)
         name = f"  {one_line(run.run.name)}" if run.run is not None and run.run.name else ""
         tags = "" if run.run is None else "".join(f"  [{one_line(tag)}]" for tag in run.run.tags)
-        click.echo(f"{run.run_id}  {run.state:11}  {told}{name}{tags}")
+        click.echo(f"{run.run_id}  {run.state:11}  {counts}{name}{tags}")
     if not runs:
-        click.echo(f"no run is stored in {home}; `agentv run` makes one")
+        click.echo(f"no runs in {home}; start one with `agentv run`")
     return 0
 
 
 @command.command("rm")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
-    """Delete runs with all that is kept of them.
+    """Delete runs with all their data.
 
-    RUN is an id or the start of one, a name, a path, 'latest' or 'latest~1'. A run that is being written stays.
+    RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'. A run that is in progress is not deleted.
     """
     from pathlib import Path
 
@@ -72,11 +72,11 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
 
 
 @command.command("prune")
-@click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="How many of the newest stay.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
+@click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="Number of newest runs to keep.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
-    """Delete all runs but the newest N. Tagged runs stay, and so does one that is being written."""
+    """Delete all runs except the newest N, tagged runs, and a run in progress."""
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
@@ -88,12 +88,12 @@ def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
 @command.command("tag")
 @click.argument("run", metavar="RUN")
 @click.argument("tags", nargs=-1, required=True, metavar="TAG...")
-@click.option("--remove", is_flag=True, help="Take the tags away instead.")
+@click.option("--remove", is_flag=True, help="Remove the tags instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run's tags as one JSON object.")
 def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool) -> int:
-    """Give a run tags, which keep it from being pruned.
+    """Add tags to a run, which also protect it from pruning.
 
-    RUN is an id or the start of one, a name, a path, 'latest' or 'latest~1'.
+    RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'.
     """
     from pathlib import Path
 
@@ -112,14 +112,14 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
 
 
 def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:
-    """Delete runs, on a terminal after asking; returns the exit code."""
+    """Delete runs, on a terminal after confirmation; return the exit code."""
     from agentv.storage.run.housekeeping import remove_run
 
     for folder in folders:
         click.echo(folder.name, err=as_json)
     what = f"{len(folders)} run{'' if len(folders) == 1 else 's'}"
     if folders and not yes and sys.stdin.isatty():
-        click.confirm(f"delete {what} with all that is kept of them?", abort=True, err=True)
+        click.confirm(f"delete {what} with all data?", abort=True, err=True)
     for folder in folders:
         remove_run(folder)
     if as_json:

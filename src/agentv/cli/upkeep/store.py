@@ -1,4 +1,4 @@
-"""`agentv store`: the team's database of runs."""
+"""`agentv store`: share runs through the team's PostgreSQL database."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -19,29 +19,29 @@ EXIT_STORE = 3
 
 _as_json: Callable[..., Any] = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _store: Callable[..., Any] = click.option(
-    "--store", "url", metavar="URL", help="The database, postgresql://…; default: AGENTV_STORE, else .agentv.yaml."
+    "--store", "url", metavar="URL", help="Database URL (default: AGENTV_STORE, else .agentv.yaml)."
 )
 
 
 @click.group("store")
 def command() -> None:
-    """Keep runs in the team's PostgreSQL database, beside the run folders."""
+    """Share runs through the team's PostgreSQL database, in addition to the run folders."""
 
 
 @command.command("upgrade")
 @click.argument("url", required=False, metavar="[URL]")
 @_as_json
 def upgrade_command(url: str | None, *, as_json: bool) -> int:
-    """Make or upgrade the tables of the database. A second upgrade does nothing."""
-    from agentv.storage.postgres.connection import connect, told
+    """Create or upgrade the tables of the database; does nothing if they are up to date."""
+    from agentv.storage.postgres.connection import connect, store_errors
     from agentv.storage.postgres.migrations import newest_version, upgrade
 
     place = _place(url)
     connection = connect(place)
-    with connection, told(place, "cannot be upgraded"):
+    with connection, store_errors(place, "cannot be upgraded"):
         taken = upgrade(connection, place)
     done = f"upgraded with {', '.join(taken)}" if taken else "is up to date"
-    _tell(
+    _print_result(
         {"store": place.shown, "version": newest_version(), "applied": list(taken)},
         f"{place}: {done} (version {newest_version()})",
         as_json=as_json,
@@ -54,9 +54,9 @@ def upgrade_command(url: str | None, *, as_json: bool) -> int:
 @_store
 @_as_json
 def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> int:
-    """Bring runs, and what people said of them, into the database.
+    """Copy runs and their labels into the database.
 
-    A second push writes nothing twice. Exits with 3 when one of them could not be brought.
+    Data that is already there is not written again. Exits with 3 when a run could not be pushed.
     """
     from pathlib import Path
 
@@ -68,7 +68,7 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     home = find_home(Path.cwd())
     folders = [find_run(home, run) for run in runs]
     code = 0
-    told: list[JsonObject] = []
+    pushed: list[JsonObject] = []
     with _opened(url) as (connection, place):
         for folder in folders:
             try:
@@ -79,11 +79,11 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
                 code = EXIT_STORE
                 click.echo(f"error: {error}", err=True)
                 continue
-            told.append({"run_id": pusher.run_id, "lines": lines})
+            pushed.append({"run_id": pusher.run_id, "lines": lines})
             if not as_json:
-                click.echo(f"{pusher.run_id}: {f'{lines} lines pushed' if lines else 'was there already'}")
+                click.echo(f"{pusher.run_id}: {f'{lines} lines pushed' if lines else 'already there'}")
         if as_json:
-            _tell({"store": place.shown, "pushed": told}, "", as_json=True)
+            _print_result({"store": place.shown, "pushed": pushed}, "", as_json=True)
     return code
 
 
@@ -92,9 +92,9 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
 @_store
 @_as_json
 def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
-    """Bring a run out of the database into this project's runs.
+    """Copy a run from the database into this project.
 
-    RUN is an id, the start of one, a name, or latest. Another run of the same id that is here already is left as it is.
+    RUN is a run id or its prefix, a name, or latest. A different local run with the same id is not changed.
     """
     from pathlib import Path
 
@@ -107,14 +107,14 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     with _opened(url) as (connection, place):
         run_id = find_shared_run(connection, place, run)
         pulled = RunPuller(connection, place, run_id).pull(runs_folder(home))
-    told = f"{pulled.lines} lines pulled into" if pulled.lines else "was here already:"
+    done = f"{pulled.lines} lines pulled into" if pulled.lines else "already here:"
     described: JsonObject = {
         "store": place.shown,
         "run_id": run_id,
         "lines": pulled.lines,
         "folder": str(pulled.folder),
     }
-    _tell(described, f"{run_id}: {told} {pulled.folder}", as_json=as_json)
+    _print_result(described, f"{run_id}: {done} {pulled.folder}", as_json=as_json)
     return 0
 
 
@@ -122,7 +122,7 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
 @_store
 @_as_json
 def list_command(url: str | None, *, as_json: bool) -> int:
-    """List the runs of the database, latest first."""
+    """List the runs in the database, latest first."""
     from agentv.reports.run.run_view import counts_text
     from agentv.reports.text.printable import one_line
     from agentv.storage.postgres.run_rows import list_shared_runs
@@ -133,23 +133,20 @@ def list_command(url: str | None, *, as_json: bool) -> int:
         f"{one_line(run.run_id)}  {run.state:11}  {counts_text(run.counts)}  {one_line(run.name or '')}".rstrip()
         for run in runs
     ]
-    text = (
-        "\n".join(lines) or f"no run is stored in {place}; `agentv run --store URL` or `agentv store push` brings one"
-    )
-    _tell({"store": place.shown, "runs": [_to_json(run) for run in runs]}, text, as_json=as_json)
+    text = "\n".join(lines) or f"no runs in {place}; add some with `agentv run --store URL` or `agentv store push`"
+    _print_result({"store": place.shown, "runs": [_to_json(run) for run in runs]}, text, as_json=as_json)
     return 0
 
 
 @command.command("rm")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @_store
 @_as_json
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
-    """Delete runs from the database. Their folders stay where they are.
+    """Delete runs from the database, not their local folders.
 
-    RUN is an id, the start of one, a name, latest or latest~1. A run that somebody is writing comes back with its
-    next row.
+    RUN is a run id or its prefix, a name, latest or latest~1. A run in progress reappears with its next result.
     """
     from agentv.reports.text.printable import one_line
     from agentv.storage.postgres.remove import remove_shared_runs
@@ -161,9 +158,9 @@ def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bo
         for run_id in ids:
             click.echo(one_line(run_id), err=as_json)
         if not yes and sys.stdin.isatty():
-            click.confirm(f"delete {what} from {place}, for everybody?", abort=True, err=True)
+            click.confirm(f"delete {what} from {place} for all users?", abort=True, err=True)
         gone = remove_shared_runs(connection, place, ids)
-    _tell({"store": place.shown, "deleted": list(gone)}, f"deleted {what} from {place}", as_json=as_json)
+    _print_result({"store": place.shown, "deleted": list(gone)}, f"deleted {what} from {place}", as_json=as_json)
     return 0
 
 
@@ -179,7 +176,7 @@ def _to_json(run: "SharedRunInfo") -> "JsonObject":
 
 
 def _place(url: str | None) -> "StoreUrl":
-    """Return the database that is meant. Raises ConfigError when none is."""
+    """Return the database from the option, environment or config. Raises ConfigError when none is set."""
     import os
     from pathlib import Path
 
@@ -190,26 +187,26 @@ def _place(url: str | None) -> "StoreUrl":
     chosen = choose_store(url, Path.cwd(), os.environ)
     if chosen is None:
         raise ConfigError(
-            "no store is named: give its URL (postgresql://user@host/database), or set AGENTV_STORE, "
-            "or write `store:` in .agentv.yaml"
+            "no store is configured: give its URL (postgresql://user@host/database), set AGENTV_STORE, "
+            "or set `store:` in .agentv.yaml"
         )
     return parse_store_url(chosen)
 
 
 @contextmanager
 def _opened(url: str | None) -> "Iterator[tuple[Connection, StoreUrl]]":
-    """Connect to the database that is meant, with tables of our version."""
-    from agentv.storage.postgres.connection import connect, told
+    """Connect to the database and check that its tables have the current version."""
+    from agentv.storage.postgres.connection import connect, store_errors
     from agentv.storage.postgres.migrations import check_version
 
     place = _place(url)
     with connect(place) as connection:
-        with told(place, "cannot be read"):
+        with store_errors(place, "cannot be read"):
             check_version(connection, place)
         yield connection, place
 
 
-def _tell(fields: "JsonObject", text: str, *, as_json: bool) -> None:
+def _print_result(fields: "JsonObject", text: str, *, as_json: bool) -> None:
     from agentv.reports.text.printable import printable_json
     from agentv.types.messages_json import pretty_json
 

@@ -1,1 +1,1 @@
-"""One call: limits, retries, budget, caches, batches, and the answer made of the response."""
+"""Calls of targets and judges: limits, retries, budget, caches, batches, and the answer made of a response."""

@@ -1,4 +1,4 @@
-"""Answers that need not be asked for again: `agentv run --cache read|on`."""
+"""The cache of answers to earlier requests: `agentv run --cache read|on`."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -20,79 +20,79 @@ Clean = Callable[[ProviderResponse], ProviderResponse]
 
 
 class RunCache(Struct):
-    """The cache of answers as one run uses it. `clean` strikes secrets from what is kept."""
+    """The cache of answers as one run uses it. `clean` redacts secrets before an answer is saved."""
 
     cache: AnswerCache
     writes: bool
     run_id: str
     clock: Clock
     clean: Clean
-    _asked: DigestSet = field(default_factory=DigestSet)
+    _requested: DigestSet = field(default_factory=DigestSet)
     _repeated: dict[str, int] = field(default_factory=dict)
 
     def memory(self, target: ResolvedTarget, spec: Spec) -> "AnswerMemory | None":
-        """Return what remembers a target's answers; None for one whose answers are not kept."""
+        """Return the cache of one target's answers, or None if they are not cached."""
         return None if why_not_cached(target, spec) else AnswerMemory(self, target, sees_all=spec.is_web_service)
 
     def times(self, key: str) -> int:
-        """Return how often this run has made the same request before. Only repeated ones take memory."""
-        if self._asked.add(key):
+        """Count a request and return how often this run has made it before. Only repeated ones take memory."""
+        if self._requested.add(key):
             return 0
         self._repeated[key] = self._repeated.get(key, 0) + 1
         return self._repeated[key]
 
     def take_back(self, key: str) -> None:
-        """Count a request once less: it brought no answer, and may be made again in another way."""
+        """Undo the count of a request that brought no answer, so that a later call can take its place."""
         self._repeated[key] = self._repeated.get(key, 0) - 1
 
 
 def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
-    """Return why a target's answers are not kept, None when they are."""
+    """Return the reason why a target's answers are not cached, or None if they are."""
     if spec.is_canned:
         return "its answers cost nothing"
     if not (spec.is_model_api or spec.is_web_service):
-        return "a request does not say what code answers it and what that code reads and changes"
+        return "a request does not show which code answers it, nor what that code reads and changes"
     responses = getattr(target.settings, "tool_responses", None)
     if isinstance(responses, str):
-        return "its tools are answered by a function, which a request does not show"
+        return "its tools call a function, which a request does not show"
     return None
 
 
 class AnswerMemory(Struct, frozen=True):
-    """Remembers the answers of one target."""
+    """The cache of one target's answers."""
 
     run: RunCache
     target: ResolvedTarget
     sees_all: bool
 
     async def recall(
-        self, request: ProviderRequest, ask: Callable[[], Awaitable[ProviderResponse]], *, is_judge: bool
+        self, request: ProviderRequest, call: Callable[[], Awaitable[ProviderResponse]], *, is_judge: bool
     ) -> ProviderResponse:
-        """Return the answer to a request: what is kept, else what `ask` brings, which is kept when all went well.
+        """Return the cached response to a request, else the response of `call`, which is saved if it succeeds.
 
-        A judge's request has a one-time text, which is no part of what is asked.
+        The one-time text (nonce) in a judge's request is not part of the cache key.
         """
         nonce = nonce_of(request) if is_judge else None
         key = await self.key_of(request, nonce)
         if key is None:
-            return await ask()
+            return await call()
         key = repeated_key(key, self.run.times(key))
-        kept = await self.find(key)
-        if kept is not None:
-            return kept
+        cached = await self.find(key)
+        if cached is not None:
+            return cached
         began = self.run.clock()
-        response = await ask()
-        await self.keep(key, response, response.calls[0].started_at if response.calls else began, nonce=nonce)
+        response = await call()
+        await self.save(key, response, response.calls[0].started_at if response.calls else began, nonce=nonce)
         return response
 
     async def find(self, key: str) -> ProviderResponse | None:
-        """Return the answer that is kept under a key, if there is one."""
+        """Return the response saved under a key, or None."""
         found = await call_in_thread(_load, self.run.cache, key, self.run.writes, timeout_s=None)
         return found if isinstance(found, ProviderResponse) else None
 
-    async def keep(self, key: str, response: ProviderResponse, began: datetime, *, nonce: str | None = None) -> None:
-        """Keep an answer that was asked for since `began`, where answers are kept and it is whole."""
-        if not (self.run.writes and _is_whole(response)):
+    async def save(self, key: str, response: ProviderResponse, began: datetime, *, nonce: str | None = None) -> None:
+        """Save the response to a request sent at `began`, if the cache is writable and the response is well-formed."""
+        if not (self.run.writes and _is_well_formed(response)):
             return
         now = self.run.clock()
         source = CachedFrom(
@@ -102,7 +102,7 @@ class AnswerMemory(Struct, frozen=True):
         await call_in_thread(self.run.cache.save, answer, timeout_s=None)
 
     async def key_of(self, request: ProviderRequest, nonce: str | None = None) -> str | None:
-        """Return the key of a request; None when it cannot be known: a file is gone, or there is a workspace."""
+        """Return the cache key of a request, or None if it has none: a file is missing, or it has a workspace."""
         if request.workspace is not None:
             return None
         paths = (*request.guideline_files, *request.input_files)
@@ -123,5 +123,5 @@ def _digests(paths: tuple[str, ...]) -> tuple[str, ...] | None:
         return None
 
 
-def _is_whole(response: object) -> bool:
+def _is_well_formed(response: object) -> bool:
     return isinstance(response, ProviderResponse) and isinstance(response.text, str)

@@ -1,4 +1,4 @@
-"""Targets that answer many cases with one call: the batch goes first, single calls are the fallback."""
+"""Targets that answer many cases with one call: the batch is called first, single calls are the fallback."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from agentv.engine.calling.answer import Reply
+from agentv.engine.calling.answer import CallOutcome
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.planning.prepared_case import Question, slot_of
+from agentv.engine.planning.prepared_case import PreparedCase, result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.backends.local import LocalBackend
@@ -25,29 +25,29 @@ from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
-    from agentv.engine.calling.batch_api import Keep, NoteEvent
+    from agentv.engine.calling.batch_api import NoteEvent, SaveAnswers
 
 
-Answered: TypeAlias = tuple[Question, Answer]
+AnsweredCase: TypeAlias = tuple[PreparedCase, Answer]
 
 
 class Batching(Struct, frozen=True):
-    """How a target is asked for many cases at once. `ask` hands its answers to `keep`; `cut` makes the batches."""
+    """The batch calls of one target. `cut` splits tasks into batches; `call` passes the answers of one to `save`."""
 
-    ask: "Callable[[Sequence[Question], Keep], Awaitable[None]]"
+    call: "Callable[[Sequence[PreparedCase], SaveAnswers], Awaitable[None]]"
     cut: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
 
 
 def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -> Batching | None:
-    """Return how a target is asked for many cases at once, as it was set up; None means one call per case."""
+    """Return the batch calls that a target is configured for, or None for one call per case."""
     resilient = runner.runtime.provider(target)
     provider, size = resilient.provider, target.batch_size
     if isinstance(provider, BatchApiProvider) and provider.uses_batch_api:
-        from agentv.engine.calling.batch_api import MOST_IN_BATCH, BatchApi  # noqa: PLC0415 - few targets are asked so
+        from agentv.engine.calling.batch_api import MOST_IN_BATCH, BatchApi  # noqa: PLC0415 - few targets use it
 
-        return Batching(BatchApi(provider, resilient, runner.runtime, note).ask, partial(_cut, size or MOST_IN_BATCH))
+        return Batching(BatchApi(provider, resilient, runner.runtime, note).call, partial(_cut, size or MOST_IN_BATCH))
     if target.provider_batching and isinstance(provider, BatchProvider) and provider.supports_batch:
-        return Batching(partial(_ask_at_once, provider, resilient), partial(_cut_by_suite, size))
+        return Batching(partial(_invoke_batch, provider, resilient), partial(_cut_by_suite, size))
     return None
 
 
@@ -58,89 +58,91 @@ def _cut(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]
 
 
 def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
-    """Cut tasks into batches of one suite and trial each: answers come by case id, which must stand once in one."""
+    """Split tasks into batches of one suite and trial each: answers are matched by case id, unique within a batch."""
     for _, group in groupby(tasks, key=lambda task: (task.suite.path, task.trial)):
         yield from _cut(size, group)
 
 
-async def _ask_at_once(
-    provider: BatchProvider, resilient: ResilientProvider, questions: Sequence[Question], keep: "Keep"
+async def _invoke_batch(
+    provider: BatchProvider, resilient: ResilientProvider, cases: Sequence[PreparedCase], save: "SaveAnswers"
 ) -> None:
-    requests = [question.request for question in questions]
-    answers = await resilient.invoke_batch_within(provider, requests, total_s=questions[0].task.timeout_s)
-    keep({question.slot: answers[question.case.id] for question in questions if question.case.id in answers})
+    requests = [prepared.request for prepared in cases]
+    answers = await resilient.invoke_batch_within(provider, requests, total_s=cases[0].task.timeout_s)
+    save({prepared.result_key: answers[prepared.case.id] for prepared in cases if prepared.case.id in answers})
 
 
-async def work_off(
+async def run_batch(
     batch: Sequence[CaseTask], batching: Batching, runner: CaseRunner, backend: LocalBackend, recorder: RunRecorder
 ) -> None:
-    """Ask a whole batch, then judge what it answered, and ask by itself what it did not.
+    """Call a target with a batch, score its answers, and call it case by case for the answers that are missing.
 
-    When the run was stopped meanwhile, what is answered is in flight, and finished; the rest is left.
+    If the run was stopped meanwhile, answered cases count as in flight and are finished; the others are left.
     """
-    answered = await _answer(batching, batch, runner)
+    answered = await _call_batch(batching, batch, runner)
 
     async def finish(task: CaseTask) -> CaseResult:
-        found = answered.get(slot_of(task))
+        found = answered.get(result_key_of(task))
         return await (runner.run(task) if found is None else runner.finish(*found))
 
     was_stopped = recorder.stop.state == "stopped"
 
     def left() -> Iterator[CaseTask]:
         for task in batch:
-            slot = slot_of(task)
-            if recorder.stop.reason is None or (was_stopped and slot in answered):
+            key = result_key_of(task)
+            if recorder.stop.reason is None or (was_stopped and key in answered):
                 yield task
             elif recorder.stop.state == "stopped":
-                recorder.tell(RowLeft(slot))
+                recorder.emit(RowLeft(key))
 
     await backend.run(finish, left(), recorder.row)
 
 
-async def _answer(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey, Answered]:
-    """Ask a whole batch and keep every answer as soon as it is there, before any is judged.
+async def _call_batch(
+    batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner
+) -> dict[ResultKey, AnsweredCase]:
+    """Call a target with a batch and save every answer on arrival, before any is scored.
 
-    What is missing then, or failed in a way that may pass, is asked by itself: a failed batch costs no case, and is
-    told.
+    Missing answers and retryable failures are left out, for single calls. A failed batch is reported as a note of the
+    run and loses no case.
     """
-    questions = {
-        slot_of(task): runner.open(task, task.case)
+    cases = {
+        result_key_of(task): runner.open(task, task.case)
         for task in tasks
-        if isinstance(task.case, EvalCase) and task.stored is None and not runner.has_nothing_to_judge(task)
+        if isinstance(task.case, EvalCase) and task.stored is None and not runner.has_nothing_to_score(task)
     }
-    if not questions:
+    if not cases:
         return {}
     clock = runner.runtime.clock
     started_at = clock()
     retry = tasks[0].target.retry
-    kept: dict[ResultKey, Answered] = {}
-    passing: dict[ResultKey, Failure] = {}
+    saved: dict[ResultKey, AnsweredCase] = {}
+    retryable: dict[ResultKey, Failure] = {}
 
-    def keep(answers: Mapping[ResultKey, ProviderResponse | Failure]) -> None:
+    def save(answers: Mapping[ResultKey, ProviderResponse | Failure]) -> None:
         ended_at = clock()
-        for slot, answer in answers.items():
+        for key, answer in answers.items():
             if isinstance(answer, Failure) and is_retryable(answer, retry):
-                passing[slot] = answer
+                retryable[key] = answer
             else:
-                kept[slot] = questions[slot], runner.keep(questions[slot], Reply(answer, started_at, ended_at))
+                saved[key] = cases[key], runner.save(cases[key], CallOutcome(answer, started_at, ended_at))
 
     try:
-        await batching.ask(list(questions.values()), keep)
+        await batching.call(list(cases.values()), save)
     except ProviderError as error:
         if error.failure.kind != "budget":  # which stops the run
             why = f"{error.failure.kind}: {error.failure.message}"
-            runner.tell(tasks[0], f"the batch failed ({why}); asking case by case")
-        return kept
+            runner.note(tasks[0], f"the batch failed ({why}); calling case by case")
+        return saved
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001 - plug-in code: a batch that breaks falls back to single calls
-        runner.tell(tasks[0], f"the batch failed ({type(error).__name__}: {error}); asking case by case")
-        return kept
-    if missing := {slot: question.case.id for slot, question in questions.items() if slot not in kept}:
-        why = "; ".join(sorted({failure.message for failure in passing.values()}))
+        runner.note(tasks[0], f"the batch failed ({type(error).__name__}: {error}); calling case by case")
+        return saved
+    if missing := {key: prepared.case.id for key, prepared in cases.items() if key not in saved}:
+        why = "; ".join(sorted({failure.message for failure in retryable.values()}))
         names = ", ".join(missing.values())
-        runner.tell(
+        runner.note(
             tasks[0],
-            f"the batch has no answer for {names}{f' ({why})' if why else ''}; asking case by case for these",
+            f"the batch has no answer for {names}{f' ({why})' if why else ''}; calling case by case for these",
         )
-    return kept
+    return saved

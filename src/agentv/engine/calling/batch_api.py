@@ -1,4 +1,4 @@
-"""Half-price batches that take their time: the ticket is stored before the waiting, so that none is paid twice."""
+"""The vendors' half-price batch APIs. A batch's ticket is saved before the wait, so that no batch is paid twice."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.answer_memory import AnswerMemory
 from agentv.engine.calling.budget import BudgetAccount
-from agentv.engine.calling.calls import asked_tokens, longest_reply
+from agentv.engine.calling.calls import max_reply_tokens, prompt_tokens
 from agentv.engine.calling.resilience import BATCH_SHARE, ResilientProvider
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.prepared_case import Question
+from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.execution.retry import is_retryable
 from agentv.execution.user_code import off_the_clock
 from agentv.scoring.keys.request_key import repeated_key
@@ -27,25 +27,25 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.usage import Usage
 
 
-class _Place(Struct, frozen=True):
-    """Where an answer is kept: the key of its request, and that of this time it is asked in the run."""
+class _CacheKeys(Struct, frozen=True):
+    """The cache keys of one request: `request` without and `key` with the count of its repeats in the run."""
 
     request: str
     key: str
 
 
 class BatchMemory(Struct):
-    """Finds and keeps the answers to one batch's questions, each under a name of the batch's own.
+    """Finds and saves the answers to one batch's requests, each under the name it has in the batch.
 
-    Without a cache nothing is found or kept. A question that got no answer may be asked by itself afterwards; what
-    comes of that is kept in the same place.
+    Without a cache nothing is found or saved. A request that got no answer may be sent in a call of its own afterwards;
+    its answer is saved under the same key.
     """
 
     memory: AnswerMemory | None
-    _sought: dict[str, "_Place"] = field(default_factory=dict)
+    _missing: dict[str, "_CacheKeys"] = field(default_factory=dict)
 
     async def find(self, requests: Mapping[str, ProviderRequest]) -> dict[str, ProviderResponse]:
-        """Return the answers that are kept, by name."""
+        """Return the answers that are in the cache, by name."""
         found: dict[str, ProviderResponse] = {}
         if self.memory is None:
             return found
@@ -54,34 +54,34 @@ class BatchMemory(Struct):
             if key is None:
                 continue
             repeated = repeated_key(key, self.memory.run.times(key))
-            kept = await self.memory.find(repeated)
-            if kept is not None:
-                found[name] = kept
+            cached = await self.memory.find(repeated)
+            if cached is not None:
+                found[name] = cached
             else:
-                self._sought[name] = _Place(key, repeated)
+                self._missing[name] = _CacheKeys(key, repeated)
         return found
 
-    async def keep(self, answers: Mapping[str, ProviderResponse | Failure], began: datetime) -> None:
-        """Keep the answers that were asked for since `began`."""
+    async def save(self, answers: Mapping[str, ProviderResponse | Failure], began: datetime) -> None:
+        """Save the answers to the requests that were sent at `began`."""
         for name, answer in answers.items():
-            if self.memory is not None and name in self._sought and isinstance(answer, ProviderResponse):
-                await self.memory.keep(self._sought.pop(name).key, answer, began)
+            if self.memory is not None and name in self._missing and isinstance(answer, ProviderResponse):
+                await self.memory.save(self._missing.pop(name).key, answer, began)
 
     def close(self) -> None:
-        """Leave the places of those that were asked for in vain to whoever asks again."""
-        for place in self._sought.values():
+        """Release the keys of requests that got no answer, so that a repeated call can use them."""
+        for keys in self._missing.values():
             if self.memory is not None:
-                self.memory.run.take_back(place.request)
+                self.memory.run.take_back(keys.request)
 
 
 class Reservation(Struct):
-    """What one batch costs, in dollars: all that is reserved for it until more is known."""
+    """The cost of one batch, in dollars: the reserved amount until the batch is settled."""
 
     usd: float
     account: BudgetAccount | None
 
     def settle(self, answers: Mapping[str, ProviderResponse | Failure]) -> None:
-        """Take in what the batch brought: what it brought no answer to costs nothing."""
+        """Set the cost to that of the answers; requests without an answer cost nothing."""
         costs = [answer.cost_usd or 0.0 for answer in answers.values() if isinstance(answer, ProviderResponse)]
         self.usd = sum(costs)
         if self.account is not None and costs:
@@ -89,15 +89,15 @@ class Reservation(Struct):
 
 
 class BatchAccount(Struct, frozen=True):
-    """Pays for the batches of one target; without a budget there is room for all."""
+    """Reserves the budget for the batches of one target. Without a budget every batch fits."""
 
     resilient: ResilientProvider
 
     async def room_for(self, requests: Mapping[str, ProviderRequest]) -> dict[str, ProviderRequest]:
-        """Return as many of the requests as may be handed in now, from the first on.
+        """Return the first requests, as many as the budget has room for.
 
-        While other calls are under way, what they leave is waited for. Raises ProviderError of kind `budget`, and
-        stops the run, when there is no room for a single one.
+        While other calls are in flight, wait for the room that they leave. Raises ProviderError of kind `budget`, and
+        stops the run, if not even one request fits.
         """
         account = self.resilient.account
         if account is None:
@@ -114,7 +114,7 @@ class BatchAccount(Struct, frozen=True):
 
     @contextmanager
     def paying(self, requests: Mapping[str, ProviderRequest]) -> Iterator[Reservation]:
-        """Reserve for a batch as long as it is under way; an unsettled one costs what is reserved."""
+        """Reserve budget for a batch while it is in flight; an unsettled batch costs the reserved amount."""
         account = self.resilient.account
         if account is None:
             yield Reservation(0.0, None)
@@ -128,34 +128,34 @@ class BatchAccount(Struct, frozen=True):
             account.budget.settle(reserved, reservation.usd)
 
     def _most_usd(self, account: BudgetAccount, request: ProviderRequest) -> float:
-        longest = longest_reply(request, self.resilient.target) or 0
-        most_usd = account.cost_of(Usage(input=round(asked_tokens(request)), output=longest)) or 0.0
+        longest = max_reply_tokens(request, self.resilient.target) or 0
+        most_usd = account.cost_of(Usage(input=round(prompt_tokens(request)), output=longest)) or 0.0
         return max(most_usd * BATCH_SHARE, account.dearest_usd)
 
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
-Keep: TypeAlias = Callable[[Mapping[ResultKey, ProviderResponse | Failure]], None]
+SaveAnswers: TypeAlias = Callable[[Mapping[ResultKey, ProviderResponse | Failure]], None]
 
-FIRST_LOOK_S = 1.0
+FIRST_POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
-TRIES = 10
-"""How many times in a row a look at a batch may fail before it is given up: it is paid for already."""
+ATTEMPTS = 10
+"""Failed polls in a row before a batch is abandoned. Many, because the batch is paid for already."""
 
-GONE = "bad_request"
-"""How it sounds when the vendor gave a batch up or does not know it. Anything else (a key that was withdrawn, a reply
-that nobody can read) says nothing about a batch, which is paid for and may be fetched later."""
+LOST_BATCH = "bad_request"
+"""The failure kind of a batch that the vendor cancelled or does not know. Any other failure (a revoked key, an
+unreadable response) says nothing about the batch, which is paid for and may be fetched later."""
 
-NOT_TAKEN = (429, 503)
-"""Statuses after which nothing was taken: a batch that nobody confirmed may run all the same, and be paid twice."""
+NOT_ACCEPTED = (429, 503)
+"""HTTP statuses that guarantee that a batch was not accepted. After any other, a second batch might be paid twice."""
 
 MOST_IN_BATCH = 10_000
-"""Requests in one batch when nothing else is said; the vendors take more, but a lost batch loses all of them."""
+"""Requests in one batch by default. The vendors accept more, but a lost batch loses all of its requests."""
 
 T = TypeVar("T")
 
 
 class Answers(Struct, frozen=True):
-    """What a batch brought for the requests that were asked, by key. An open one may be fetched later."""
+    """The answers of a batch, by key. One with `is_open` may be fetched later."""
 
     ticket: BatchTicket
     found: Mapping[str, ProviderResponse | Failure]
@@ -163,7 +163,7 @@ class Answers(Struct, frozen=True):
 
 
 class BatchApi(Struct, frozen=True):
-    """Hands in batches and waits for them. `note` writes an event of the run."""
+    """Submits batches and waits for them. `note` writes an event of the run."""
 
     provider: BatchApiProvider
     resilient: ResilientProvider
@@ -171,132 +171,134 @@ class BatchApi(Struct, frozen=True):
     note: NoteEvent
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def ask(self, questions: Sequence[Question], keep: Keep) -> None:
-        """Hand to `keep` what became of each question, from the batch that an earlier run left if there is one.
+    async def call(self, cases: Sequence[PreparedCase], save: SaveAnswers) -> None:
+        """Pass the answer or failure of each case to `save`; an open batch of an earlier run is fetched first.
 
-        A batch that cannot be reached any more is not paid twice: it stays open for the next run, and its questions
-        fail. Raises ProviderError when the vendor refuses the batch or gave it up.
+        A batch that cannot be reached any more is not paid twice: it stays open for the next run, and its cases fail.
+        Raises ProviderError if the vendor rejects or cancels the batch.
         """
-        asked: dict[str, list[Question]] = {}
-        for question in questions:  # one question may stand in two suites
-            asked.setdefault(question.answer_key, []).append(question)
-        requests = {key: each[0].request for key, each in asked.items()}
+        by_key: dict[str, list[PreparedCase]] = {}
+        for prepared in cases:  # two suites may have the same case
+            by_key.setdefault(prepared.answer_key, []).append(prepared)
+        requests = {key: each[0].request for key, each in by_key.items()}
         memory, began = BatchMemory(self.resilient.memory), self.runtime.clock()
 
-        def keep_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
+        def save_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
             for key, answer in answers.items():
-                first, *others = (question.slot for question in asked[key])
-                keep({first: answer, **dict.fromkeys(others, _for_free(answer))})
+                first, *others = (prepared.result_key for prepared in by_key[key])
+                save({first: answer, **dict.fromkeys(others, _without_cost(answer))})
 
         try:
             known = await memory.find(requests)
-            keep_all(known)
+            save_all(known)
             left = {key: request for key, request in requests.items() if key not in known}
-            async for answers in self._brought(left, frozenset(requests)):
-                keep_all(answers)
-                await memory.keep(answers, began)
+            async for answers in self._answers_of_batches(left, frozenset(requests)):
+                save_all(answers)
+                await memory.save(answers, began)
         finally:
             memory.close()
 
-    async def _brought(
+    async def _answers_of_batches(
         self, left: Mapping[str, ProviderRequest], keys: frozenset[str]
     ) -> AsyncIterator[Mapping[str, ProviderResponse | Failure]]:
-        """Yield what one batch after another brings, until nothing is left; `left` are some or all of `keys`."""
+        """Yield the answers of one batch after another until none are left; `left` are some or all of `keys`."""
         while left:
-            answers = await self._taken_up(left, keys) or await self._handed_in(left)
+            answers = await self._resume_open_batch(left, keys) or await self._submit_batch(left)
             yield answers.found
             if not answers.is_open:
                 self.note("batch_fetched", {"id": answers.ticket.id})
             taken = frozenset(answers.ticket.keys)
             left = {key: request for key, request in left.items() if key not in taken}
 
-    async def _taken_up(self, left: Mapping[str, ProviderRequest], keys: frozenset[str]) -> Answers | None:
-        """Return the answers of a batch that was handed in before; None when there is none, or none to be had.
+    async def _resume_open_batch(self, left: Mapping[str, ProviderRequest], keys: frozenset[str]) -> Answers | None:
+        """Return the answers of a batch that an earlier run submitted; None if there is none, or if it is lost.
 
-        What is not `left` of the keys came from the cache, and may have been asked for by that batch, too.
+        Keys that are not `left` have an answer from the cache, but may be part of that batch as well.
         """
         ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(left), keys)
         if ticket is None:
             return None
-        self._tell(f"taking up batch {ticket.id}, which was handed in before")
-        asked = {key: left[key] for key in ticket.keys if key in left}
+        self._note(f"resuming batch {ticket.id}, submitted by an earlier run")
+        requests = {key: left[key] for key in ticket.keys if key in left}
         try:
-            with BatchAccount(self.resilient).paying(asked) as reservation:
-                return await self._answers(ticket, asked, reservation)
+            with BatchAccount(self.resilient).paying(requests) as reservation:
+                return await self._fetch_answers(ticket, requests, reservation)
         except ProviderError as error:
-            self._tell(f"batch {ticket.id} is lost ({error.failure.message}); handing in a new one")
+            self._note(f"batch {ticket.id} is lost ({error.failure.message}); submitting a new one")
             return None
 
-    async def _handed_in(self, left: Mapping[str, ProviderRequest]) -> Answers:
-        """Return the answers of a new batch of as much as the budget has room for."""
+    async def _submit_batch(self, left: Mapping[str, ProviderRequest]) -> Answers:
+        """Return the answers of a new batch of as many requests as the budget has room for."""
         account = BatchAccount(self.resilient)
-        asked = await account.room_for(left)
-        with account.paying(asked) as reservation:
+        requests = await account.room_for(left)
+        with account.paying(requests) as reservation:
             try:
-                ticket = await self._patiently(lambda: self.provider.submit_batch(asked), may_repeat=_was_refused)
+                ticket = await self._with_retries(
+                    lambda: self.provider.submit_batch(requests), may_repeat=_was_not_accepted
+                )
             except ProviderError as error:
-                if error.failure.http_status is not None:  # else it may have been taken, and nobody told us
+                if error.failure.http_status is not None:  # without a response it may have been accepted
                     reservation.settle({})
                 raise
-            return await self._answers(ticket, asked, reservation)
+            return await self._fetch_answers(ticket, requests, reservation)
 
-    async def _answers(
-        self, ticket: BatchTicket, asked: Mapping[str, ProviderRequest], reservation: Reservation
+    async def _fetch_answers(
+        self, ticket: BatchTicket, requests: Mapping[str, ProviderRequest], reservation: Reservation
     ) -> Answers:
-        """Wait for a batch and fetch it; what is told of it in the run's events lets a later run take it up."""
+        """Wait for a batch and fetch it. The event `batch_submitted` lets a later run resume it."""
         self.note("batch_submitted", {"id": ticket.id, "target": self.resilient.target.name, "keys": list(ticket.keys)})
         try:
             await self._wait(ticket)
-            found = await self._patiently(lambda: self.provider.fetch_batch(ticket))
+            found = await self._with_retries(lambda: self.provider.fetch_batch(ticket))
         except ProviderError as error:
-            if error.failure.kind == GONE:
+            if error.failure.kind == LOST_BATCH:
                 reservation.settle({})
                 self.note("batch_failed", {"id": ticket.id})
                 raise
-            said = f"batch {ticket.id} cannot be reached: {error.failure.message}; the same run again takes it up"
-            failure = replace(error.failure, message=said, http_status=None, retryable=False)
-            return Answers(ticket, dict.fromkeys(asked, failure), is_open=True)
-        priced = {key: self.resilient.priced(found[key], in_batch=True) for key in asked if key in found}
+            message = f"batch {ticket.id} cannot be reached: {error.failure.message}; repeat the run to resume it"
+            failure = replace(error.failure, message=message, http_status=None, retryable=False)
+            return Answers(ticket, dict.fromkeys(requests, failure), is_open=True)
+        priced = {key: self.resilient.priced(found[key], in_batch=True) for key in requests if key in found}
         reservation.settle(priced)
         return Answers(ticket, priced)
 
     async def _wait(self, ticket: BatchTicket) -> None:
-        """Poll, less and less often, until the batch is over."""
-        pause_s, told = FIRST_LOOK_S, ""
+        """Poll at growing intervals until the batch has ended."""
+        pause_s, reported = FIRST_POLL_S, ""
         while True:
-            state = await self._patiently(lambda: self.provider.poll_batch(ticket))
+            state = await self._with_retries(lambda: self.provider.poll_batch(ticket))
             if state.is_over:
                 return
-            if state.status != told:
-                self._tell(f"batch {ticket.id}: {state.status}")
-                told = state.status
+            if state.status != reported:
+                self._note(f"batch {ticket.id}: {state.status}")
+                reported = state.status
             await self.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_WAIT_S)
 
-    async def _patiently(
+    async def _with_retries(
         self, call: Callable[[], Awaitable[T]], *, may_repeat: Callable[[Failure], bool] = lambda _failure: True
     ) -> T:
-        """Call again after trouble that may pass. Raises the last ProviderError."""
-        for number in range(TRIES - 1):
+        """Call up to `ATTEMPTS` times while failures are retryable. Raises the last ProviderError."""
+        for number in range(ATTEMPTS - 1):
             try:
                 return await call()
             except ProviderError as error:
-                if not self._may_pass(error.failure) or not may_repeat(error.failure):
+                if not self._is_retryable(error.failure) or not may_repeat(error.failure):
                     raise
-            await self.sleep(min(FIRST_LOOK_S * 2**number, LONGEST_WAIT_S))
+            await self.sleep(min(FIRST_POLL_S * 2**number, LONGEST_WAIT_S))
         return await call()
 
-    def _may_pass(self, failure: Failure) -> bool:
+    def _is_retryable(self, failure: Failure) -> bool:
         return is_retryable(failure, self.resilient.target.retry)
 
-    def _tell(self, message: str) -> None:
+    def _note(self, message: str) -> None:
         self.runtime.note(f"target {self.resilient.target.name!r}: {message}")
 
 
-def _for_free(answer: ProviderResponse | Failure) -> ProviderResponse | Failure:
-    """Return an answer as another row has it for which it was not asked again."""
+def _without_cost(answer: ProviderResponse | Failure) -> ProviderResponse | Failure:
+    """Return an answer for a further row that shares it: that row pays nothing."""
     return answer if isinstance(answer, Failure) else replace(answer, usage=None, cost_usd=0.0)
 
 
-def _was_refused(failure: Failure) -> bool:
-    return failure.http_status in NOT_TAKEN
+def _was_not_accepted(failure: Failure) -> bool:
+    return failure.http_status in NOT_ACCEPTED

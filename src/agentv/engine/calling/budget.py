@@ -1,4 +1,4 @@
-"""`--budget-usd`: what a call may cost is reserved before it is sent, and nothing is sent that could pass the limit."""
+"""`--budget-usd`: the cost of a call is reserved before it is sent, and a call that may exceed the limit is refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ from agentv.types.usage import Usage, total_usage
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 FAILURES_TO_LEARN_FROM = 3
-"""After so many calls that brought no answer others go at once, although nobody knows yet what one costs."""
+"""Failed calls after which several are sent at once, although the cost of one is still unknown."""
 
 _SLACK_USD = 1e-12
-"""Sums of amounts are no more exact than this: a budget of ten cents has room for ten calls of one cent."""
+"""Tolerance for rounding errors of sums: a budget of ten cents has room for ten calls of one cent."""
 
 
 class BudgetStop(Struct, frozen=True):
-    """Why a run stopped: the target's next call may cost `next_usd`, which the limit has no room for."""
+    """The reason why a budget stopped a run: the target's next call may cost `next_usd`, more than is left."""
 
     target: str
     limit_usd: float
@@ -33,7 +33,7 @@ class BudgetStop(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Return it as one sentence."""
+        """The reason as one sentence."""
         return (
             f"${self.spent_usd:.4f} of the budget of ${self.limit_usd:g} is spent, and the next call of target "
             f"{self.target!r} may cost ${self.next_usd:.4f} (--budget-usd)"
@@ -41,7 +41,7 @@ class BudgetStop(Struct, frozen=True):
 
 
 class Spent(Struct):
-    """What a run spent before it is taken up again, in dollars. `dearest` is the most that one call cost, by target."""
+    """The cost of a run before it is resumed, in dollars. `dearest` is the cost of the dearest call by target."""
 
     usd: float = 0.0
     dearest: dict[str, float] = field(default_factory=dict)
@@ -52,25 +52,25 @@ class Spent(Struct):
         self.note(target, cost_usd)
 
     def note(self, target: str, cost_usd: float) -> None:
-        """Remember what a call may cost."""
+        """Raise the known maximum cost of a target's calls."""
         if cost_usd > self.dearest.get(target, 0.0):
             self.dearest[target] = cost_usd
 
-    def told(self, limit_usd: float) -> str:
-        """Return what people should know of a budget that is not whole any more."""
+    def message(self, limit_usd: float) -> str:
+        """Return the note that part of a budget was spent before the run was resumed."""
         return (
-            f"${self.usd:.4f} of this run's budget of ${limit_usd:g} was spent before; "
-            "--budget-usd X is for what it spends from now on"
+            f"${self.usd:.4f} of this run's budget of ${limit_usd:g} was spent before it was resumed; "
+            "--budget-usd X sets a budget for the rest"
         )
 
 
 class Budget(Struct):
-    """The money of one run, in dollars. `on_stop` is called once, when a call does not fit any more.
+    """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    `dearest_usd` is what calls of a target are known to cost before the first is made.
+    `dearest_usd` is the known maximum cost of a call by target, before the first call of this process.
 
-    At every moment what is spent and what is reserved for the calls under way are within the limit, but for what calls
-    cost beyond their reservations.
+    At every moment the sum of the spent and the reserved amounts is within the limit, apart from calls that cost more
+    than was reserved for them.
     """
 
     limit_usd: float
@@ -83,18 +83,18 @@ class Budget(Struct):
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def fits(self, amount_usd: float) -> bool:
-        """Whether a call may be sent beside those that are under way."""
+        """Return True if the budget has room for a call in addition to those in flight."""
         return self.spent_usd + self.reserved_usd + amount_usd <= self.limit_usd + _SLACK_USD
 
     def take(self, amount_usd: float) -> None:
-        """Reserve for a call."""
+        """Reserve an amount for a call."""
         self.reserved_usd += amount_usd
         self.in_flight += 1
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
-        """Put what a call cost in place of what was reserved for it."""
+        """Replace the reservation of a call with its cost."""
         self.in_flight -= 1
-        # Exactly nothing is reserved when nothing is under way, whatever the sums have lost on the way.
+        # Exactly zero when nothing is in flight, without accumulated rounding errors.
         self.reserved_usd = self.reserved_usd - reserved_usd if self.in_flight else 0.0
         self.spent_usd += cost_usd
         self._changed.set()
@@ -116,10 +116,10 @@ class Budget(Struct):
 
 
 class BudgetAccount(Struct):
-    """What one target spends of a budget. `cost_of` is what tokens cost, None where that is not known.
+    """One target's share of a budget. `cost_of` returns the cost of tokens, or None if the price is not known.
 
-    A call is reserved for as the dearest so far, or as guessed from its prompt if that is more. As long as no answer is
-    there to tell what one costs, calls go one at a time.
+    Each call reserves the cost of the dearest call so far, or the estimate from its prompt if that is higher. Until a
+    response shows the cost of a call, calls are sent one at a time.
     """
 
     budget: Budget
@@ -131,14 +131,14 @@ class BudgetAccount(Struct):
     _failed: int = 0
 
     def __post_init__(self) -> None:
-        """Take over what is known of the target's calls."""
+        """Take over the known maximum cost of the target's calls."""
         self.dearest_usd = max(self.dearest_usd, self.budget.dearest_usd.get(self.target, 0.0))
         self._answered = self._answered or self.dearest_usd > 0
 
     async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
-        """Make a call within the budget; raises ProviderError of kind `budget`, before it is sent, for one too many.
+        """Make a call within the budget. Raises ProviderError of kind `budget`, without sending it, if it does not fit.
 
-        A call whose cost nobody tells, or that was given up on the way, is taken to have cost what was reserved.
+        A call whose cost is unknown, or that was cancelled in flight, counts with the amount reserved for it.
         """
         reserved = await self._reserve(guess_usd)
         cost: float | None = None
@@ -158,12 +158,15 @@ class BudgetAccount(Struct):
         return response
 
     def learn(self, cost_usd: float) -> None:
-        """Take in what an answer cost that a batch brought."""
+        """Record the cost of an answer that came from a batch."""
         self.dearest_usd = max(self.dearest_usd, cost_usd)
         self._answered = True
 
     async def _reserve(self, guess_usd: float) -> float:
-        """Wait until a call fits, off the clock; when it would not fit if all others were over, it is refused."""
+        """Reserve the amount for a call, waiting for room off the clock.
+
+        Raises ProviderError if the call does not fit although no other is in flight.
+        """
         budget = self.budget
         while True:
             amount = max(guess_usd, self.dearest_usd)
@@ -179,7 +182,7 @@ class BudgetAccount(Struct):
         return amount
 
     def _cost_of_failure(self, error: ProviderError) -> float | None:
-        """Return what a failed call cost. One without an answer in time may be billed all the same."""
+        """Return the cost of a failed call; None if unknown, as for a missed deadline, which may be billed."""
         used = total_usage(call.usage for call in error.calls)
         if used is not None:
             return self.cost_of(used)
@@ -193,7 +196,7 @@ _NONE_REFUSED: AbstractContextManager[Sequence[Failure]] = nullcontext(())
 
 
 def refused_calls(budget: Budget | None) -> AbstractContextManager[Sequence[Failure]]:
-    """Return what notes the calls that a budget refuses in a `with` block: what was made of them is no result."""
+    """Collect the failures of calls that the budget refuses within a `with` block; with any, a row has no result."""
     return _NONE_REFUSED if budget is None else _noting_refusals()
 
 
@@ -208,7 +211,7 @@ def _noting_refusals() -> Iterator[Sequence[Failure]]:
 
 
 def note_refusal(failure: Failure) -> None:
-    """Note a refused call with whoever asked for it."""
+    """Record a refused call for the enclosing `refused_calls` block."""
     refused = _refusals.get()
     if refused is not None and failure.kind == "budget":
         refused.append(failure)

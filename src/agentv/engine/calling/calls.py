@@ -1,4 +1,4 @@
-"""One call of a provider: what it is, what it probably uses, and the deadline that it is held to."""
+"""One call of a provider: its attempts, its estimated tokens, and its deadline."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from agentv.execution.retry import OVERTIME_S
-from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import CallRecord, EmbeddingResponse, ProviderRequest, ProviderResponse
@@ -19,14 +19,15 @@ R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
 class Call(Struct, Generic[R], frozen=True):
-    """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses.
+    """One call with retries: the function for one attempt, and the estimated tokens.
 
-    `total_s` is for all tries together. `on_retry` gets a failed try and the pause in seconds before the next one, and
-    `before_repeat` makes all ready for that.
+    `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` is for all attempts
+    together. `on_retry` receives a failed attempt and the pause in seconds before the next one; `before_repeat`
+    prepares that.
     """
 
-    one_try: Callable[[int, float], Awaitable[R]]
-    asked_tokens: float
+    attempt: Callable[[int, float], Awaitable[R]]
+    prompt_tokens: float
     reply_tokens: float = 0.0
     model: str | None = None
     total_s: float | None = None
@@ -35,30 +36,30 @@ class Call(Struct, Generic[R], frozen=True):
 
     @property
     def tokens(self) -> float:
-        """All of them."""
-        return self.asked_tokens + self.reply_tokens
+        """The estimated tokens of prompt and reply."""
+        return self.prompt_tokens + self.reply_tokens
 
     @property
     def usage(self) -> Usage:
-        """What the call probably uses."""
-        return Usage(input=round(self.asked_tokens), output=round(self.reply_tokens))
+        """The estimated usage of the call."""
+        return Usage(input=round(self.prompt_tokens), output=round(self.reply_tokens))
 
 
-def asked_tokens(request: ProviderRequest) -> float:
-    """Return how many tokens a request's prompt probably has."""
+def prompt_tokens(request: ProviderRequest) -> float:
+    """Return the estimated number of tokens in the prompt of a request."""
     chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
     return (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
 
 
-def longest_reply(request: ProviderRequest, target: ResolvedTarget) -> int | None:
-    """Return how many tokens a reply may have, None where nobody says it."""
+def max_reply_tokens(request: ProviderRequest, target: ResolvedTarget) -> int | None:
+    """Return the limit on the tokens of a reply, or None if neither the request nor the target sets one."""
     return request.max_output_tokens or getattr(target.settings, "max_output_tokens", None)
 
 
 async def within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
-    """Call a provider, which keeps the deadline itself as a rule; one that does not is cut off soon after."""
+    """Call a provider, and cancel the call if it overruns its deadline by more than `OVERTIME_S`."""
     try:
-        return await call_foreign(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
+        return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
     except DeadlineError:
         failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=True)
         raise ProviderError(failure) from None

@@ -1,4 +1,4 @@
-"""The border where words from outside come in: cleaned once, secrets struck, before anything keeps or shows them."""
+"""Cleaning of text from outside, before it is stored or shown: secrets, lone surrogates, numbers, nesting depth."""
 
 import math
 import operator
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     import regex
 
 
-STRUCK = "***"
+REDACTED = "***"
 TOO_DEEP = "[nested too deeply to be kept]"
 DEEPEST = 100
 PATTERN_TIMEOUT_S = 1.0
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-"""MessagePack writes a float as this byte and eight more, of which the first two tell that it is no finite number."""
+"""MessagePack writes a float as this byte and eight more; the first two of these identify a non-finite number."""
 
 _CONTAINERS = bytes([*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF])
 _NO_CONTAINER = bytes(set(range(256)) - set(_CONTAINERS))
-"""Bytes that open no list or object in MessagePack: with few others left, nothing can be nested deeply."""
+"""Bytes that do not open a list or object in MessagePack: data with few others cannot be nested deeply."""
 
 
 class Redactor:
-    """What must not be kept: `secrets` are whole values, `patterns` the `redact` expressions of `.agentv.yaml`.
+    """Redacts secrets in text: `secrets` are whole values, `patterns` the `redact` expressions of `.agentv.yaml`.
 
-    Raises ConfigError for a pattern that is none.
+    Raises ConfigError for a pattern that is not a valid regular expression.
     """
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
@@ -41,20 +41,20 @@ class Redactor:
         self._patterns = [_compile(pattern) for pattern in patterns]
 
     def finds_nothing(self, data: bytes) -> bool:
-        """Whether nothing has to be struck from texts that stand in `data` as UTF-8; a pattern is not looked for."""
+        """Return True if the UTF-8 texts in `data` certainly need no redaction; always False if there are patterns."""
         if self._patterns:
             return False
         return not self._secret_bytes or not any(secret in data for secret in self._secret_bytes)
 
     def text(self, text: str) -> str:
-        """Return `text` with secrets struck; a text that a pattern cannot be tried on in time is struck whole."""
+        """Return `text` with secrets redacted; a text on which a pattern times out is redacted as a whole."""
         for secret in self._secrets:
-            text = text.replace(secret, STRUCK)
+            text = text.replace(secret, REDACTED)
         for pattern in self._patterns:
             try:
-                text = pattern.sub(STRUCK, text, timeout=PATTERN_TIMEOUT_S)
+                text = pattern.sub(REDACTED, text, timeout=PATTERN_TIMEOUT_S)
             except TimeoutError:
-                return STRUCK
+                return REDACTED
         return text
 
 
@@ -64,14 +64,14 @@ def _compile(pattern: str) -> "regex.Pattern[str]":
     try:
         return regex.compile(pattern)
     except regex.error as error:
-        raise ConfigError(f"redact: {pattern!r} is no regular expression: {error}") from error
+        raise ConfigError(f"redact: {pattern!r} is not a valid regular expression: {error}") from error
 
 
 class Cleaner:
-    """Makes answers, and what is said of them, fit to be kept.
+    """Cleans answers and results before they are stored.
 
-    Secrets are struck, lone surrogates and numbers that are not finite replaced, and what is nested deeper than
-    anything reads is cut off. `repaired` tells whether a surrogate was met since `clean_all` was last asked.
+    Secrets are redacted, lone surrogates and numbers that are not finite are replaced, and values nested deeper than
+    `DEEPEST` levels are cut off. `repaired` is True if a surrogate was found since the last start of `clean_all`.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -79,7 +79,7 @@ class Cleaner:
         self.repaired = False
 
     def text(self, text: str) -> str:
-        """Return `text` fit to be kept and shown."""
+        """Return `text` cleaned, so that it can be stored and shown."""
         if not text.isascii() and _SURROGATES.search(text):
             self.repaired = True
             # A surrogate pair written as two halves is the character it stands for; only lone halves are lost.
@@ -87,23 +87,23 @@ class Cleaner:
         return self._redactor.text(text)
 
     def clean(self, value: Any) -> Any:
-        """Return JSON, Structs and tuples with all of it cleaned; what needs no cleaning comes back itself."""
+        """Return JSON, a Struct or a tuple with all its parts cleaned; the same object if nothing needs cleaning."""
         return value if self._is_clean(value) else self._cleaned(value, DEEPEST)
 
     def clean_all(self, *values: Any) -> tuple[Any, ...]:
-        """Return several values cleaned, with one look at all of them when there is nothing to clean."""
+        """Return several values cleaned; one check covers them all if there is nothing to clean."""
         self.repaired = False
         return values if self._is_clean(values) else tuple(map(self.clean, values))
 
     def _is_clean(self, value: object) -> bool:
-        """Whether a look at all of `value` at once, packed into bytes, finds nothing to clean; most have nothing.
+        """Return True if a check of all of `value` at once, packed into bytes, finds nothing to clean.
 
-        It takes a tenth of the time of a look at each part. What cannot be packed (a lone surrogate, a key that is no
-        text, an object of a plug-in's own) is looked at part by part.
+        Most values are clean, and this check is ten times as fast as one of each part. A value that cannot be packed
+        (a lone surrogate, a key that is not text, an object of a plug-in's class) is cleaned part by part.
         """
         try:
             data = _pack(value)
-        except Exception:  # noqa: BLE001 - a plug-in's objects may raise anything when they are looked at
+        except Exception:  # noqa: BLE001 - a plug-in's objects may raise anything when they are packed
             return False
         may_be_deep = len(data.translate(None, _NO_CONTAINER)) >= DEEPEST
         return not may_be_deep and not _NOT_FINITE.search(data) and self._redactor.finds_nothing(data)
@@ -141,5 +141,5 @@ class Cleaner:
 
 
 def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:
-    """Whether keys and items are the very same; equality would call `True` and `1` alike and walk all of it again."""
+    """Return True if keys and items are the same objects: equality would take `True` for `1`, and compare all parts."""
     return cleaned.keys() == value.keys() and all(cleaned[key] is value[key] for key in cleaned)

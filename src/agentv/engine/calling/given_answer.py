@@ -1,4 +1,4 @@
-"""An answer that exists already, as evaluators see it: the same context that a live answer gets."""
+"""The context of an answer that exists already: evaluators see the same as for a live answer."""
 
 from datetime import datetime
 
@@ -17,18 +17,18 @@ from agentv.types.targets import ResolvedTarget
 GIVEN_ANSWER = "given_answer"
 GIVEN_TARGET = ResolvedTarget(GIVEN_ANSWER, GIVEN_ANSWER, settings=None)
 NAMELESS = "input"
-"""What the case of an input is called that belongs to no session."""
+"""The case id of an input without a session id."""
 
 
 class GivenAnswer:
-    """The provider of an answer that exists already: it cannot be asked again."""
+    """The provider of an answer that exists already. It cannot be called."""
 
     kind = GIVEN_ANSWER
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Refuse: raises ProviderError."""
+        """Raise ProviderError."""
         raise ProviderError(
-            Failure("target_missing", f"the answer to {request.eval_case_id!r} was given; there is no target to ask")
+            Failure("target_missing", f"the answer to {request.eval_case_id!r} was given; there is no target to call")
         )
 
 
@@ -38,7 +38,7 @@ _PROVIDER = GivenAnswer()
 def context_of_input(
     given: EvaluationInput, criteria: tuple[EvaluationCriteria, ...], *, judge: Provider | None, now: datetime
 ) -> EvaluationContext:
-    """Return the context of a given answer. What the agent did since the last question are its output messages."""
+    """Return the context of a given answer. Its output messages are those after the last message of the user."""
     question = _question(given)
     truth = given.ground_truth
     case = EvalCase(
@@ -70,30 +70,30 @@ def context_of_input(
 
 
 def _question(given: EvaluationInput) -> str:
-    """Return what was asked: the prompt, else the last thing that a user said."""
+    """Return the prompt, or the last message of the user if there is none."""
     if given.prompt is not None:
         return given.prompt
-    asked = (content_text(message.content) for message in reversed(given.message_history) if message.role == "user")
-    return next(asked, "")
+    prompts = (content_text(message.content) for message in reversed(given.message_history) if message.role == "user")
+    return next(prompts, "")
 
 
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
-    """Return what the agent did since the last question, its answer at the end; None when there is only a text."""
+    """Return the messages after the user's last one, the answer at the end; None if only a text was given."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
-    asked = [index for index, message in enumerate(given.message_history) if message.role == "user"]
-    said = [content_text(given.message_history[index].content) for index in asked]
-    is_new = bool(said) and given.prompt is not None and given.prompt not in said
-    # A prompt that the history does not know was asked after it: what stands there answered something else.
-    since = () if is_new else given.message_history[asked[-1] + 1 if asked else 0 :]
+    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
+    prompts = [content_text(given.message_history[index].content) for index in places]
+    is_new = bool(prompts) and given.prompt is not None and given.prompt not in prompts
+    # A prompt that is not in the history came after it: the messages there answer earlier prompts.
+    since = () if is_new else given.message_history[places[-1] + 1 if places else 0 :]
     since = tuple(message for message in since if message.role != "system")
     answer = given.response
     if isinstance(answer, str):
-        if not since or _says(since[-1], answer):
+        if not since or _is_answer(since[-1], answer):
             return since or None
         return (*since, Message("assistant", answer))
     return since if since and since[-1] == answer else (*since, answer)
 
 
-def _says(message: Message, text: str) -> bool:
+def _is_answer(message: Message, text: str) -> bool:
     return message.role == "assistant" and content_text(message.content) == text

@@ -1,4 +1,4 @@
-"""What stored runs answered to a case, for evaluators that compare with it."""
+"""The answers of stored runs, for evaluators that compare with them."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ ANSWERS = "answers.jsonl"
 
 
 class RecordedAnswers:
-    """Answers of stored runs. Each file is read through once; only the places of its answers are kept."""
+    """The answers of stored runs. Each file is read once; only the offsets of its answers stay in memory."""
 
     def __init__(self, find_run: Callable[[str], str]) -> None:
         self._find_run = find_run
@@ -21,11 +21,11 @@ class RecordedAnswers:
         self._recordings: dict[tuple[Path, str], Recording] = {}
 
     def folder(self, run: str, base_dir: str) -> Path:
-        """Return the folder of a run. Raises ConfigError when there is none."""
+        """Return the folder of a run. Raises ConfigError if there is none."""
         return run_folder(run, base_dir, self._find_run)
 
     async def text(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
-        """Return the answer to the case of a context, in its target and trial. Raises EvaluatorError without one."""
+        """Return the answer to the context's case, for its target and trial. Raises EvaluatorError if there is none."""
         path = self.folder(run, base_dir) / ANSWERS
         try:
             recording = await self._recording(path, context.target.name)
@@ -43,6 +43,6 @@ class RecordedAnswers:
 
 
 def run_folder(run: str, base_dir: str, find_run: Callable[[str], str]) -> Path:
-    """Return the folder of a run: a path from `base_dir`, else as runs are named everywhere. Raises ConfigError."""
+    """Return the folder of a run: a path relative to `base_dir`, else an id, name or tag. Raises ConfigError."""
     as_path = Path(base_dir, run)
     return as_path if (as_path / ANSWERS).is_file() else Path(find_run(run))

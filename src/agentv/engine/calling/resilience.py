@@ -1,4 +1,4 @@
-"""A provider with its retry policy, deadlines and price around it: what targets and judges both go through."""
+"""A provider with retries, deadlines, rate limits, cache and budget, as targets and judges are called."""
 
 import asyncio
 import inspect
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetAccount
-from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, longest_reply, within
+from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, max_reply_tokens, prompt_tokens, within
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import delay_asked_s, retry_call, usage_before
-from agentv.execution.user_code import off_the_clock, refuse_stray
+from agentv.execution.retry import requested_delay_s, retry_call, usage_before
+from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -40,38 +40,38 @@ if TYPE_CHECKING:
 
 
 REFUSED_STATUS = 429
-"""What says that the account is asked too fast; an overloaded server (503, 529) is waited for by the retries alone."""
+"""The HTTP status that slows the account down; an overloaded server (503, 529) is left to the retries alone."""
 
 
-class Turns:
-    """The tries of one target, each in its turn at the pace of its account; without a limiter all may go at once."""
+class PacedAttempts:
+    """The attempts of one target, at the rate limits of its account. Without a limiter they are not limited."""
 
     def __init__(self, limiter: AccountLimiter | None, target: ResolvedTarget, *, counts_attempts: bool) -> None:
         self.limiter = limiter
         self._policy = target.retry
-        self._try_s = target.try_timeout_s
+        self._attempt_s = target.try_timeout_s
         self._counts_attempts = counts_attempts
 
-    def one_try(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
-        """Make the try of this number, from 0, before all are to be over; the `first` has its permit already."""
-        return self._again(call, number, ends_at) if number else self._permitted(call, first, 0, ends_at)
+    def attempt(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
+        """Make attempt `number`, from 0, with `ends_at` as the deadline of all; number 0 uses the permit `first`."""
+        return self._repeat(call, number, ends_at) if number else self._permitted(call, first, 0, ends_at)
 
-    async def _again(self, call: "Call[R]", number: int, ends_at: float) -> R:
+    async def _repeat(self, call: "Call[R]", number: int, ends_at: float) -> R:
         if call.before_repeat is not None:
             await call.before_repeat()
         return await self._permitted(call, await self.take(call.tokens, until=ends_at), number, ends_at)
 
     def _permitted(self, call: "Call[R]", permit: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
-        timeout_s = self._try_s
+        timeout_s = self._attempt_s
         if ends_at != math.inf:
             timeout_s = max(0.0, min(timeout_s, ends_at - asyncio.get_running_loop().time()))
-        answered = call.one_try(number, timeout_s)
-        return answered if permit is None else self._used(permit, answered)
+        response = call.attempt(number, timeout_s)
+        return response if permit is None else self._used(permit, response)
 
     async def take(self, tokens: float, *, until: float = math.inf) -> Permit | None:
-        """Wait for a turn, at most until then; the deadlines of those who wait do not run. Raises ProviderError.
+        """Wait for a permit of the account until the loop time `until`. The wait does not count towards deadlines.
 
-        `tokens` is what the try will probably use.
+        `tokens` is the estimate for the attempt. Raises ProviderError of kind `deadline`.
         """
         if self.limiter is None:
             return None
@@ -83,13 +83,13 @@ class Turns:
                 async with asyncio.timeout_at(None if math.isinf(until) else until):
                     return await self.limiter.acquire(tokens)
         except TimeoutError:
-            failure = Failure("deadline", "no turn at the account came in the time for all tries")
+            failure = Failure("deadline", "the rate limit of the account allowed no call before the deadline")
             raise ProviderError(failure) from None
 
-    async def _used(self, permit: Permit, one_try: Awaitable[R]) -> R:
-        """Return what a try brings, and tell the account how it went."""
+    async def _used(self, permit: Permit, attempt: Awaitable[R]) -> R:
+        """Return the response of an attempt, and report its usage or failure to the account's limiter."""
         try:
-            response = await one_try
+            response = await attempt
             usage = response.usage
         except BaseException as error:
             self._give_back(permit, error)
@@ -98,7 +98,7 @@ class Turns:
         return response
 
     def _give_back(self, permit: Permit, error: BaseException) -> None:
-        """End a try that brought nothing: only a refusal says something about the pace."""
+        """Release the permit of a failed attempt; only a rejection by the rate limit changes the pace."""
         if not isinstance(error, ProviderError):
             permit.done(refused=None)
             return
@@ -109,11 +109,11 @@ class Turns:
             used_tokens=_tokens(before),
             requests=self._requests(before),
             refused=is_refused or None,
-            retry_after_s=delay_asked_s(failure, self._policy) if is_refused else None,
+            retry_after_s=requested_delay_s(failure, self._policy) if is_refused else None,
         )
 
     def _requests(self, usage: Usage | None) -> int:
-        """Return how many requests of the account one call made: an agent's own are not the account's."""
+        """Return the number of requests that one call made to the account; an agent's own requests do not count."""
         return 1 if usage is None or self._counts_attempts else max(1, usage.requests)
 
 
@@ -124,16 +124,16 @@ def _tokens(usage: Usage | None) -> int | None:
 TRANSPORT_FAILURES_ALLOWED = 20
 BATCH_SHARE = 0.5
 EXPECTED_REPLY_TOKENS = 300.0
-"""What a call is taken to use before it is known; corrected after each reply."""
+"""The first estimate of a reply's tokens; corrected after each reply."""
 
 
 class ResilientProvider:
-    """Makes a provider's single tries into one dependable call.
+    """A provider whose calls are retried, limited, cached and paid from the budget.
 
-    `counts_attempts` is for providers that start a process: every try is a repeat of the whole call, numbered in
-    `request.attempt`. For model APIs the tries stand in `calls` only. An `auth` failure, or 20 transport failures in a
-    row, stops the target: later calls fail at once with the same kind. `limiter` keeps the pace of the account,
-    `memory` knows what need not be asked again, `budget` what may be spent.
+    `counts_attempts` is for providers that start a process: every attempt repeats the whole call, and has its number in
+    `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport failures in a
+    row, stops the target: later calls fail at once with the same kind. `limiter` holds the rate limits of the account,
+    `memory` the cached answers, `budget` the money of the run.
     """
 
     def __init__(
@@ -155,12 +155,12 @@ class ResilientProvider:
         self._clock = clock
         self._rng = rng
         self._prices = prices
-        self._turns = Turns(limiter, target, counts_attempts=counts_attempts)
+        self._attempts = PacedAttempts(limiter, target, counts_attempts=counts_attempts)
         self.memory = memory
         self.account = None if budget is None else BudgetAccount(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
-        # Whether anybody wants to know beforehand how many tokens a call will use.
-        self._is_counting = limiter is not None or budget is not None
+        # Token estimates serve the limiter and the budget only.
+        self._estimates_tokens = limiter is not None or budget is not None
         keeps_deadlines = getattr(provider, "keeps_deadlines", False)
         self._keeps_deadlines: bool = keeps_deadlines and inspect.iscoroutinefunction(provider.invoke)
         self._transport_failures = 0
@@ -172,10 +172,10 @@ class ResilientProvider:
         return self.provider.kind
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Answer a judge's request with as many tries as the policy allows; raises ProviderError with its `calls`."""
+        """Send a judge's request, retried as the policy allows. Raises ProviderError with its `calls`."""
         if self.memory is None:
-            return await self._ask(request)
-        return await self.memory.recall(request, partial(self._ask, request), is_judge=True)
+            return await self._call(request)
+        return await self.memory.recall(request, partial(self._call, request), is_judge=True)
 
     def invoke_within(
         self,
@@ -185,13 +185,13 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> Awaitable[ProviderResponse]:
-        """Answer a case, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
+        """Send the request of a case, with `total_s` for all attempts; `before_repeat` prepares another attempt."""
         if self.memory is None:
-            return self._ask(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
-        ask = partial(self._ask, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
-        return self.memory.recall(request, ask, is_judge=False)
+            return self._call(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
+        call = partial(self._call, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
+        return self.memory.recall(request, call, is_judge=False)
 
-    def _ask(
+    def _call(
         self,
         request: ProviderRequest,
         *,
@@ -199,15 +199,14 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> Awaitable[ProviderResponse]:
-        asked = reply = 0.0
-        if self._is_counting:
-            asked = asked_tokens(request)
-            reply = min(self._reply_tokens, longest_reply(request, self.target) or math.inf)
-        one_try = partial(self._try, request)
-        return self._dependably(
+        prompt = reply = 0.0
+        if self._estimates_tokens:
+            prompt = prompt_tokens(request)
+            reply = min(self._reply_tokens, max_reply_tokens(request, self.target) or math.inf)
+        return self._within_budget(
             Call(
-                one_try=one_try,
-                asked_tokens=asked,
+                attempt=partial(self._attempt, request),
+                prompt_tokens=prompt,
                 reply_tokens=reply,
                 model=request.model,
                 total_s=total_s,
@@ -216,49 +215,51 @@ class ResilientProvider:
             )
         )
 
-    def _try(self, request: ProviderRequest, number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
+    def _attempt(self, request: ProviderRequest, number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
         attempt = number if self.counts_attempts else request.attempt
         if timeout_s != request.timeout_s or attempt != request.attempt:
             request = replace(request, attempt=attempt, timeout_s=timeout_s)
         invoke = self.provider.invoke
-        # No second watch is set for those that are known to keep it.
+        # A provider that enforces its deadline itself needs no second timer.
         return invoke(request) if self._keeps_deadlines else within(invoke, request, timeout_s)
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
-        """Return the vectors of texts, with as many tries as the policy allows.
+        """Return the vectors of texts, retried as the policy allows.
 
-        `began` is called when the account has let the first try through. Raises ProviderError.
+        `began` is called when the account's rate limit has let an attempt through. Raises ProviderError.
         """
         provider = self.provider
         if not isinstance(provider, EmbeddingProvider):
-            raise TargetError(f"target {self.target.name!r} ({self.target.provider}) makes no embeddings")
+            raise TargetError(f"target {self.target.name!r} ({self.target.provider}) cannot make embeddings")
 
-        async def one_try(_number: int, timeout_s: float) -> EmbeddingResponse:
+        async def attempt(_number: int, timeout_s: float) -> EmbeddingResponse:
             began()
             response: EmbeddingResponse = await within(provider.embed, EmbeddingRequest(texts, timeout_s), timeout_s)
             if problem := vectors_problem(response.vectors, texts=len(texts)):
-                raise ProviderError(Failure("unexpected_shape", f"the reply has {problem}"))
+                raise ProviderError(Failure("unexpected_shape", f"the response has {problem}"))
             return response
 
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
-        return await self._dependably(Call(one_try, tokens))
+        return await self._within_budget(Call(attempt, tokens))
 
-    def _dependably(self, call: "Call[R]") -> Awaitable[R]:
-        """Make one call with as many tries as the policy allows, within the budget if there is one."""
+    def _within_budget(self, call: "Call[R]") -> Awaitable[R]:
+        """Make one call, retried as the policy allows, within the budget if there is one."""
         if self._stopped is not None:
             raise self._refused(self._stopped)
         if self.account is None:
-            return self._in_turn(call)
-        return self.account.pay(partial(self._in_turn, call), guess_usd=self.cost_of(call.usage, call.model) or 0.0)
+            return self._with_retries(call)
+        return self.account.pay(
+            partial(self._with_retries, call), guess_usd=self.cost_of(call.usage, call.model) or 0.0
+        )
 
-    async def _in_turn(self, call: "Call[R]") -> R:
-        """Make one call, each try in its turn at the account."""
-        turns = self._turns
-        # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
-        first = None if turns.limiter is None else await turns.take(call.tokens)
+    async def _with_retries(self, call: "Call[R]") -> R:
+        """Make one call, each attempt at the rate limits of the account."""
+        attempts = self._attempts
+        # The deadline for all attempts starts with the first permit: the wait for it is not the target's time.
+        first = None if attempts.limiter is None else await attempts.take(call.tokens)
         try:
             response, calls = await retry_call(
-                partial(turns.one_try, call, first),
+                partial(attempts.attempt, call, first),
                 self.target.retry,
                 rng=self._rng,
                 clock=self._clock,
@@ -269,7 +270,7 @@ class ResilientProvider:
             self._note_failure(error)
             raise
         except asyncio.CancelledError as error:
-            refuse_stray(error)
+            check_stray_cancel(error)
             raise
         self._transport_failures = 0
         response = replace(response, calls=calls, cost_usd=self._cost_usd(response))
@@ -280,7 +281,7 @@ class ResilientProvider:
         return response
 
     def _with_lost(self, response: R, lost: Usage | None) -> R:
-        """Add what the tries before it used up: it was paid for, too."""
+        """Return a response with the usage and cost of the failed attempts before it added."""
         if lost is None:
             return response
         costs = (response.cost_usd, self.cost_of(lost, response.model))
@@ -293,10 +294,10 @@ class ResilientProvider:
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
     ) -> Mapping[str, ProviderResponse | Failure]:
-        """Answer all requests with one call, which is tried once: the fallback for a batch is a call per case."""
+        """Send all requests in one call, without retries: the fallback for a batch is one call per case."""
         if self._stopped is not None:
             raise self._refused(self._stopped)
-        # A provider that does so many at once needs its time for each round of them.
+        # A provider that works on a few requests at a time needs the timeout once for each round of them.
         rounds = math.ceil(len(requests) / getattr(provider, "max_workers", len(requests)))
         call_s = self.target.try_timeout_s * rounds
         timeout_s = min(call_s, math.inf if total_s is None else total_s)
@@ -305,15 +306,15 @@ class ResilientProvider:
         return {case_id: self.priced(answer) for case_id, answer in answers.items()}
 
     def priced(self, answer: ProviderResponse | Failure, *, in_batch: bool = False) -> ProviderResponse | Failure:
-        """Return an answer with what it cost, which for the vendors' batches is half the price."""
+        """Return an answer with its cost; in a vendor's batch that is half the price."""
         if isinstance(answer, Failure):
             return answer
         cost_usd = self._cost_usd(answer)
         return replace(answer, cost_usd=cost_usd * BATCH_SHARE if in_batch and cost_usd is not None else cost_usd)
 
     def _refused(self, stopped: ProviderError) -> ProviderError:
-        """Return the failure of a call that is not made, because the target was stopped."""
-        message = f"not tried: target {self.target.name!r} was stopped after: {stopped.failure.message}"
+        """Return the failure of a call that is not made because the target was stopped."""
+        message = f"not called: target {self.target.name!r} was stopped after: {stopped.failure.message}"
         return ProviderError(replace(stopped.failure, message=message, retryable=False))
 
     def _note_failure(self, error: ProviderError) -> None:
@@ -328,16 +329,16 @@ class ResilientProvider:
         return self.cost_of(response.usage, response.model)
 
     def cost_of(self, usage: Usage, model: str | None = None) -> float | None:
-        """Return the dollars that tokens cost here; None when no price is known."""
-        # A server may call its model by another name, or by none: then the name that was asked for has the price.
-        asked = getattr(self.target.settings, "model", None)
-        for name in (model, asked):
+        """Return the cost of tokens in dollars, or None if no price is known."""
+        # A server may report another name for its model, or none: then the configured name has the price.
+        configured = getattr(self.target.settings, "model", None)
+        for name in (model, configured):
             price = price_of(self.target, name, self._prices)
             if price is not None:
                 return price.cost_usd(usage)
         return None
 
     async def aclose(self) -> None:
-        """Let go of what the provider holds open."""
+        """Close the provider's connections."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()

@@ -1,4 +1,4 @@
-"""The live side of a run: turns configs into providers and evaluators, once, and owns what they share."""
+"""The objects that live as long as a run: providers and evaluators made from configs, and what they share."""
 
 import asyncio
 import random
@@ -37,45 +37,45 @@ Part = TypeVar("Part")
 
 
 class LRUCache(Generic[Part]):
-    """Parts by the config object that they were made of, those used last, at most `limit` of them.
+    """A cache of objects made from configs, by the identity of the config, bounded to the `limit` last used.
 
-    Configs of a suite stay the same objects from case to case; a stream's come and go.
+    The configs of a suite stay the same objects from case to case; those of a stream do not.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        # The config stands beside its part: an id alone would be somebody else's once the config is gone.
+        # Hold the config as well: once it is freed, its id may be reused for another object.
         self._parts: dict[int, tuple[EvaluatorConfig, Part]] = {}
 
     def get(self, config: EvaluatorConfig) -> Part | None:
-        """Return what is kept of a config, None when nothing is."""
-        kept = self._parts.pop(id(config), None)
-        if kept is None:
+        """Return the object cached for a config, or None."""
+        cached = self._parts.pop(id(config), None)
+        if cached is None:
             return None
-        self._parts[id(config)] = kept
-        return kept[1]
+        self._parts[id(config)] = cached
+        return cached[1]
 
-    def keep(self, config: EvaluatorConfig, part: Part) -> None:
-        """Keep a part; what was not used for longest goes when there are too many."""
+    def put(self, config: EvaluatorConfig, part: Part) -> None:
+        """Cache an object; the least recently used one is dropped if there are too many."""
         if len(self._parts) >= self._limit:
             del self._parts[next(iter(self._parts))]
         self._parts[id(config)] = (config, part)
 
 
-SETTINGS_KEPT = 1024
-EVALUATORS_KEPT = 64
-"""Fewer than settings: one may hold tens of thousands of terms, ready to be looked for."""
+MAX_SETTINGS = 1024
+MAX_EVALUATORS = 64
+"""Fewer than settings: one evaluator may hold tens of thousands of compiled terms."""
 ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "resourceName", "url", "project", "location")
-"""Settings that say where an account is; with provider and key they tell accounts apart."""
+"""Settings with the address of an account; together with provider and key they identify it."""
 
 
 class Runtime:
-    """Live objects of one process, made from configs when first asked for.
+    """The live objects of one process, made from configs on first use.
 
-    Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
-    objects by type name (seed REQ-EVAL-006). `note` tells people something about the run, `workers` how
-    many rows of a target are worked on at once. `cache` knows answers that need not be asked for again,
-    `budget` what may be spent; the targets in `unasked` will not be called, and need no price for it.
+    Use it as an async context manager, which closes them at the end. `overrides` are evaluators given as objects by
+    type name (seed REQ-EVAL-006). `note` reports a message to the user; `workers` returns the number of concurrent
+    rows of a target. `cache` holds cached answers, `budget` the money of the run. The targets in `uncalled` will not be
+    called, and need no price for the budget.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Runtime:
         workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
         cache: "RunCache | None" = None,
         budget: Budget | None = None,
-        unasked: tuple[ResolvedTarget, ...] = (),
+        uncalled: tuple[ResolvedTarget, ...] = (),
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -103,7 +103,7 @@ class Runtime:
         self._workers = workers
         self._cache = cache
         self.budget = budget
-        self._unasked = unasked
+        self._uncalled = uncalled
         self.shared: SharedParts = Shared()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
@@ -112,17 +112,17 @@ class Runtime:
         self._embedders: dict[int, SharedEmbedder] = {}
         self._limiters: dict[str, AccountLimiter] = {}
         self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
-        self._settings: LRUCache[object] = LRUCache(SETTINGS_KEPT)
-        self._reusable: LRUCache[Evaluator] = LRUCache(EVALUATORS_KEPT)
+        self._settings: LRUCache[object] = LRUCache(MAX_SETTINGS)
+        self._reusable: LRUCache[Evaluator] = LRUCache(MAX_EVALUATORS)
 
     async def __aenter__(self) -> Self:
-        """Start owning."""
+        """Return the runtime itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close what was opened, those who ask providers first, then these."""
+        """Close everything that was opened: embedders, which call providers, before providers."""
         await asyncio.gather(*(embedder.aclose() for embedder in self._embedders.values()))
         closing = [provider.aclose() for _, provider in self._providers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
@@ -130,28 +130,30 @@ class Runtime:
             await self.shared.aclose()
 
     def find_run(self, reference: str) -> str:
-        """Return the folder of a stored run; the one that is being made is never meant."""
+        """Return the folder of a stored run, never that of the current run."""
         return str(find_run(Path(self.home), reference, without=self.run_id))
 
     def find_open_batch(self, target: str, left: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return a batch that was handed in and not fetched, and that answers what is left of these answer keys."""
-        from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs hand in batches
+        """Return a batch that was submitted and not fetched, and that answers what is `left` of these answer keys."""
+        from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
         return find_open_batch(Path(self.home), target, left, keys=keys, own=self.run_id)
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
-        """Return the live provider of a target; the same one for the same target."""
+        """Return the live provider of a target; the same object for the same target."""
         known = self._providers.get(id(target))
         if known is not None:
             return known[1]
         spec = self.specs.providers.get(target.provider)
-        # Planning refuses such a target; a judge that only a late line of a stream names comes to light here.
-        is_watched = self.budget is not None and not any(target is other for other in self._unasked)
-        if is_watched and (problem := budget_problem(target, spec, self._prices)):
+        # Planning rejects such a target; a judge that only a late line of a stream names is first seen here.
+        is_budgeted = self.budget is not None and not any(target is other for other in self._uncalled)
+        if is_budgeted and (problem := budget_problem(target, spec, self._prices)):
             raise ConfigError(problem)
         provider = spec.load_factory()(target, self)
         if not isinstance(provider, Provider):
-            raise PluginError(f"provider {spec.name!r} made {type(provider).__name__}, which has no kind and invoke()")
+            raise PluginError(
+                f"provider {spec.name!r} returned a {type(provider).__name__} without `kind` and `invoke()`"
+            )
         resilient = ResilientProvider(
             provider,
             target,
@@ -167,21 +169,21 @@ class Runtime:
         return resilient
 
     def embedder(self, target: ResolvedTarget) -> "SharedEmbedder":
-        """Return who makes vectors with a target; the same one for the same target."""
+        """Return the embedder of a target; the same object for the same target."""
         if id(target) not in self._embedders:
             from agentv.engine.calling.embeddings import SharedEmbedder  # noqa: PLC0415 - few runs have an embedder
             from agentv.storage.cache.embeddings import EMBEDDINGS_FOLDER, EmbeddingCache  # noqa: PLC0415
 
-            # A library call makes no folder in somebody's project: what is kept is kept where there is one.
+            # A library call must not create a folder in the caller's project: cache on disk only if it exists.
             home = Path(self.home)
             cache = EmbeddingCache(home / EMBEDDINGS_FOLDER) if home.is_dir() else None
             self._embedders[id(target)] = SharedEmbedder(self.provider(target), cache)
         return self._embedders[id(target)]
 
     def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
-        """Return the limiter of a target's account: targets and judges with one address and key share it.
+        """Return the rate limiter of a target's account, shared by targets and judges with the same address and key.
 
-        A program or a function has no account that could be known by its settings: it is one by itself.
+        The settings of a program or a function do not identify an account: each such target has a limiter of its own.
         """
         spec = self.specs.providers.get(target.provider)
         settings = target.public_settings
@@ -191,7 +193,7 @@ class Runtime:
         account = digest([target.provider, address, sorted(target.secrets)])
         if account not in self._limiters:
             self._limiters[account] = AccountLimiter(now=asyncio.get_running_loop().time)
-        self._limiters[account].expect(
+        self._limiters[account].add_target(
             requests_per_minute=target.requests_per_minute,
             tokens_per_minute=target.tokens_per_minute,
             workers=self._workers(target),
@@ -199,10 +201,10 @@ class Runtime:
         return self._limiters[account]
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
-        """Return who judges a target's answers: its `judge_target`, else itself if it can, else None.
+        """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
 
-        A judge that cannot be had is None as well: whoever needs one was refused while planning, the others must not
-        stumble over a key that nobody set.
+        None if the target itself cannot judge, or if the judge cannot be created: planning has rejected runs that need
+        it, and other runs must not fail over a missing key.
         """
         if not target.judge_target:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
@@ -213,7 +215,7 @@ class Runtime:
             return None
 
     def redactor(self, known: KnownTargets, patterns: tuple[str, ...]) -> Redactor:
-        """Return what must be struck from everything that comes in: the secrets of all targets in use, patterns."""
+        """Return the redactor of responses: for the secrets of all targets in use, and the patterns."""
         key = (id(known), len(known.resolved), patterns)
         if key not in self._redactors:
             secrets = [secret for target in known.resolved.values() for secret in target.secrets]
@@ -221,13 +223,13 @@ class Runtime:
         return self._redactors[key]
 
     def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
-        """Return an evaluator made from its config, or the one given as an object for its type.
+        """Return an evaluator made from its config, or the object given for its type.
 
-        It is a new one each time (seed: a CodeEvaluator for each case and evaluator), unless its class says by
-        `reusable` that it keeps nothing between answers and takes nothing but its config.
+        It is a new one each time (seed: a CodeEvaluator for each case and evaluator), unless its class declares with
+        `reusable` that it has no state between answers and depends on nothing but its config.
 
-        An object that can be `configured` takes over the config's own settings (a judge its custom prompt). A registry
-        of objects answers for types that nobody registered, too (seed REQ-EVAL-006).
+        An object with a method `configured` takes over the settings of the config (a judge its custom prompt). Given
+        objects may have types that are not registered (seed REQ-EVAL-006).
         """
         known = self._reusable.get(config)
         if known is not None:
@@ -242,18 +244,20 @@ class Runtime:
         spec = self.specs.evaluators.get(config.type)
         evaluator = spec.load_factory()(config, self.settings(config), tools)
         if not is_evaluator(evaluator):
-            raise EvaluatorError(f"evaluator type {spec.name!r} made {type(evaluator).__name__}, which cannot evaluate")
+            raise EvaluatorError(
+                f"evaluator type {spec.name!r} returned a {type(evaluator).__name__} without `kind` and `evaluate()`"
+            )
         if getattr(evaluator, "reusable", False):
-            self._reusable.keep(config, evaluator)
+            self._reusable.put(config, evaluator)
         return evaluator
 
     def _is_overridden(self, type_: str) -> bool:
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:
-        """Return a config's typed settings, read once as long as they are kept."""
+        """Return the typed settings of a config, read once while they are cached."""
         settings = self._settings.get(config)
         if settings is None:
             settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
-            self._settings.keep(config, settings)
+            self._settings.put(config, settings)
         return settings

@@ -1,1 +1,1 @@
-"""The criteria door: given answers judged by named criteria."""
+"""Criteria-based evaluation: given answers judged by named criteria."""

@@ -1,4 +1,4 @@
-"""How given answers are judged: the configuration of the criteria door."""
+"""The configuration of criteria-based evaluation: which evaluators judge given answers, and how."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,20 +26,20 @@ GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEv
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
-    """Which evaluators judge an answer, and what becomes of the judgement. Keep one and use it again: it is read once.
+    """The evaluators that judge an answer, and the storage of the judgement. Reuse one: it is read only once.
 
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
     them), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or functions of the context.
-    `judge` answers for model judges: a target's name, a TargetConfig or a Provider. `storage` keeps every judgement:
+    `judge` is the model for judges: a target's name, a TargetConfig or a Provider. `storage` saves every judgement:
     an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or several of them. `metadata` is
-    copied into every judgement. `only` selects evaluators: "free" leaves out what costs money, a list names evaluators
-    or types.
-    `evaluator_concurrency` is how many of them judge one answer at once. `error_policy` says what an error counts:
-    "exclude" leaves it out of the score, "zero" counts 0. `criteria` hold for inputs that bring none. `targets` may be
-    named as judges, beside those of the targets file; a dict has the keys of an entry there. `gates` are for
-    `agentv score`. Relative paths and names start from `base_dir`.
+    copied into every judgement. `only` selects evaluators: "free" excludes those that cost money, a list names
+    evaluators or types.
+    `evaluator_concurrency` is the number of evaluators that judge one answer concurrently. `error_policy` is the effect
+    of an error on the score: "exclude" leaves it out, "zero" counts it as 0. `criteria` apply to inputs without
+    criteria. `targets` may be named as judges, in addition to those of the targets file; a dict has the keys of an
+    entry there. `gates` are for `agentv score`. Relative paths and names are resolved from `base_dir`.
 
-    Raises ConfigError for a value that no run can be made with.
+    Raises ConfigError for an invalid value.
     """
 
     evaluators: Sequence[GivenEvaluator]
@@ -56,24 +56,24 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     base_dir: str | os.PathLike[str] = "."
 
     def __post_init__(self) -> None:
-        """Refuse what no run can be made with, all of it at once."""
+        """Raise ConfigError with all invalid values at once."""
         faults = tuple(_faults(self))
         if faults:
             raise ConfigError("; ".join(faults))
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *, base_dir: str | os.PathLike[str] = ".") -> Self:
-        """Make a configuration of a dict with the keys of a configuration file, or the PRD's (`evaluatorConfigs`).
+        """Return the configuration in a dict with the keys of a configuration file, or the PRD's (`evaluatorConfigs`).
 
-        Live objects may stand in it: evaluators, a judge, a storage provider. The evaluators themselves are checked
+        Its values may be live objects: evaluators, a judge, a storage provider. The evaluators themselves are checked
         before the first judgement. Raises EvalFileError with every problem of the other keys.
         """
         where = cls.__name__
         if not isinstance(raw, Mapping):
-            raise ConfigError(f"{where} is made of an object, not of {type(raw).__name__}")
+            raise ConfigError(f"{where} must be an object, not a {type(raw).__name__}")
         for name, spellings in _SPELLINGS.items():
             if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
-                raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both say `{name}`")
+                raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both set `{name}`; keep one")
         live = {name: _pop(raw, name) for name in _SPELLINGS}
         rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
         for name in ("judge", "storage"):
@@ -98,7 +98,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
 
 
 def _faults(config: EvaluationRunConfig) -> Iterator[str]:
-    """Yield what is wrong with the values of a configuration; its evaluators and criteria are looked into later."""
+    """Yield the problems of a configuration's values; its evaluators and criteria are checked later."""
     if not _is_list(config.evaluators):
         yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
     if not _is_list(config.criteria):
@@ -117,7 +117,7 @@ def _faults(config: EvaluationRunConfig) -> Iterator[str]:
     if config.only is not None and config.only != "free" and not _is_list(config.only):
         yield f"`only` must be 'free' or a list of evaluators' names or types, not {config.only!r}"
     if config.only is not None and not config.only:
-        yield "`only` selects nobody; name evaluators or types, or leave it out"
+        yield "`only` is empty; name evaluators or types, or leave it out"
     timeout_s: object = config.evaluator_timeout_s
     if not (isinstance(timeout_s, int | float) and timeout_s > 0):
         yield f"`evaluator_timeout_s` must be a number above 0, not {timeout_s!r}"
@@ -143,13 +143,13 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
 
 
 def _pop(raw: Mapping[str, Any], name: str) -> tuple[str, Any]:
-    """Return the key that stands for a name in a dict, and its value."""
+    """Return the spelling of a name that a dict uses as its key, and the value."""
     key = next((spelled for spelled in _SPELLINGS[name] if spelled in raw), name)
     return key, raw.get(key)
 
 
 def _options(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a file as the fields that they stand for."""
+    """Return the keys of a file as fields of the configuration."""
     options = {key: value for key, value in plain.items() if value is not None}
     if "evaluator_timeout_seconds" in options:
         options["evaluator_timeout_s"] = options.pop("evaluator_timeout_seconds")

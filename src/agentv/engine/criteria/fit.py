@@ -1,4 +1,4 @@
-"""Which evaluator scores which criterion: settled, and every gap told, before anything runs."""
+"""The assignment of criteria to evaluators, made and checked before anything runs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from agentv.types.struct_fields import names_of_fields
 
 
 class FittedEvaluator(Struct, frozen=True):
-    """An evaluator with the criteria that it scores; None when only its results will tell."""
+    """An evaluator with the criteria that it scores; None if only its results will show which."""
 
     config: EvaluatorConfig
     given: EvaluatorLike
@@ -25,9 +25,10 @@ class FittedEvaluator(Struct, frozen=True):
 
 
 class FittedPlan(Struct, frozen=True):
-    """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none.
+    """The selected evaluators, fitted to the criteria of an input. `names` is empty if there are no criteria.
 
-    `unclaimed` are the criteria that only evaluators whose results will tell can score. `warnings` do not forbid a run.
+    `unclaimed` are the criteria left to evaluators whose criteria are not known in advance. `warnings` do not prevent a
+    run.
     """
 
     evaluators: tuple[FittedEvaluator, ...]
@@ -38,14 +39,14 @@ class FittedPlan(Struct, frozen=True):
 
 
 def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedPlan:
-    """Return the plan for these criteria, or for those of the configuration when there are none.
+    """Return the plan for these criteria, or for those of the configuration if there are none.
 
-    Raises EvalFileError with every problem at once: those of the configuration, an unusable or doubled criterion, an
-    evaluator whose criterion does not exist or that names none of several, a criterion that nobody scores.
+    Raises EvalFileError with every problem at once: those of the configuration, an invalid or duplicate criterion, an
+    evaluator whose criterion does not exist or that names none of several, a criterion that no evaluator scores.
     """
     criteria = criteria or plan.criteria
     problems, unfit = Problems("EvaluationInput"), Problems(WHERE, list(plan.problems))
-    counts = Counter(str(criterion.name) for criterion in criteria)  # one that is no text is a fault, told below
+    counts = Counter(str(criterion.name) for criterion in criteria)  # a name that is not text is reported below
     for index, criterion in enumerate(criteria):
         for fault in criterion.faults():
             problems.note(f"$.criteria[{index}].{fault.split('`')[1]}", fault)
@@ -56,12 +57,14 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     scored = {name for each in fitted.values() for name in each.scores or ()}
     if not plan.problems and all(each.scores is not None for each in fitted.values()):
         for name in (name for name in names if name not in scored):
-            problems.note("$.criteria", f"nobody scores the criterion {name!r}", allowed="name it in an evaluator")
+            problems.note(
+                "$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator"
+            )
     unfit.noted += problems.noted
     unfit.raise_any()
     chosen = tuple(fitted[each.at] for each in plan.selected)
     left_out = fitted.keys() - {each.at for each in plan.selected}
-    # What somebody who was not selected may have scored is missed by nobody.
+    # A criterion that an unselected evaluator might have scored is not missing.
     is_whole = all(fitted[at].scores is not None for at in left_out)
     unclaimed = tuple(name for name in names if name not in scored) if is_whole else ()
     return FittedPlan(
@@ -74,21 +77,21 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
 
 
 def _odd_scales(criteria: Sequence[EvaluationCriteria]) -> Iterator[str]:
-    """Yield a warning for each scale of one's own that is called almost like a known one."""
+    """Yield a warning for each custom scale whose name is close to a built-in one."""
     for each in criteria:
         near = None if each.scale in NAMED_SCALES or each.labels else nearest(each.scale, NAMED_SCALES)
         if near is not None:
             yield (
-                f"criterion {each.name!r}: {each.scale!r} is no known scale and will not be averaged; "
+                f"criterion {each.name!r}: {each.scale!r} is not a known scale and will not be averaged; "
                 f"did you mean {near!r}?"
             )
 
 
 def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
-    """Return the criteria that any judgement by this plan is about; None when an input may bring others.
+    """Return the criteria of every judgement by this plan; None if an input may bring others.
 
-    An input's criteria go before the configuration's, but each must be scored: evaluators that all name theirs leave no
-    choice.
+    An input's criteria replace the configuration's, but each must be scored. If all evaluators name their criteria,
+    the criteria of every input are therefore known.
     """
     names: set[str] = set()
     for planned in plan.evaluators:
@@ -107,7 +110,7 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
         return FittedEvaluator(config, planned.given, None)
     for name in (*(named or ()), config.criterion) if names else ():
         if name is not None and name not in names:
-            _say_unknown(planned, name, names, problems)
+            _note_unknown(planned, name, names, problems)
     if named and None not in named:
         return _scoring(planned, _present(named))
     if config.criterion is not None:
@@ -119,13 +122,13 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
     if own is not None:
         return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
     if planned.settings is not None:
-        message = f"evaluator {config.name!r} does not say which criterion it scores"
+        message = f"evaluator {config.name!r} does not name the criterion it scores"
         problems.note(planned.at, message, allowed=f"write `criterion:`; there are: {', '.join(names)}")
     return FittedEvaluator(config, planned.given, None)
 
 
 def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
-    """Whether an object that names no criterion stands for one: by its name, or because there is only one."""
+    """Return True if an object without a `criterion` scores one all the same: by its name, or as there is only one."""
     if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
         return False
     return planned.config.name in names or len(names) == 1
@@ -138,7 +141,7 @@ def _present(names: Sequence[str | None]) -> tuple[str, ...]:
 def _scoring(
     planned: PlannedEvaluator, names: tuple[str, ...], *, fill: Literal["criterion", "criteria"] | None = None
 ) -> FittedEvaluator:
-    """Return an evaluator with what it scores; `fill` is the key of its config that now says so."""
+    """Return an evaluator with the criteria it scores; `fill` is the key of its config to write them to."""
     config = planned.config
     if fill == "criteria":
         config = replace(config, settings={**config.settings, "criteria": names})
@@ -147,15 +150,15 @@ def _scoring(
     return FittedEvaluator(config, config if planned.given is planned.config else planned.given, names)
 
 
-def _say_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
-    message = f"evaluator {planned.config.name!r} scores {name!r}, which is no criterion of the input"
+def _note_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
+    message = f"evaluator {planned.config.name!r} scores {name!r}, which is not a criterion of the input"
     problems.note(planned.at, message, allowed=f"there are: {', '.join(names)}", suggestion=nearest(name, names))
 
 
 def scores_several(settings: object) -> bool:
-    """Whether an evaluator can be told several criteria: its settings have a field `criteria`.
+    """Return True if an evaluator accepts several criteria: its settings have a field `criteria`.
 
-    A property `takes_criteria` may say that these settings ask for something else.
+    A property `takes_criteria` of the settings can switch this off.
     """
     has_field = "criteria" in names_of_fields(type(settings))
     return has_field and bool(getattr(settings, "takes_criteria", True))

@@ -1,4 +1,4 @@
-"""Judges lines as they come: a fixed number of workers, one judgement kept before the next line is taken."""
+"""Scoring of a stream of lines with a fixed number of workers; each saves a judgement before it takes the next line."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -7,9 +7,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.running.recorder import NOTES_KEPT, StopSignal
+from agentv.engine.running.recorder import MAX_NOTES, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
-from agentv.execution.backends.local import GIVE_WAY_S
+from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_recorded_input
 from agentv.scoring.counting.judged_summary import JudgedSummary
@@ -20,25 +20,25 @@ from agentv.types.failures import Failure
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
 
-Keep = Callable[[JudgedLine], None]
-"""Keeps one judged line. Raises StorageError, which ends the stream."""
+SaveLine = Callable[[JudgedLine], None]
+"""Saves one judged line. Raises StorageError, which ends the stream."""
 
 
 class LineScoring(Struct):
-    """One stream on its way through the workers, and what came of it so far."""
+    """The scoring of one stream, with the counts so far."""
 
     lines: DrawnLines
     runner: EvaluationRunner
-    keep: Keep
+    save: SaveLine
     clock: Clock
     on_stopping: Callable[[str], None] = lambda _reason: None
     stop: StopSignal = field(default_factory=StopSignal)
     summary: JudgedSummary = field(default_factory=JudgedSummary)
     notes: dict[str, None] = field(default_factory=dict)
-    unkept: int = 0
+    unsaved: int = 0
 
     async def run(self, workers: int) -> None:
-        """Judge every line that is drawn, until the stream ends or is stopped; lines in flight are finished."""
+        """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
         self.stop.give_up = self._stop_reading
         try:
             async with self.runner, asyncio.TaskGroup() as tasks:
@@ -58,18 +58,18 @@ class LineScoring(Struct):
         gave_way_at = loop.time()
         while self.stop.state == "finished" and (line := await self.lines.next()) is not None:
             self._take(await self._judged(line))
-            if loop.time() - gave_way_at > GIVE_WAY_S:
+            if loop.time() - gave_way_at > YIELD_INTERVAL_S:
                 await asyncio.sleep(0)
                 gave_way_at = loop.time()
 
     async def _judged(self, line: ReadLine) -> JudgedLine:
-        """Return a line's judgement; one that cannot be read or does not fit the configuration is a failure."""
+        """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration."""
         if not isinstance(line, Line):
             return self._failed(line, line.message)
         try:
             result = await self.runner.run(read_recorded_input(line.data, line.file, line.number))
         except EvalFileError as error:
-            return self._failed(line, "; ".join(_told(each, line) for each in error.problems))
+            return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
         return JudgedLine(line.file, line.number, result.timestamp, result)
 
     def _failed(self, line: ReadLine, message: str) -> JudgedLine:
@@ -77,9 +77,9 @@ class LineScoring(Struct):
         return JudgedLine(line.file, line.number, self.clock(), failure=failure)
 
     def _take(self, line: JudgedLine) -> None:
-        """Keep a line, then count it."""
+        """Save a judged line, then count it."""
         try:
-            self.keep(line)
+            self.save(line)
         except StorageError as error:
             if self.stop.state != "failed":
                 self.stop.fail(str(error))
@@ -89,20 +89,20 @@ class LineScoring(Struct):
         if line.judged is not None:
             self._note(line.judged.warnings)
             lost = [each.message for each in line.judged.run_errors if each.kind == "store_error"]
-            self.unkept += bool(lost)
+            self.unsaved += bool(lost)
             self._note(lost)
 
     def _note(self, messages: Sequence[str]) -> None:
         for message in messages:
-            if len(self.notes) < NOTES_KEPT:
+            if len(self.notes) < MAX_NOTES:
                 self.notes[message] = None
 
     def report(
-        self, gates: Sequence[ScopedGate] | None, *, max_errors: int, duration_s: float, is_kept: bool
+        self, gates: Sequence[ScopedGate] | None, *, max_errors: int, duration_s: float, is_stored: bool
     ) -> ScoreReport:
-        """Return the report of everything so far, with the one verdict."""
+        """Return the report of all lines so far, with the verdict."""
         summary = self.summary
-        ending = replace(self._ending(), is_kept=is_kept)
+        ending = replace(self._ending(), is_stored=is_stored)
         return ScoreReport(
             state=ending.state,
             read=self.lines.read,
@@ -125,20 +125,20 @@ class LineScoring(Struct):
     def _notes_at_end(self) -> Iterator[str]:
         yield from self.notes
         if (key := self.lines.missing_key()) is not None:
-            yield f"no line has {key!r}, by which the sample was to be drawn: each line was drawn by itself"
+            yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
     def _ending(self) -> Ending:
-        """Return how the stream ended; a judgement that the configuration's storage lost leaves it incomplete."""
+        """Return how the stream ended; it failed if the configuration's storage lost a judgement."""
         state, reason = self.stop.state, self.stop.reason
-        if state == "finished" and self.unkept:
-            state, reason = "failed", f"storage lost {self.unkept:,} of {self.summary.all.rows:,} judgements"
+        if state == "finished" and self.unsaved:
+            state, reason = "failed", f"storage lost {self.unsaved:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
-            reason = f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there is no line"
+            reason = f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there are no lines"
         return Ending(state=state, reason=reason, signal_number=self.stop.signal_number, noun="line")
 
 
-def _told(problem: Problem, line: Line) -> str:
-    """Return a problem without the file and line that stand beside it anyway."""
+def _render(problem: Problem, line: Line) -> str:
+    """Return a problem as text, without the file and line, which are reported with it anyway."""
     if problem.path != line.file:
         return problem.render()
     column = f"column {problem.column}: " if problem.column > 1 else ""

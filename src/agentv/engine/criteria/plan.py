@@ -1,4 +1,4 @@
-"""Which evaluators judge a given answer: everything resolved and every bad setting refused before anything runs."""
+"""The plan of a criteria-based evaluation: all names resolved and all settings checked before anything runs."""
 
 import math
 import os
@@ -39,14 +39,14 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 
 
 class Selecting(Struct, frozen=True):
-    """A configuration's selection: None takes all, "free" what costs nothing, a list names evaluators or types."""
+    """A configuration's selection: None selects all, "free" those without cost, a list names evaluators or types."""
 
     only: str | Sequence[str] | None
     targets: Mapping[str, TargetConfig]
     specs: Specs
 
     def takes(self, config: EvaluatorConfig, settings: object) -> bool:
-        """Whether an evaluator is selected; `settings` are None for one given as an object."""
+        """Return True if an evaluator is selected; `settings` is None for one given as an object."""
         if self.only is None:
             return True
         if self.only != "free":
@@ -55,12 +55,12 @@ class Selecting(Struct, frozen=True):
         if settings is None:
             return True
         inside = all_settings(settings, self.specs)
-        asks = any(needs_judge(each) or any(judge_targets(each)) for each in inside)
-        paid = asks or embeds_for_money(settings, KnownTargets(self.targets, {}, self.specs))
+        calls_judge = any(needs_judge(each) or any(judge_targets(each)) for each in inside)
+        paid = calls_judge or embeds_for_money(settings, KnownTargets(self.targets, {}, self.specs))
         return self.specs.evaluators.get(config.type).cost == "free" and not paid
 
     def may_judge(self, selected: Iterable[object]) -> bool:
-        """Whether evaluators with these settings may ask the judge; one that nobody can ask need not be there."""
+        """Return True if evaluators with these settings may call the judge; otherwise it need not be available."""
         if self.only is None or self.only == "free":
             return self.only is None
         inside = (inner for settings in selected for inner in all_settings(settings, self.specs))
@@ -68,7 +68,7 @@ class Selecting(Struct, frozen=True):
 
 
 def all_settings(settings: object, specs: Specs) -> Iterator[object]:
-    """Yield an evaluator's settings and those of everything inside it (a composite's members)."""
+    """Yield an evaluator's settings and those of its members, for a composite."""
     yield settings
     for member in member_configs(settings):
         inner = read_settings(specs.evaluators.get(member.type), member.settings, where=member.name)
@@ -79,9 +79,9 @@ WHERE = "EvaluationRunConfig"
 
 
 class PlannedEvaluator(Struct, frozen=True):
-    """One evaluator: its config, what evaluates (the config itself, or an object), and its typed settings.
+    """One evaluator: its config, its typed settings, and `given`: the config itself, or an evaluator object.
 
-    `at` is its place in the configuration.
+    `at` is its JSON path in the configuration.
     """
 
     config: EvaluatorConfig
@@ -91,7 +91,7 @@ class PlannedEvaluator(Struct, frozen=True):
 
 
 class CriteriaPlan(Struct, frozen=True, eq=False):
-    """A configuration as resolved: the evaluators that are selected, and all of them. `problems` forbid running it."""
+    """A resolved configuration, with all evaluators and the selected ones. With `problems` it cannot be run."""
 
     specs: Specs
     known: KnownTargets
@@ -101,17 +101,17 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     criteria: tuple[EvaluationCriteria, ...]
     stores: tuple[EvaluationStorageProvider, ...]
     targets: tuple[TargetConfig, ...]
-    """Those that were given with the configuration, judges among them."""
+    """The targets given with the configuration, judges included."""
     problems: tuple[Problem, ...]
 
 
 def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
-    """Resolve a configuration; what is wrong with it stands in the plan."""
+    """Return the plan of a configuration, with all its problems."""
     return _Planning(config).plan()
 
 
 class _Planning(Struct):
-    """One configuration on its way to a plan."""
+    """The construction of a plan from one configuration."""
 
     config: EvaluationRunConfig
     problems: Problems = field(default_factory=lambda: Problems(WHERE))
@@ -123,7 +123,7 @@ class _Planning(Struct):
         named, scope, found = named_parts_around(base_dir, specs)
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         if not self.config.evaluators:
-            self.problems.note("$.evaluators", "there is no evaluator", allowed="name at least one")
+            self.problems.note("$.evaluators", "there are no evaluators", allowed="name at least one")
         self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
         entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
         read, found = read_given_entries(entries, scope, where=WHERE)
@@ -161,7 +161,7 @@ class _Planning(Struct):
         return TargetConfig(given["name"], given["provider"], settings, base_dir=str(self.config.base_dir))
 
     def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
-        """Return a config dict as a copy of ours, in which a judge given as an object is a name; others as taken."""
+        """Return a copied config dict with a judge object replaced by its name; convert other entries."""
         if isinstance(given, Mapping):
             return self._with_named_judge(_copied(given), index, specs)
         return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
@@ -199,7 +199,7 @@ class _Planning(Struct):
         for index, entry in enumerate(entries):
             at = f"$.evaluators[{index}]"
             if index in read:
-                planned += self._read_one(read[index], at, specs, is_told=True)
+                planned += self._read_one(read[index], at, specs, is_reported=True)
             elif isinstance(entry, EvaluatorConfig):
                 if entry.name in taken:
                     self.problems.note(at, f"a second evaluator named {entry.name!r}")
@@ -215,21 +215,21 @@ class _Planning(Struct):
                 taken.add(own.name)
             elif not isinstance(entry, Mapping | str):
                 self.problems.note(
-                    at, f"{type(entry).__name__} is no evaluator: it needs `kind` and `evaluate(context)`"
+                    at, f"{type(entry).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`"
                 )
         return tuple(planned)
 
     def _read_one(
-        self, config: EvaluatorConfig, at: str, specs: Specs, *, is_told: bool = False
+        self, config: EvaluatorConfig, at: str, specs: Specs, *, is_reported: bool = False
     ) -> Iterator[PlannedEvaluator]:
-        """Yield an evaluator with its typed settings, unless they are wrong, which is noted if it was not told yet."""
+        """Yield an evaluator with its typed settings, or note their problems unless they are reported already."""
         try:
             settings = read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
         except EvalFileError as error:
-            for problem in error.problems if not is_told else ():
+            for problem in error.problems if not is_reported else ():
                 self.problems.note(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
         except AgentvError as error:
-            if not is_told:
+            if not is_reported:
                 self.problems.note(at, str(error))
         else:
             yield PlannedEvaluator(config, config, at, settings)
@@ -237,7 +237,7 @@ class _Planning(Struct):
     def _known(
         self, planned: Sequence[PlannedEvaluator], judge: str | None, base_dir: Path, specs: Specs
     ) -> KnownTargets:
-        """Return the targets that may be named; a targets file is read only when one of them is needed."""
+        """Return the targets that may be named; a targets file is read only if one of its targets is needed."""
         names = {name for each in planned for name in judge_targets(each.settings)}
         names |= {judge} if judge is not None else set()
         paid = any(specs.evaluators.get(each.config.type).cost == "paid" for each in planned if each.settings)
@@ -254,7 +254,7 @@ class _Planning(Struct):
     def _check(self, planned: PlannedEvaluator) -> None:
         config, at = planned.config, planned.at
         if not (math.isfinite(config.weight) and config.weight >= 0):
-            self.problems.note(f"{at}.weight", f"weights are finite and at least 0, not {config.weight:g}")
+            self.problems.note(f"{at}.weight", f"weights must be finite and at least 0, not {config.weight:g}")
         if planned.settings is None:
             return
         for path in missing_files(planned.settings, config.base_dir):
@@ -262,7 +262,7 @@ class _Planning(Struct):
         self.problems.noted += content_problems(planned.settings, config.base_dir)
 
     def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
-        """Note what is wrong with the models that an evaluator asks; one that is not selected asks none."""
+        """Note the problems of the models that a selected evaluator calls."""
         config, at = planned.config, planned.at
         for name in dict.fromkeys(judge_targets(planned.settings)):
             self._target(name, at, known)
@@ -305,7 +305,7 @@ class _Planning(Struct):
         only = self.config.only
         for place in unselectable(only, configs, specs.evaluators):
             names = [config.name for config in configs]
-            message = f"{only[place] if only is not None else None!r} is no evaluator's name or type here"
+            message = f"{only[place] if only is not None else None!r} is not the name or type of an evaluator here"
             self.problems.note(f"$.only[{place}]", message, allowed=f"there are: {', '.join(names)}")
 
 
@@ -317,7 +317,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _copied(value: Any) -> Any:
-    """Return dicts and lists copied; what stands in them (functions, providers) is the same."""
+    """Return dicts and lists copied; the objects in them (functions, providers) are shared."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in cast(Mapping[str, Any], value).items()}
     return [_copied(item) for item in value] if isinstance(value, list | tuple) else value

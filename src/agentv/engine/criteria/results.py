@@ -1,4 +1,4 @@
-"""From what each evaluator said to one list of results per criterion, in which nothing is lost."""
+"""Conversion of evaluator results into results per criterion, with errors for every missing one."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,9 +14,9 @@ from agentv.types.usage import Usage, total_usage
 
 
 class JudgedCriteria(Struct, frozen=True):
-    """Every result with its evaluator's weight, what went wrong, and what judging models used.
+    """Every result with its evaluator's weight, the errors, and the usage of judges.
 
-    `is_unplaced`: an evaluator that weighs something failed, and nobody knows which criteria it would have scored.
+    `is_unplaced`: an evaluator with a weight failed, and it is not known which criteria it would have scored.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -33,13 +33,13 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     errors: list[EvaluationRunError] = []
     silent: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
-        told = _said(plan, fitted, result)
+        placed = _results_of(plan, fitted, result)
         broken = [
             EvaluationRunError(result.name, each.error, _kind(result), each.criterion_name)
-            for each in told
+            for each in placed
             if each.error
         ]
-        weighed += [WeighedResult(each, result.weight) for each in told]
+        weighed += [WeighedResult(each, result.weight) for each in placed]
         errors += broken
         if result.error is not None and not broken:
             silent.append(result)
@@ -69,7 +69,7 @@ def _warnings(results: Sequence[EvaluatorResult]) -> Iterator[str]:
 
 
 def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
-    """Return what judging models cost; None when a price is not known."""
+    """Return the cost of judges in dollars, or None if a price is not known."""
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
     unknown = any(result.usage is not None and result.cost_usd is None for result in results)
     return sum(costs) if costs and not unknown else None
@@ -78,52 +78,52 @@ def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
 def _missed(
     plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
 ) -> Iterator[tuple[WeighedResult, EvaluationRunError]]:
-    """Yield an error for each criterion that was left to evaluators of unknown criteria, none of which scored it."""
+    """Yield an error for each criterion that evaluators with unknown criteria should have scored and did not."""
     pairs = zip(plan.evaluators, results, strict=True)
-    asked = [result for fitted, result in pairs if fitted.scores is None]
-    if any(result.status == "skipped" for result in asked):
+    candidates = [result for fitted, result in pairs if fitted.scores is None]
+    if any(result.status == "skipped" for result in candidates):
         return
-    to_blame = [result for result in asked if result.error is not None] or asked
+    to_blame = [result for result in candidates if result.error is not None] or candidates
     weight, names = max(result.weight for result in to_blame), ", ".join(result.name for result in to_blame)
-    said = "; ".join(each.error.message for each in to_blame if each.error is not None) or "nobody scored it"
-    heard = {each.result.criterion_name for each in weighed}
+    reason = "; ".join(each.error.message for each in to_blame if each.error is not None) or "no evaluator scored it"
+    scored = {each.result.criterion_name for each in weighed}
     for name in plan.unclaimed:
-        if name not in heard:
-            failed = failed_result(said, criterion_named(name, plan.criteria), kind=to_blame[0].type)
-            yield WeighedResult(failed, weight), EvaluationRunError(names, said, _kind(to_blame[0]), name)
+        if name not in scored:
+            failed = failed_result(reason, criterion_named(name, plan.criteria), kind=to_blame[0].type)
+            yield WeighedResult(failed, weight), EvaluationRunError(names, reason, _kind(to_blame[0]), name)
 
 
-def _said(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
-    """Return an evaluator's results: mostly it was heard, and scored just what it should."""
+def _results_of(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
+    """Return an evaluator's results per criterion."""
     if result.status == "skipped":
         return tuple(_skipped(plan, fitted, result))
     if result.error is None and fitted.scores == tuple([each.criterion_name for each in result.results]):
         return tuple([_explained(each, result) for each in result.results])
-    return tuple(_told(plan, fitted, result))
+    return tuple(_matched(plan, fitted, result))
 
 
 def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
-    """Yield what an evaluator was to judge and did not: it is expected, and not scored."""
+    """Yield an unscored result for each criterion of a skipped evaluator."""
     yield from result.results
     for name in () if result.results else fitted.scores or ():
         scale = criterion_named(name, plan.criteria).scale
         yield EvaluationResult(name, None, scale=scale, reasoning=_reason(result), evaluator_type=result.type)
 
 
-def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
-    """Yield an evaluator's results for the criteria it should score; what it left out is an error of its own.
+def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
+    """Yield an evaluator's results for the criteria it should score, and an error for each that it left out.
 
-    The results of a rubric are its items, those of a composite its members: the evaluator's score then stands for
-    its one criterion.
+    The results of a rubric are its items, those of a composite its members: the score of its one criterion is then the
+    evaluator's own score.
     """
     scores = fitted.scores
     if scores is None:
-        # A failure that concerns no criterion has a result under the evaluator's own name, which is none either.
+        # A failure that concerns no criterion has a result under the evaluator's name, which is not a criterion.
         own = None if result.error is None or not plan.names else result.error.message
-        told = (
+        placed = (
             each for each in result.results if each.criterion_name in plan.names or own is None or each.error != own
         )
-        yield from (_known(plan, each, result) for each in told)
+        yield from (_known(plan, each, result) for each in placed)
         return
     named = [each for each in result.results if each.criterion_name in scores]
     if result.error is not None and not any(each.value is not None or each.error for each in named):
@@ -133,19 +133,19 @@ def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) ->
         return
     yield from (_explained(each, result) for each in named)
     for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
-        said = f"evaluator {result.name!r} gave no result for it" if result.error is None else result.error.message
-        yield failed_result(said, criterion_named(missing, plan.criteria), kind=result.type)
-    # The members of a composite may be named like criteria that are not its own.
+        reason = f"evaluator {result.name!r} gave no result for it" if result.error is None else result.error.message
+        yield failed_result(reason, criterion_named(missing, plan.criteria), kind=result.type)
+    # Members of a composite may have the names of criteria that the composite does not score.
     for stray in result.results if (named or len(scores) > 1) and not result.evaluator_results else ():
         if stray.criterion_name not in scores:
             yield _known(plan, stray, result)
 
 
 def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
-    """Return a result with a reason: that of an evaluator that says one thing only is its own."""
+    """Return a result with a reason: the evaluator's own, if this is its only result."""
     if each.reasoning is not None or each.error is not None or len(result.results) > 1:
         return each
-    # Written out: `replace` takes three times as long, and this is done for every result of every answer.
+    # Written out instead of `replace`, which is slower: this runs for every result (bench/run_evaluation.py).
     return EvaluationResult(
         criterion_name=each.criterion_name,
         score=each.score,
@@ -174,8 +174,8 @@ def _whole(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationRe
 
 
 def _known(plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
-    """Return a result as it is, or as the error that its criterion is nobody's."""
+    """Return a result, with an error if its criterion is not one of the input's."""
     if not plan.names or each.criterion_name in plan.names:
         return each
-    said = f"evaluator {result.name!r} scored {each.criterion_name!r}, which is no criterion of the input"
-    return replace(each, value=None, error=each.error or said)
+    reason = f"evaluator {result.name!r} scored {each.criterion_name!r}, which is not a criterion of the input"
+    return replace(each, value=None, error=each.error or reason)

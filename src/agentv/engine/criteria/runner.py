@@ -1,4 +1,4 @@
-"""The criteria door: judges an answer that exists already, by the same evaluators that judge live ones."""
+"""Criteria-based evaluation of answers that exist already, by the same evaluators that judge live ones."""
 
 import random
 import time
@@ -22,7 +22,7 @@ from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import DueEvaluator, SuiteTools, run_evaluators
-from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.loading.files.places import find_home
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
 from agentv.types.cases import EvaluatorConfig
@@ -40,9 +40,9 @@ from agentv.types.protocols import Clock
 
 
 def snapshot_of(given: EvaluationInput) -> EvaluationInput:
-    """Return an input that stays as it is, whatever becomes of the objects in `given`.
+    """Return a deep copy of an input, unaffected by later changes to the objects in `given`.
 
-    Raises ConfigError when it is nested too deeply, or holds itself.
+    Raises ConfigError if it is nested too deeply or contains itself.
     """
     try:
         return replace(
@@ -55,44 +55,44 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
             metadata=deep_copy(given.metadata),
         )
     except RecursionError:
-        raise ConfigError("the input is nested too deeply to be judged, or holds itself") from None
+        raise ConfigError("the input is nested too deeply to be judged, or contains itself") from None
 
 
-FITS_KEPT = 64
+MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
 
 
 class _Fit(Struct):
-    """A plan fitted to one list of criteria, with what was made for it once."""
+    """A plan fitted to one list of criteria, with its config snapshot and reusable evaluators."""
 
     plan: FittedPlan
     snapshot: bytes
     """The configuration as JSON, of which every judgement gets an object of its own."""
     live: dict[int, Evaluator] = field(default_factory=dict)
-    """Evaluators that keep nothing between answers, by their place in the plan."""
-    may_ask: bool = False
-    """Whether evaluators given as objects may ask the configuration's judge."""
+    """Evaluators without state between answers, by their place in the plan."""
+    may_call_judge: bool = False
+    """True if evaluators given as objects may call the configuration's judge."""
     returns_at_once: bool = False
-    """Whether all evaluators are live, and quick enough to be called in the event loop."""
+    """True if all evaluators are live, and quick enough to be called in the event loop."""
 
     def __post_init__(self) -> None:
-        """See whether the evaluators given as objects are all there are."""
-        self._look()
+        """Set `returns_at_once`."""
+        self._check_live()
 
-    def keep(self, place: int, evaluator: Evaluator) -> None:
-        """Keep an evaluator that was made."""
+    def add(self, place: int, evaluator: Evaluator) -> None:
+        """Add a live evaluator."""
         self.live[place] = evaluator
-        self._look()
+        self._check_live()
 
-    def _look(self) -> None:
+    def _check_live(self) -> None:
         quick = [place for place, each in self.live.items() if getattr(each, "inline", False)]
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
 
 
 class EvaluationRunner:
-    """Judges given answers by one configuration, which is read once, when the runner is made.
+    """Judges given answers by one configuration, which is read once, when the runner is created.
 
-    Use it as an async context manager to keep connections to judges open between answers; without, each `run` opens
+    Use it as an async context manager to keep connections to judges open between answers; otherwise each `run` opens
     and closes its own.
     """
 
@@ -104,44 +104,44 @@ class EvaluationRunner:
         self._runtime: Runtime | None = None
 
     async def __aenter__(self) -> Self:
-        """Open what answers share. Raises ConfigError when it is open already."""
+        """Open the connections that answers share. Raises ConfigError if the runner is open already."""
         if self._runtime is not None:
-            raise ConfigError("this EvaluationRunner is open already; share it, or make another one")
+            raise ConfigError("this EvaluationRunner is open already; share it, or create another one")
         self._runtime = await self._make_runtime().__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the connections."""
         runtime, self._runtime = self._runtime, None
         if runtime is not None:
             await runtime.__aexit__(kind, error, trace)
 
     def check(self, criteria: Sequence[EvaluationCriteria] = ()) -> None:
-        """Raise EvalFileError with everything that stands in the way of judging by these criteria."""
+        """Raise EvalFileError with all problems of the configuration for these criteria."""
         self._fit_to(tuple(criteria))
 
     @property
     def criteria_names(self) -> frozenset[str] | None:
-        """The criteria that every judgement is about; None when an answer may bring others."""
+        """The criteria of every judgement; None if an answer may bring others."""
         return settled_criteria(self._plan)
 
     @property
     def has_evaluators(self) -> bool:
-        """Whether the configuration's selection leaves anybody to judge."""
+        """True if the configuration selects at least one evaluator."""
         return bool(self._plan.selected)
 
     async def run(self, given: EvaluationInput) -> AggregatedEvaluationResult:
-        """Return the judgement of one answer, kept by the configuration's storage.
+        """Return the judgement of one answer, saved by the configuration's storage.
 
         Raises EvalFileError with every problem of the configuration and the criteria before anything runs; failures of
-        evaluators, judges and stores are `run_errors`.
+        evaluators, judges and stores are in `run_errors`.
         """
         started = time.perf_counter()
         snapshot = snapshot_of(given)
         fitted = self._fit_to(given.criteria)
-        if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_ask):
+        if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge):
             results = await self._judge(given, fitted, self._runtime)
         else:
             async with self._make_runtime() as runtime:
@@ -163,10 +163,10 @@ class EvaluationRunner:
                 for place, each in enumerate(plan.evaluators)
                 if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
             }
-            may_ask = bool(live) and self._plan.judge is not None
+            may_call_judge = bool(live) and self._plan.judge is not None
             snapshot = msgspec.json.encode(config_snapshot(self.config, self._plan, plan.criteria))
-            known = _Fit(plan, snapshot, live, may_ask)
-            if len(self._fits) >= FITS_KEPT:
+            known = _Fit(plan, snapshot, live, may_call_judge)
+            if len(self._fits) >= MAX_FITS:
                 # Threads may share a configuration, and drop the same one.
                 self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
             self._fits[criteria] = known
@@ -175,7 +175,7 @@ class EvaluationRunner:
     async def _judge(
         self, given: EvaluationInput, fitted: _Fit, runtime: Runtime | None
     ) -> tuple[EvaluatorResult, ...]:
-        """Return what each evaluator says, in order."""
+        """Return the result of each evaluator, in order."""
         judge = None if runtime is None or self._plan.judge is None else runtime.provider(self._plan.judge)
         context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
         due = [
@@ -202,7 +202,7 @@ class EvaluationRunner:
         tools = SuiteTools(runtime, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
         made = runtime.evaluator(each.config, tools)
         if getattr(made, "reusable", False):
-            fitted.keep(place, made)
+            fitted.add(place, made)
         return made
 
     def _aggregated(
@@ -211,10 +211,10 @@ class EvaluationRunner:
         criteria = fitted.plan.criteria
         judged = judged_criteria(fitted.plan, results)
         score = criteria_score(judged.weighed, criteria, error_policy=self.config.error_policy)
-        told = tuple(each.result for each in judged.weighed)
+        listed = tuple(each.result for each in judged.weighed)
         return AggregatedEvaluationResult(
             overall_score=score.overall,
-            results=told,
+            results=listed,
             scored=score.scored,
             expected=score.expected,
             timestamp=self._clock(),
@@ -226,23 +226,23 @@ class EvaluationRunner:
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,
-            warnings=(*fitted.plan.warnings, *judged.warnings, *mixed_ranges(told, criteria)),
+            warnings=(*fitted.plan.warnings, *judged.warnings, *mixed_ranges(listed, criteria)),
             duration_ms=duration_ms,
             verdict=criteria_verdict(score, judged.weighed, criteria, results, is_unplaced=judged.is_unplaced),
         )
 
     async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:
-        """Keep a judgement everywhere; a store that fails is told of, and costs neither the result nor the others."""
-        errors = [error for store in self._plan.stores if (error := await _kept(store, result)) is not None]
+        """Save a judgement in every store; a store that fails adds a run error and affects nothing else."""
+        errors = [error for store in self._plan.stores if (error := await _save(store, result)) is not None]
         return replace(result, run_errors=(*result.run_errors, *errors)) if errors else result
 
 
-async def _kept(store: EvaluationStorageProvider, result: AggregatedEvaluationResult) -> EvaluationRunError | None:
+async def _save(store: EvaluationStorageProvider, result: AggregatedEvaluationResult) -> EvaluationRunError | None:
     name = str(getattr(store, "kind", type(store).__name__))
     try:
-        await call_foreign(store.save_result, result, timeout_s=STORE_TIMEOUT_S)
+        await call_user_code(store.save_result, result, timeout_s=STORE_TIMEOUT_S)
     except DeadlineError:
-        return EvaluationRunError(name, f"the result was not kept within {STORE_TIMEOUT_S:g} s", "store_error")
-    except Exception as error:  # noqa: BLE001 - somebody else's store: its fault must not cost the judgement
-        return EvaluationRunError(name, f"the result was not kept: {error}", "store_error")
+        return EvaluationRunError(name, f"the result was not saved within {STORE_TIMEOUT_S:g} s", "store_error")
+    except Exception as error:  # noqa: BLE001 - user code: an error of the store must not lose the judgement
+        return EvaluationRunError(name, f"the result was not saved: {error}", "store_error")
     return None

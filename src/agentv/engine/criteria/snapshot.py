@@ -1,4 +1,4 @@
-"""What a judgement keeps of the configuration that made it: enough to run it again, secrets struck."""
+"""The copy of its configuration that a judgement records: enough to run it again, with secrets redacted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
 from agentv.engine.planning.given import GIVEN, TargetLike
-from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
+from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
@@ -18,7 +18,7 @@ from agentv.version import __version__
 def config_snapshot(
     config: EvaluationRunConfig, plan: CriteriaPlan, criteria: Sequence[EvaluationCriteria]
 ) -> JsonObject:
-    """Return the PRD's four keys, and under `config` what `EvaluationRunConfig.from_dict` reads."""
+    """Return the PRD's four keys, and under `config` a dict that `EvaluationRunConfig.from_dict` reads."""
     return {
         "evaluatorTypes": list(dict.fromkeys(each.config.type for each in plan.selected)),
         "criteriaNames": [criterion.name for criterion in criteria],
@@ -41,7 +41,7 @@ def config_snapshot(
 
 
 def _is_data(target: TargetConfig) -> bool:
-    """Whether a target can be made again from its config: one that was given as an object cannot."""
+    """Return True if a target can be made again from its config; one given as an object cannot."""
     return not target.provider.startswith(f"{GIVEN} ")
 
 
@@ -68,7 +68,7 @@ def _evaluator(planned: PlannedEvaluator) -> JsonValue:
 
 
 def _config_to_json(config: EvaluatorConfig) -> dict[str, JsonValue]:
-    """Return an evaluator's config as it would stand in a file; keys with their defaults are left out."""
+    """Return an evaluator's config as in a file, without keys that have their default."""
     common = {
         field.name: getattr(config, field.name)
         for field in struct_fields(EvaluatorConfig)
@@ -83,27 +83,27 @@ _OWN_KEYS = frozenset({"name", "type", "settings", "base_dir"})
 
 
 def _object(value: Mapping[str, Any]) -> dict[str, JsonValue]:
-    return {str(key): _struck(item) if looks_secret(str(key)) else _plain(item) for key, item in value.items()}
+    return {str(key): _redacted(item) if looks_secret(str(key)) else _plain(item) for key, item in value.items()}
 
 
-def _struck(value: Any, shortest: int = 0) -> JsonValue:
-    """Return what stands under a name that looks secret: texts are struck, references to variables stay.
+def _redacted(value: Any, shortest: int = 0) -> JsonValue:
+    """Return the value of a secret-looking name with texts redacted, except references to variables.
 
-    Inside lists and objects short texts stay: there they are words, such as the type in a schema.
+    Inside lists and objects texts shorter than `shortest` stay: there they are words, such as the type in a schema.
     """
     match value:
         case str():
-            return value if "${{" in value or len(value) < shortest else STRUCK
+            return value if "${{" in value or len(value) < shortest else REDACTED
         case Mapping():
-            return {str(key): _struck(item, SHORTEST_SECRET) for key, item in value.items()}
+            return {str(key): _redacted(item, SHORTEST_SECRET) for key, item in value.items()}
         case list() | tuple():
-            return [_struck(item, SHORTEST_SECRET) for item in value]
+            return [_redacted(item, SHORTEST_SECRET) for item in value]
         case _:
             return _plain(value)
 
 
 def _plain(value: Any) -> JsonValue:
-    """Return JSON for what may stand in a config: a function or an object is named."""
+    """Return a config value as JSON; a function or an object becomes its name."""
     match value:
         case None | bool() | int() | float() | str():
             return value

@@ -1,1 +1,1 @@
-"""What a run would do and cost, without doing it."""
+"""The preview of a run: its plan, its estimated cost, and a probe of its targets."""

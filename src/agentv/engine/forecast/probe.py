@@ -1,4 +1,4 @@
-"""One cheap call to each target: does it answer, and if not, what would mend it."""
+"""A probe of each target by one cheap call, with a remedy for each kind of failure."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -26,21 +26,21 @@ REMEDIES: Mapping[str, str] = {
     "auth": "Check the key: is it set, for this account, and not expired?",
     "bad_request": "Check the model's name and the settings that go with it.",
     "rate_limited": "The account is at its limit: wait, or raise the limit with the provider.",
-    "transport": "Check the address and the network: nobody answered there.",
-    "deadline": "It took too long: raise timeout_seconds, or look at what it waits for.",
-    "target_timeout": "It took too long: raise timeout_seconds, or look at what it waits for.",
+    "transport": "Check the address and the network: no server answered there.",
+    "deadline": "It took too long: raise timeout_seconds, or find out what it waits for.",
+    "target_timeout": "It took too long: raise timeout_seconds, or find out what it waits for.",
     "target_exit": "Run the command by hand with the same prompt.",
     "target_missing": "Install the program, or correct its path.",
-    "healthcheck": "Start what the healthcheck looks at, or correct the healthcheck.",
-    "unexpected_shape": "Something else than the expected API answers there: check base_url.",
-    "malformed_reply": "Something else than the expected API answers there: check base_url.",
+    "healthcheck": "Start the service that the healthcheck checks, or correct the healthcheck.",
+    "unexpected_shape": "The server does not speak the expected API: check base_url.",
+    "malformed_reply": "The server does not speak the expected API: check base_url.",
 }
 
 
 class Probe(Struct, frozen=True):
-    """How one target answered. `error` is None when it did; `remedy` says what to try.
+    """The result of one probe. `error` is None if the target answered; `remedy` suggests what to do.
 
-    A canned one (mock, replay) is not asked: there is nobody who could be away.
+    A target with canned answers (mock, replay) is not called: it cannot be unreachable.
     """
 
     target: str
@@ -58,9 +58,9 @@ async def probe_targets(
     home: str,
     first_task: Callable[[ResolvedTarget], CaseTask | None] = lambda _target: None,
 ) -> list[Probe]:
-    """Ask each target one short question, once, one after another.
+    """Call each target once with a short prompt, one after another.
 
-    `first_task` names the first row of a target: it is asked as it would be there, in the same kind of workspace.
+    `first_task` returns the first row of a target: the probe uses its id, metadata and kind of workspace.
     """
     clock = make_clock()
     rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
@@ -72,29 +72,31 @@ async def probe_targets(
                 continue
             once = replace(target, retry=replace(target.retry, max_retries=0))
             started = clock()
-            error = await _ask(runtime, once, first_task(target))
+            error = await _probe(runtime, once, first_task(target))
             took_s = (clock() - started).total_seconds()
-            said = None if error is None else Redactor(target.secrets).text(str(error))
+            message = None if error is None else Redactor(target.secrets).text(str(error))
             remedy = REMEDIES.get(error.failure.kind, "") if isinstance(error, ProviderError) else ""
-            probes.append(Probe(target=target.name, provider=target.provider, took_s=took_s, error=said, remedy=remedy))
+            probes.append(
+                Probe(target=target.name, provider=target.provider, took_s=took_s, error=message, remedy=remedy)
+            )
         return probes
 
 
-async def _ask(runtime: Runtime, target: ResolvedTarget, task: CaseTask | None) -> Exception | None:
+async def _probe(runtime: Runtime, target: ResolvedTarget, task: CaseTask | None) -> Exception | None:
     try:
         provider = runtime.provider(target)
         if isinstance(provider.provider, CheckedProvider):
             await provider.provider.healthcheck()
-        await _ask_in_place(runtime, provider, task)
+        await _call(runtime, provider, task)
     except AgentvError as error:
         return error
-    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is what is asked for here
+    except Exception as error:  # noqa: BLE001 - plug-in code: its error is the result of the probe
         return error
     return None
 
 
-async def _ask_in_place(runtime: Runtime, provider: ResilientProvider, task: CaseTask | None) -> None:
-    """Ask where a row would be asked: with its id and metadata, and in a workspace when it would have one."""
+async def _call(runtime: Runtime, provider: ResilientProvider, task: CaseTask | None) -> None:
+    """Call a target as for a row: with its id and metadata, and in a workspace if the row has one."""
     request = ProviderRequest(question=QUESTION, eval_case_id="probe", max_output_tokens=MOST_REPLY_TOKENS)
     wanted = target_workspace(provider.target)
     if task is not None and isinstance(task.case, EvalCase):

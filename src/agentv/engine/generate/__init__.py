@@ -1,1 +1,1 @@
-"""Cases and rubrics written by a model."""
+"""Generation of cases and rubrics by a model."""

@@ -1,10 +1,10 @@
-"""Cases from records: what is asked for, and the eval file they become."""
+"""Cases generated from records: the generation tasks, and the resulting eval file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.engine.generate.generation import GenerationTask, Made
+from agentv.engine.generate.generation import Generated, GenerationTask
 from agentv.engine.generate.rubrics import rubrics_to_json
 from agentv.loading.suites.recorded import Record
 from agentv.reports.text.yaml_text import yaml_item, yaml_line
@@ -17,13 +17,13 @@ PLACEHOLDER: JsonObject = {
     "expected_outcome": "x",
     "input_messages": [{"role": "user", "content": "x"}],
 }
-"""A case to try beforehand whether a file can take more."""
+"""A case to check beforehand that a file accepts further cases."""
 
 
 class NewCases(Struct, frozen=True):
-    """Cases by record, each with an id of its own; `repeated` is how many asked what another asks already."""
+    """Cases by record, each with a unique id; `repeated` counts those left out because their input exists already."""
 
-    made: tuple[Made[tuple[JsonObject, ...]], ...]
+    made: tuple[Generated[tuple[JsonObject, ...]], ...]
     repeated: int = 0
 
     @property
@@ -32,10 +32,8 @@ class NewCases(Struct, frozen=True):
         return [case for each in self.made for case in each.value or ()]
 
 
-def make_turn_settings(
-    records: Iterable[Record], *, count: int
-) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
-    """Return what is asked for: at most `count` cases from each record."""
+def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
+    """Return one task per record, each for at most `count` cases."""
     return tuple(
         GenerationTask(
             id=record.place,
@@ -46,28 +44,30 @@ def make_turn_settings(
     )
 
 
-def make_cases(made: Sequence[Made[tuple[GeneratedCase, ...]]], existing: Sequence[JsonObject]) -> NewCases:
-    """Return what was made as cases of an eval file, beside those that exist there.
+def make_cases(made: Sequence[Generated[tuple[GeneratedCase, ...]]], existing: Sequence[JsonObject]) -> NewCases:
+    """Return the generated cases as cases of an eval file that has the `existing` ones.
 
-    Ids are made unique; a case whose input stands there already, or came before, is left out.
+    Ids are made unique; a case whose input exists already, or was generated before, is left out.
     """
     ids = {str(case.get("id")) for case in existing}
-    asked = {_question(case) for case in existing}
-    listed: list[Made[tuple[JsonObject, ...]]] = []
+    inputs = {_input_of(case) for case in existing}
+    listed: list[Generated[tuple[JsonObject, ...]]] = []
     repeated = 0
     for each in made:
         cases: list[JsonObject] = []
         for generated in each.value or ():
-            question = _normalised(generated.input)
-            if question in asked:
+            text = _normalised(generated.input)
+            if text in inputs:
                 repeated += 1
                 continue
-            asked.add(question)
+            inputs.add(text)
             id_ = make_id(generated.id or generated.input, fallback="case", taken=ids)
             ids.add(id_)
             cases.append(_to_json(generated, id_, each.id))
         value = None if each.value is None else tuple(cases)
-        listed.append(Made(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd))
+        listed.append(
+            Generated(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd)
+        )
     return NewCases(tuple(listed), repeated)
 
 
@@ -75,8 +75,8 @@ def _normalised(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _question(case: JsonObject) -> str:
-    """Return the one message of a case that is nothing but a text; "" for every other case."""
+def _input_of(case: JsonObject) -> str:
+    """Return the text of a case whose input is a single text message; "" for every other case."""
     messages = case.get("input_messages") or case.get("inputMessages")
     only = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
     content = only.get("content") if isinstance(only, Mapping) else None

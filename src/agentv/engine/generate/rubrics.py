@@ -1,10 +1,10 @@
-"""Requirements for the cases of an eval file that have none: planned, asked for, put into the file."""
+"""Rubrics for the cases of an eval file that have none: planned, generated, and added to the file."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.engine.generate.generation import Asking, GenerationTask, Made, ask_for
+from agentv.engine.generate.generation import Generated, GenerationSetup, GenerationTask, generate
 from agentv.engine.planning.prompt import build_prompt
 from agentv.loading.edit.cases_file import CasesFile, NewKey
 from agentv.registry import Specs
@@ -15,13 +15,13 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import reference_answer
 
 KEY = "rubrics"
-_PLACEHOLDER = (RubricItem("placeholder", "Stands for what is asked for"),)
+_PLACEHOLDER = (RubricItem("placeholder", "Stands for a generated rubric"),)
 
 
 class RubricsJob(Struct, frozen=True):
-    """What is to be asked for: a task for each case without requirements, by the case's index in its file.
+    """The generation tasks for a file: one for each case without rubrics, by the case's index in the file.
 
-    `skipped` are the ids of cases that have the key already.
+    `skipped` are the ids of cases that have rubrics already.
     """
 
     file: CasesFile
@@ -30,14 +30,14 @@ class RubricsJob(Struct, frozen=True):
 
 
 def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequence[int], specs: Specs) -> RubricsJob:
-    """Return the job for those of a file's cases that were chosen.
+    """Return the job for the chosen cases of a file.
 
-    Raises EvalFileError when the file could not take the requirements: that is found out before anything is paid.
+    Raises EvalFileError if rubrics cannot be added to the file, before any paid call.
     """
     without = [index for index in chosen if KEY not in file.cases[index]]
     job = RubricsJob(
         file=file,
-        tasks={index: _wish(cases[index]) for index in without},
+        tasks={index: _task(cases[index]) for index in without},
         skipped=tuple(cases[index].id for index in chosen if KEY in file.cases[index]),
     )
     if without:
@@ -45,7 +45,7 @@ def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequenc
     return job
 
 
-def _wish(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
+def _task(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
     prompt = build_prompt(case, names_files=False)
     return GenerationTask(
         id=case.id,
@@ -60,19 +60,19 @@ def _wish(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
     )
 
 
-async def ask_for_rubrics(job: RubricsJob, asking: Asking) -> list[Made[tuple[RubricItem, ...]]]:
-    """Ask for all requirements of a job; the results are in the order of the cases."""
-    return await ask_for(tuple(job.tasks.values()), asking)
+async def request_rubrics(job: RubricsJob, setup: GenerationSetup) -> list[Generated[tuple[RubricItem, ...]]]:
+    """Generate the rubrics of a job; the results are in the order of its cases."""
+    return await generate(tuple(job.tasks.values()), setup)
 
 
-def with_rubrics(job: RubricsJob, made: Sequence[Made[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
-    """Return the file's bytes with what was made; raises EvalFileError when the file cannot take it."""
+def with_rubrics(job: RubricsJob, made: Sequence[Generated[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
+    """Return the file's bytes with the generated rubrics. Raises EvalFileError if they cannot be added."""
     keys = {index: _new_key(each.value) for index, each in zip(job.tasks, made, strict=True) if each.value is not None}
     return job.file.with_keys(keys, specs)
 
 
 def rubrics_to_json(items: Sequence[RubricItem]) -> list[JsonValue]:
-    """Return requirements as they are written in eval files: only what is not usual."""
+    """Return rubrics as in eval files, without keys that have their default."""
     return [_item_to_json(item) for item in items]
 
 

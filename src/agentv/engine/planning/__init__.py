@@ -1,1 +1,1 @@
-"""Before the first call: options, targets, selection and prices become a plan, or an error."""
+"""Planning of a run: options, targets, selection and prices become a plan, or errors, before the first call."""

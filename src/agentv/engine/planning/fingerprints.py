@@ -1,4 +1,4 @@
-"""What a score depends on besides the answer: the evaluator's settings, the files they name, the judges they ask."""
+"""Digests of everything a score depends on besides the answer: settings of evaluators, files, judges, stored runs."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -18,23 +18,23 @@ from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import ResolvedTarget
 
-SETUPS_KEPT = 1024
+MAX_SETUPS = 1024
 
 Key = TypeVar("Key")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 class WrittenEvaluators(Struct, frozen=True):
-    """A case's evaluators as they are kept with it, and that as canonical JSON text."""
+    """A case's evaluators as stored with it, as JSON and as canonical JSON text."""
 
     json: JsonValue
     canonical: str
 
 
 class Fingerprints:
-    """Keys of targets and scores. Files are read once a run; setups of a suite's evaluators are worked out once.
+    """The keys of targets and scores. Each file is read once a run; the set-up of each evaluator is computed once.
 
-    What is known of an object is kept by its id, with the object itself: nothing else can have its id meanwhile.
+    Values are cached by the id of an object, together with the object, so that its id cannot be reused meanwhile.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -45,23 +45,23 @@ class Fingerprints:
         self._written: dict[int, tuple[tuple[EvaluatorLike, ...], WrittenEvaluators]] = {}
 
     def target_key(self, target: ResolvedTarget) -> str:
-        """Return the key of who is asked."""
-        kept = self._targets.get(id(target))
-        if kept is None:
-            kept = self._targets[id(target)] = (target, target_key(target))
-        return kept[1]
+        """Return the key of a target."""
+        known = self._targets.get(id(target))
+        if known is None:
+            known = self._targets[id(target)] = (target, target_key(target))
+        return known[1]
 
     def written(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> WrittenEvaluators:
-        """Return how evaluators are kept with their case: the single form as the one name it was written as."""
-        kept = self._written.get(id(evaluators))
-        if kept is not None:
-            return kept[1]
+        """Return evaluators as stored with their case; in the older single form only their type."""
+        known = self._written.get(id(evaluators))
+        if known is not None:
+            return known[1]
         json: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
         if single_form and isinstance(evaluators[0], EvaluatorConfig):
             json = evaluators[0].type
-        made = WrittenEvaluators(json, canonical_json(json))
-        _keep(self._written, id(evaluators), (evaluators, made))
-        return made
+        written = WrittenEvaluators(json, canonical_json(json))
+        _cache(self._written, id(evaluators), (evaluators, written))
+        return written
 
     def score_keys(
         self, task: CaseTask, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
@@ -75,29 +75,29 @@ class Fingerprints:
         }
 
     def setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
-        """Return the digest of all that an evaluator's scores depend on besides the answer and what is expected."""
+        """Return the digest of all that an evaluator's scores depend on besides the answer and the expectation."""
         place = (id(evaluator), id(task.target))
-        kept = self._setups.get(place)
-        if kept is not None:
-            return kept[2]
-        files: list[JsonValue] = []  # what stands in them, not where they are: a project may be moved
+        known = self._setups.get(place)
+        if known is not None:
+            return known[2]
+        files: list[JsonValue] = []  # digests of their contents, without paths: a project may be moved
         judges: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
             files = [self._digest(path) for path in self._paths(evaluator)]
             judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
         setup = digest([evaluator_to_json(evaluator), files, judges])
-        _keep(self._setups, place, (evaluator, task.target, setup))
+        _cache(self._setups, place, (evaluator, task.target, setup))
         return setup
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
-        """Yield the files that a config and its members name; their settings classes tell."""
+        """Yield the files that a config and its members name."""
         settings = self._runtime.settings(config)
         yield from named_files(settings, config.base_dir)
         for member in member_configs(settings):
             yield from self._paths(member)
 
     def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
-        """Yield the ids of the runs that a config and its members compare with: `latest` is another each time."""
+        """Yield the ids of the runs that a config and its members compare with, for names such as `latest`."""
         settings = self._runtime.settings(config)
         for run in named_runs(settings):
             try:
@@ -108,7 +108,7 @@ class Fingerprints:
             yield from self._runs(member)
 
     def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
-        """Yield the keys of the targets that a config and its members ask."""
+        """Yield the keys of the targets that a config and its members call."""
         settings = self._runtime.settings(config)
         names = list(judge_targets(settings))
         if needs_judge(settings):
@@ -134,8 +134,8 @@ class Fingerprints:
         return self._files[path]
 
 
-def _keep(kept: dict[Key, Made], key: Key, made: Made) -> None:
-    """Keep one thing more; the oldest goes when there are too many."""
-    if len(kept) >= SETUPS_KEPT:
-        kept.pop(next(iter(kept)))
-    kept[key] = made
+def _cache(cached: dict[Key, Value], key: Key, value: Value) -> None:
+    """Add a value to a cache; the oldest one is dropped if there are too many."""
+    if len(cached) >= MAX_SETUPS:
+        cached.pop(next(iter(cached)))
+    cached[key] = value

@@ -27,7 +27,7 @@ Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
 TargetLike: TypeAlias = str | TargetConfig | Provider
 
 GIVEN = "given"
-"""How the providers are called that stand for objects."""
+"""The provider name of targets given as objects."""
 
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
@@ -38,7 +38,7 @@ class NoSettings(Struct, frozen=True):
 
 
 class Given(Struct, frozen=True):
-    """What a caller hands over: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
+    """The arguments of a caller: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
 
     target: TargetLike | None = None
     task: Callable[..., Any] | None = None
@@ -46,17 +46,17 @@ class Given(Struct, frozen=True):
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Raise ConfigError for contradictory arguments."""
         if self.target is not None and self.task is not None:
-            raise ConfigError("give either target= or task=, not both: each says who answers")
+            raise ConfigError("give either target= or task=, not both")
 
 
 def load_given(
     source: Source, given: Given, options: RunOptions, secrets: tuple[str, ...] = ()
 ) -> tuple[Inputs, RunOptions]:
-    """Return the inputs of a run that was asked for from Python, and the options with its target chosen."""
+    """Return the inputs of a run started from Python, and the options with its target selected."""
     cwd = Path.cwd()
-    # What answers by itself, or a list of cases, which stands in no folder, needs no targets file.
+    # A given target or function, and a list of cases, which has no folder, need no targets file.
     answers = given.task is not None or (given.target is not None and not isinstance(given.target, str))
     if isinstance(source, str | os.PathLike):
         files = find_eval_files([os.fspath(source)], cwd=cwd)
@@ -84,13 +84,13 @@ def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
             raise ConfigError(f"evaluate() takes a path, an EvalSuite or EvalCases; got {type(case).__name__}")
     twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
     if twice:
-        raise ConfigError(f"case ids must be unique; given twice: {', '.join(twice)}")
+        raise ConfigError(f"case ids must be unique; duplicates: {', '.join(twice)}")
     folder = str(Path.cwd())
     return EvalSuite(GIVEN_SUITE, listed(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
 
 
 def _task_target(task: Callable[..., Any], specs: Specs) -> TargetConfig:
-    """Return the target that a function stands for; it stays in this process and in no file."""
+    """Return a target that calls a function; it exists in this process only."""
 
     def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
         return PythonProvider(replace(target, settings=PythonSettings(task)), tools)
@@ -105,7 +105,7 @@ def _name_of(task: Callable[..., Any]) -> str:
 
 
 def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
-    """Return a target as a config; a live provider is registered under a name of its own."""
+    """Return a target as a config or a name; a live provider is registered under the name of its role."""
     if given is None or isinstance(given, str | TargetConfig):
         return given
     if not isinstance(given, Provider):
@@ -128,10 +128,10 @@ def _with_targets(
 
 
 def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
-    """Return a suite with the evaluators given for it; functions among them, and among its cases', are taken too."""
+    """Return a suite with the evaluators given for it; functions among them, and among its cases', are converted."""
     if isinstance(suite.cases, ListedCases):
         cases = tuple(
-            replace(case, evaluators=_taken(case.evaluators, specs))
+            replace(case, evaluators=_converted(case.evaluators, specs))
             if isinstance(case, EvalCase) and case.evaluators
             else case
             for case in suite.cases.cases
@@ -139,8 +139,8 @@ def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, spec
         suite = replace(suite, cases=ListedCases(cases))
     if evaluators is None:
         return suite
-    return replace(suite, evaluators=_taken(evaluators, specs), evaluator=None)
+    return replace(suite, evaluators=_converted(evaluators, specs), evaluator=None)
 
 
-def _taken(evaluators: Sequence[object], specs: Specs) -> tuple[EvaluatorLike, ...]:
+def _converted(evaluators: Sequence[object], specs: Specs) -> tuple[EvaluatorLike, ...]:
     return tuple(cast(EvaluatorLike, as_evaluator(item, specs.evaluators)) for item in evaluators)

@@ -1,4 +1,4 @@
-"""From paths to suites with their targets and plug-ins: all that a run reads before it is planned."""
+"""The inputs of a run, read before it is planned: suites, targets, plug-ins and gates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +29,7 @@ class SuiteInput(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """What was read: suites with their targets, every plug-in they may name, the project's gates."""
+    """The inputs of a run: suites with their targets, every plug-in they may name, the project's gates."""
 
     suites: tuple[SuiteInput, ...]
     specs: Specs
@@ -37,10 +37,10 @@ class Inputs(Struct, frozen=True):
 
 
 class Neighbourhood(Struct):
-    """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
+    """Finds the targets of a folder of eval files; folders that share a targets file share its targets.
 
-    `needs_targets` False is for callers that bring who answers: a missing targets file is then no error. `secrets` are
-    struck from what targets say, and so is the password of the team's database, when a variable has it.
+    With `needs_targets` False, for callers that supply the target, a missing targets file is not an error. `secrets`
+    are redacted in the responses of targets, and so is the password of the team's database, if a variable contains it.
     """
 
     options: RunOptions
@@ -58,7 +58,7 @@ class Neighbourhood(Struct):
         path = find_targets_file(folder, root, self.cwd, override)
         if path is None and self.needs_targets:
             searched = targets_searched(folder, root, self.cwd)
-            raise TargetError(f"there is no targets file; {searched}. Write one, or name it with --targets")
+            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets")
         env = load_env(folder, self.env)
         key = path, frozenset(env.items())
         if key not in self.known:
@@ -89,7 +89,7 @@ def load_inputs(
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:
-        with suppress(EvalFileError, TargetError):  # told after the suite's problems
+        with suppress(EvalFileError, TargetError):  # reported after the suite's problems
             neighbourhood.load_targets(file.parent)
         try:
             suites.append(SuiteInput(load_suite(file, specs=specs), neighbourhood.load_targets(file.parent)))
@@ -109,7 +109,7 @@ def load_inputs_of(
     needs_targets: bool,
     secrets: tuple[str, ...] = (),
 ) -> Inputs:
-    """Read what belongs to a suite that is at hand: targets, plug-ins and gates around its folder."""
+    """Return the inputs for a suite given as an object: targets, plug-ins and gates from around its folder."""
     folder = Path(suite.base_dir)
     specs, gates = load_project_parts([folder])
     known = Neighbourhood(

@@ -1,4 +1,4 @@
-"""What an evaluator's settings tell of the models it asks and the runs it reads; none is known here by its name."""
+"""The models that an evaluator calls and the runs it reads, from its settings, without knowledge of its type."""
 
 from collections.abc import Iterator
 
@@ -10,28 +10,28 @@ from agentv.types.struct_fields import names_of_fields
 
 
 def judge_targets(settings: object) -> Iterator[str]:
-    """Yield the judges that an evaluator names: its settings class tells through `judge_targets`."""
+    """Yield the targets that an evaluator names as judges, from `judge_targets` of its settings."""
     yield from getattr(settings, "judge_targets", ())
 
 
 def needs_judge(settings: object) -> bool:
-    """Whether an evaluator asks the target's own judge: its settings class tells through `needs_judge`."""
+    """Return True if an evaluator calls the target's own judge, from `needs_judge` of its settings."""
     return bool(getattr(settings, "needs_judge", False))
 
 
 def embedding_model(settings: object) -> str | JsonObject | None:
-    """Return who makes an evaluator's vectors: a target's name or one written like a target; None when it has none."""
+    """Return the embedding model of an evaluator, as a target's name or a dict like a target, or None."""
     model: str | JsonObject | None = getattr(settings, "embedding_model", None)
     return model
 
 
 def named_runs(settings: object) -> Iterator[str]:
-    """Yield the stored runs that an evaluator compares with: its settings class tells through `runs`."""
+    """Yield the stored runs that an evaluator compares with, from `runs` of its settings."""
     yield from getattr(settings, "runs", ())
 
 
 def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
-    """Yield the evaluators that stand inside an evaluator's settings."""
+    """Yield the configs of the evaluators within an evaluator's settings."""
     for name in names_of_fields(type(settings)):
         value = getattr(settings, name)
         if isinstance(value, tuple):
@@ -39,7 +39,7 @@ def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
 
 
 def embeds_for_money(settings: object, known: KnownTargets) -> bool:
-    """Whether an evaluator's vectors may cost money; a model that nobody knows may."""
+    """Return True if an evaluator's embeddings may cost money, as those of an unknown model may."""
     model = embedding_model(settings)
     if model is None:
         return False
@@ -51,7 +51,7 @@ def embeds_for_money(settings: object, known: KnownTargets) -> bool:
 
 
 def check_embedder(settings: object, known: KnownTargets) -> None:
-    """Raise AgentvError unless who makes an evaluator's vectors is there, complete and installed."""
+    """Raise AgentvError unless the embedding model of an evaluator exists, is complete and is installed."""
     model = embedding_model(settings)
     if model is None:
         return

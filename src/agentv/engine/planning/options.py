@@ -1,4 +1,4 @@
-"""What a run was asked to do: built once by the command line or `evaluate`, passed whole."""
+"""The options of a run, built once by the command line or `evaluate`."""
 
 import math
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from agentv.types.json_value import JsonValue
 
 
 class RunOptions(Struct, frozen=True):
-    """Options of one run; None means what the eval file or target says.
+    """Options of one run; None means the setting of the eval file or target.
 
-    `case_globs`, `tags` and `expression` select cases (any glob, any tag, the expression true). `sample` takes that
-    many of them, drawn with `seed`. `timeout_s` bounds one call of the target with its retries. `max_errors` is how
-    many rows without a result a run may have and still count as complete. `fail_fast` stops after that many rows that
-    did not pass. `only="free"` leaves out evaluators that cost money. `gates` None: the gates of the files, else that
-    every judged row passes; an empty tuple: no gate. `cache` reads answers of earlier runs, not older
-    than `cache_max_age_s` seconds if that is set, and with "on" keeps new ones. `budget_usd` is what all
-    calls together may cost, in dollars. `shard="2/3"` makes a part of the run. `baseline` is what the run is held
-    against: a stored run by id, name or tag, or a file of `agentv baseline save`.
+    `case_globs`, `tags` and `expression` select cases (any glob, any tag, the expression true). `sample` is the number
+    of cases drawn from them, with `seed`. `timeout_s` bounds one call of the target with its retries. `max_errors` is
+    the number of errored rows up to which a run still counts as complete. `fail_fast` stops the run after that many
+    rows that did not pass. `only="free"` excludes evaluators that cost money. `gates` None: the gates of the files,
+    else that every judged row passes; an empty tuple: no gate. `cache` "read" uses answers of earlier runs, not older
+    than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the cost of all
+    calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with: a
+    stored run by id, name or tag, or a file of `agentv baseline save`.
     """
 
     targets: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class RunOptions(Struct, frozen=True):
     baseline: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no run can be made with; a single text stands for a list of one."""
+        """Raise ConfigError for an invalid value; a single text becomes a list of one."""
         _check_kinds(self)
         for name in ("targets", "case_globs", "tags", "gates"):
             value = getattr(self, name)
@@ -73,7 +73,7 @@ class RunOptions(Struct, frozen=True):
             raise ConfigError(f"only must be 'free', not {self.only!r}")
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the options that were set, as `run.json` keeps them."""
+        """Return the options that were set, as stored in `run.json`."""
         defaults = structs.asdict(RunOptions())
         return {
             key: list(value) if isinstance(value, tuple) else value
@@ -89,7 +89,7 @@ _TEXT = ("targets_file", "expression", "name", "shard", "baseline")
 
 
 def _check_kinds(options: RunOptions) -> None:
-    """Raise ConfigError for an option that is no text, number or list of texts: it may come from a stored run."""
+    """Raise ConfigError for an option of the wrong type, which may come from a stored run."""
     for names, kinds, wanted in (
         (_WHOLE, int, "a whole number"),
         (_NUMBERS, (int, float), "a number"),
@@ -107,7 +107,7 @@ def _check_kinds(options: RunOptions) -> None:
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:
-    """Return RunOptions from keywords. Raises UnknownNameError for a name that is none, ConfigError for a value."""
+    """Return RunOptions from keywords. Raises UnknownNameError for a name, ConfigError for an invalid value."""
     known = RunOptions.__struct_fields__
     for name in given:
         if name not in known:

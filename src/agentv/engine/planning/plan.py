@@ -1,4 +1,4 @@
-"""What a run will do: which rows there are, who answers them, what must be reached."""
+"""The plan of a run: its rows, targets and gates."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class Stored(Struct, frozen=True):
-    """An answer that is kept already, to be judged, and the row that was made of it before, if there was one."""
+    """A stored answer to be scored, and the row that was made of it before, if there is one."""
 
     answer: Answer
     row: CaseResult | None = None
 
 
 class CaseTask(Struct, frozen=True):
-    """One row to be made: data only, so that it can be sent to another process.
+    """One row of the plan: data only, so that it can be sent to another process.
 
-    With `stored` the target is not asked: that answer is judged. `trials` is how often the case is repeated.
+    With `stored` the target is not called: the stored answer is scored. `trials` is the number of trials of the case.
     """
 
     case: EvalCase | BrokenCase
@@ -52,7 +52,7 @@ class CaseTask(Struct, frozen=True):
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
-    """One suite with the targets that answer it. `trials` is what the command line asked for, else None."""
+    """One suite with the targets that answer it."""
 
     selection: Selection
     targets: tuple[ResolvedTarget, ...]
@@ -66,26 +66,26 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def timeout_s(self) -> float | None:
-        """How long all tries of a row may take together."""
+        """The deadline of all attempts of a row together, in seconds."""
         return self.options.timeout_s or self.suite.timeout_s
 
     @cached_property
     def only_free(self) -> bool:
-        """Whether only evaluators that cost nothing judge."""
+        """True if evaluators that cost money are excluded."""
         return self.options.only == "free"
 
     def trials(self, case: EvalCase | BrokenCase) -> int:
-        """How often a case is repeated: `--trials` > the case's > the suite's. A broken line is told once."""
+        """Return the number of trials of a case: `--trials`, else the case's, else the suite's; 1 for a broken line."""
         if isinstance(case, BrokenCase):
             return 1
         return self.options.trials or case.trials or self.suite.trials
 
     @cached_property
     def rows(self) -> int | None:
-        """How many rows the suite makes; None while a stream's length is unknown."""
+        """The number of rows of the suite; None while the length of a stream is unknown."""
         if self.selection.count is None:
             return None
-        if self.suite.cases.count is None:  # a stream that was filtered: not read once more for its own trials
+        if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
             return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets)
         return sum(self.trials(case) for case in self.selection) * len(self.targets)
 
@@ -121,12 +121,12 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
 
 class RunPlan(Struct, frozen=True):
-    """All of a run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder.
+    """A run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder.
 
-    `paths` are the eval files as they were asked for, `folder` where from; None for a run that cannot be read again.
-    `store` is how the run names the team's database that it is shared in, without a password.
-    `baseline` holds the scores of the run that this one is held against. `git` waits for the state of the repository,
-    if somebody looks at it already.
+    `paths` are the eval files as given by the user, relative to `folder`; None for a run whose files are not known.
+    `store` is the URL of the team's database that the run is shared in, without its password.
+    `baseline` holds the scores of the run to compare with. `git` waits for the state of the repository, if it is being
+    read already.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -151,35 +151,34 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def planned(self) -> int | None:
-        """How many rows the run will make; None while a stream's length is unknown."""
+        """The number of rows of the run; None while the length of a stream is unknown."""
         rows = [plan.rows for plan in self.suites]
         return None if None in rows else sum(count or 0 for count in rows)
 
     @property
     def cases(self) -> int | None:
-        """How many cases take part; None while a stream's length is unknown."""
+        """The number of selected cases; None while the length of a stream is unknown."""
         counts = [plan.selection.count for plan in self.suites]
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def trials(self) -> int:
-        """How often each case is asked by each target; 1 where that differs."""
+        """The number of trials of each case; 1 if it differs between cases."""
         most = max((suite.options.trials or suite.suite.trials for suite in self.suites), default=1)
         planned, cases = self.planned, self.cases
         is_even = planned is None or cases is None or planned == cases * len(self.targets) * most
         return most if is_even else 1
 
     def workers(self, target: ResolvedTarget, *, most: int | None = None) -> int:
-        """How many rows of a target are worked on at once: `--workers` > the suites' > the target's > 1.
+        """Return the number of concurrent rows of a target: `--workers`, else the suites', the target's, `most` or 1.
 
-        `most` is how many a provider can do at once: never more, and as many when nobody says otherwise. A judge that
-        says nothing may be asked by all rows at once.
+        `most` is the maximum of the provider. A judge without a setting may be called by all rows concurrently.
         """
         if not _is_among(target, self.targets):
             return target.workers or sum(map(self.workers, self.targets))
         of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
-        asked = self.options.workers or max(of_suites, default=0) or target.workers or most or 1
-        return asked if most is None else min(asked, most)
+        workers = self.options.workers or max(of_suites, default=0) or target.workers or most or 1
+        return workers if most is None else min(workers, most)
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool = False) -> Iterator[CaseTask]:
         """Yield a target's rows over all suites."""
@@ -188,7 +187,7 @@ class RunPlan(Struct, frozen=True):
                 yield from plan.tasks(target, by_trial=by_trial)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the plan as `run.json` keeps it; secrets are struck."""
+        """Return the plan as stored in `run.json`, with secrets redacted."""
         suites: list[JsonValue] = [
             {"path": plan.suite.path, "sha256": plan.suite.sha256, "cases": plan.selection.count}
             for plan in self.suites
@@ -202,7 +201,7 @@ class RunPlan(Struct, frozen=True):
             }
             for target in self.targets
         ]
-        # Beside the .agentv folder, so that a project that was moved, or checked out elsewhere, is found again.
+        # Relative to the parent of the .agentv folder, so that a project can be moved.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
         read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
         shared_in: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
@@ -218,7 +217,7 @@ class RunPlan(Struct, frozen=True):
         }
 
     def _gates_to_json(self) -> dict[str, JsonValue]:
-        """Return the gates that were asked for; nothing for the default one."""
+        """Return the gates of the plan; nothing for the default one."""
         if self.gates is None:
             return {}
         return {"gates": [{"expression": each.gate.expression, "suite": each.suite} for each in self.gates]}

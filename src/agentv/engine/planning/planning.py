@@ -1,4 +1,4 @@
-"""From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
+"""Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 _EVERY_ROW_PASSES = ("pass_rate >= 100%",)
-"""The default gate, for one suite beside others that have gates of their own."""
+"""The default gate, for a suite without gates if another suite has gates of its own."""
 
 
 def scoped_gates(
     plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str], findings: Findings
 ) -> tuple[ScopedGate, ...] | None:
-    """Return the gates of a run, None for the default one.
+    """Return the gates of a run, or None for the default one.
 
-    `--gate` replaces the gates of the suites, which replace the project's. Where any of several suites has its own,
-    each suite is measured on its own rows; one that has none is held to the project's, without these to the default.
+    `--gate` replaces the gates of the suites, which replace the project's. If one of several suites has gates, each
+    suite is measured on its own rows; a suite without gates then has the project's, or else the default one.
     """
-    asked = _asked(plans, options, project_gates)
-    if asked is None:
+    expressions = _gate_expressions(plans, options, project_gates)
+    if expressions is None:
         return None
     gates: list[ScopedGate] = []
-    for expression, suite in dict.fromkeys(asked):
+    for expression, suite in dict.fromkeys(expressions):
         try:
             gates.append(ScopedGate(parse_gate(expression), suite))
         except ConfigError as error:
@@ -48,7 +48,7 @@ def scoped_gates(
     return tuple(gates)
 
 
-def _asked(
+def _gate_expressions(
     plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str]
 ) -> list[tuple[str, str | None]] | None:
     if options.gates is not None:
@@ -60,7 +60,7 @@ def _asked(
     return [
         (gate, plan.suite.path)
         for plan in plans
-        if plan.selection.count != 0  # what nothing was selected of is held to nothing
+        if plan.selection.count != 0  # a suite without selected cases has no gate
         for gate in plan.suite.gates or project_gates or _EVERY_ROW_PASSES
     ] or None
 
@@ -68,31 +68,31 @@ def _asked(
 def check_gates(
     gates: Sequence[ScopedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
 ) -> None:
-    """Refuse gates that nothing can be measured for: of no row, of more trials than are made, of no baseline."""
-    way_out = "" if options.gates is not None else " (the gate stands in a file; --gate replaces those)"
-    for asked in gates:
-        measured = [check for check in checks if asked.suite in (None, check.plan.suite.path)]
-        for problem in _problems(asked, measured):
-            error = asked.gate.wrong_argument(f"{problem}{way_out}")
-            findings.add(f"{asked.suite}: {error}" if asked.suite else str(error))
-        if asked.gate.name == "regressions" and options.baseline is None:
-            expression = asked.gate.expression
-            findings.add(f"gate {expression!r}: regressions from what? Name the earlier run with --baseline RUN")
+    """Report gates that cannot be measured: for unknown names, for more trials than planned, without a baseline."""
+    hint = "" if options.gates is not None else " (the gate is from a file; --gate replaces it)"
+    for scoped in gates:
+        measured = [check for check in checks if scoped.suite in (None, check.plan.suite.path)]
+        for problem in _problems(scoped, measured):
+            error = scoped.gate.wrong_argument(f"{problem}{hint}")
+            findings.add(f"{scoped.suite}: {error}" if scoped.suite else str(error))
+        if scoped.gate.name == "regressions" and options.baseline is None:
+            expression = scoped.gate.expression
+            findings.add(f"gate {expression!r} needs a baseline; name the earlier run with --baseline RUN")
 
 
-def _problems(asked: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
-    gate = asked.gate
+def _problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
+    gate = scoped.gate
     names = _names(checks).get(gate.name)
     if names is not None and gate.argument not in names:
         yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
     if gate.metric.takes == "trials" and all(check.is_whole for check in checks):
         most = max((check.most_trials for check in checks), default=1)
         if int(gate.argument or 1) > most:
-            yield f"no case is asked {gate.argument} times; --trials {gate.argument} or `trials:` does that"
+            yield f"no case has {gate.argument} trials; set them with --trials {gate.argument} or `trials:`"
 
 
 def _names(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
-    """Return the names that rows will have, by kind, as far as they are known before the run."""
+    """Return the names that rows will have, by kind, for the kinds whose names are known before the run."""
     known = {
         "dataset": {check.plan.suite.dataset for check in checks},
         "target": {target.name for check in checks for target in check.plan.targets},
@@ -127,10 +127,10 @@ def make_plan(
     prices: dict[str, JsonObject] = {}
     for item in inputs:
         prices.update(item.suite.prices)
-    asked = {id(target) for plan in suites for target in plan.targets}
-    judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in asked}
+    target_ids = {id(target) for plan in suites for target in plan.targets}
+    judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
     options, baseline, warnings = _baseline(options, home)
-    made = RunPlan(
+    run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
         options=options,
@@ -145,16 +145,16 @@ def make_plan(
         ),
         baseline=baseline,
     )
-    if options.budget_usd is not None and (problems := list(budget_problems(made))):
+    if options.budget_usd is not None and (problems := list(budget_problems(run_plan))):
         raise ConfigError("\n".join(problems))
-    return made
+    return run_plan
 
 
 def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
-    """Return the options with the baseline's id, its scores, and what to know of it."""
+    """Return the options with the baseline's id, its scores, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
-    # Comparing takes two dozen modules.
+    # Imported here: comparison needs two dozen modules.
     from agentv.engine.stored.baseline import baseline_warnings, load_baseline  # noqa: PLC0415
 
     reference, side = load_baseline(options.baseline, home)
@@ -170,7 +170,7 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
             target = item.known.get(config.name)
             if not item.known.specs.providers.get(target.provider).answers:
                 raise TargetError(
-                    f"target {target.name!r} ({target.provider}) makes embeddings; it answers no questions"
+                    f"target {target.name!r} ({target.provider}) makes embeddings and cannot answer cases"
                 )
             targets.append(target)
         except AgentvError as error:

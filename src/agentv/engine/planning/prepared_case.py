@@ -1,4 +1,4 @@
-"""A case as one target is asked it, with what its answer is held to: worked out once, used until its row is kept."""
+"""A case prepared for one target: prompt, request, keys and evaluators, computed once for each row."""
 
 from msgspec import Struct
 
@@ -14,18 +14,19 @@ from agentv.types.provider import ProviderRequest
 from agentv.types.records.answer import ResultKey
 
 
-class Question(Struct, frozen=True):
-    """A case as one target is asked it.
+class PreparedCase(Struct, frozen=True):
+    """A case prepared for one target.
 
-    `slot` is where its row belongs, `answer_key` what makes an answer to it the same one as before. `single_form` says
-    that its one evaluator was written in the older form.
+    `result_key` is the position of its row in the plan. Two requests with the same `answer_key` are interchangeable:
+    an answer to one can stand for the other. `single_form` is True if the case names its one evaluator in the older
+    form.
     """
 
     task: CaseTask
     case: EvalCase
     prompt: PromptInputs
     request: ProviderRequest
-    slot: ResultKey
+    result_key: ResultKey
     keys: CaseKeys
     answer_key: str
     criteria: tuple[EvaluationCriteria, ...]
@@ -33,13 +34,13 @@ class Question(Struct, frozen=True):
     single_form: bool
 
 
-def slot_of(task: CaseTask) -> ResultKey:
-    """Return where a task's row belongs in the plan."""
+def result_key_of(task: CaseTask) -> ResultKey:
+    """Return the position of a task's row in the plan."""
     return ResultKey(task.suite.path, task.case.id, task.target.name, task.trial)
 
 
-def make_question(task: CaseTask, case: EvalCase, *, target_key: str, names_files: bool) -> Question:
-    """Return what a target, known by its key, is asked for one task."""
+def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, names_files: bool) -> PreparedCase:
+    """Return the case of a task, prepared for the target that has the key `target_key`."""
     prompt = build_prompt(case, names_files=names_files)
     request = ProviderRequest(
         question=prompt.question,
@@ -58,12 +59,12 @@ def make_question(task: CaseTask, case: EvalCase, *, target_key: str, names_file
     evaluators, single_form = applicable_evaluators(case, task.suite)
     keys = keys_of(case, criteria)
     key = answer_key(keys.question, target_key, task.trial)
-    return Question(
+    return PreparedCase(
         task=task,
         case=case,
         prompt=prompt,
         request=request,
-        slot=slot_of(task),
+        result_key=result_key_of(task),
         keys=keys,
         answer_key=key,
         criteria=criteria,

@@ -1,4 +1,4 @@
-"""What a model's tokens cost: the target's own price, else the project's, else the dated table of the package."""
+"""The price of a model's tokens: the target's own price, else the project's, else the dated table of the package."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ _DATED = re.compile(r"-(latest|\d{4}-?\d{2}-?\d{2})$")
 
 
 def price_of(target: ResolvedTarget, model: str | None, project_prices: Mapping[str, JsonObject]) -> Price | None:
-    """Return the price of a target's model, or None when nobody told it: unknown is not free."""
+    """Return the price of a target's model, or None if it is unknown, which does not mean free."""
     if target.price is not None:
         return target.price
     if model is None:
@@ -63,38 +63,38 @@ _FREE = Price(0.0, 0.0)
 
 
 def budget_problems(plan: RunPlan) -> Iterator[str]:
-    """Yield what must be written before a budget can be kept, one sentence for each target."""
-    for target in {id(target): target for target in _asked(plan)}.values():
+    """Yield one sentence for each target whose configuration does not allow a budget, with the settings to add."""
+    for target in {id(target): target for target in _called(plan)}.values():
         problem = budget_problem(target, plan.specs.providers.get(target.provider), plan.prices)
         if problem is not None:
             yield problem
 
 
 def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, JsonObject]) -> str | None:
-    """Return why a budget cannot watch over a target, with what to write; None when it can."""
+    """Return the reason why a budget cannot limit a target, with the setting to add; None if it can."""
     if spec.is_canned or (spec.embeds and not spec.answers):
         return None
     model = getattr(target.settings, "model", None)
     price = price_of(target, model, prices)
     place = f"{target.path}: " if target.path else ""
-    if price is None and not spec.tells_cost:
+    if price is None and not spec.reports_cost:
         return f"{place}{_unpriced(target, model)}"
     if price != _FREE and target.provider_batching:
         return (
             f"{place}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
-            "leave out the batching or the budget"
+            "disable batching, or run without a budget"
         )
     settings = target.settings
     if price != _FREE and getattr(settings, "batch_api", False) and not getattr(settings, "max_output_tokens", None):
         return (
-            f"{place}--budget-usd cannot tell what a batch of target {target.name!r} may cost; "
-            "say in the target how long a reply may be: `max_output_tokens: 1000`"
+            f"{place}--budget-usd cannot estimate the cost of a batch of target {target.name!r}; "
+            "limit the length of replies in the target: `max_output_tokens: 1000`"
         )
     return None
 
 
-def _asked(plan: RunPlan) -> Iterator[ResolvedTarget]:
-    """Yield targets, judges, and models that make vectors."""
+def _called(plan: RunPlan) -> Iterator[ResolvedTarget]:
+    """Yield the targets, judges and embedding models that a run may call."""
     yield from plan.targets
     yield from plan.judges
     for suite in plan.suites:
@@ -105,7 +105,7 @@ def _unpriced(target: ResolvedTarget, model: object) -> str:
     named = f", model {model!r}" if isinstance(model, str) else ""
     several = f' or, for all targets of the model, `prices: {{"{model}": …}}` in .agentv.yaml' if named else ""
     return (
-        f"--budget-usd cannot watch over target {target.name!r} ({target.provider}{named}), whose price is not known; "
-        "write in the target what a million tokens cost in dollars, 0 if they cost nothing: "
+        f"--budget-usd needs a price for target {target.name!r} ({target.provider}{named}); "
+        "add the price of a million tokens in dollars to the target, 0 if they are free: "
         f"`price: {{input_per_million: 0, output_per_million: 0}}`{several}"
     )

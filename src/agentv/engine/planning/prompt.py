@@ -1,4 +1,4 @@
-"""From a case's messages to what one target is asked (formats.md, "From messages to a prompt")."""
+"""The prompt of a case, built from its messages (docs/reference/eval-files.md)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ def build_prompt(case: EvalCase, *, names_files: bool) -> PromptInputs:
     """Return the prompt of a case. `names_files` is for agents that read files themselves: paths instead of bodies."""
     lone = case.input_messages[0] if len(case.input_messages) == 1 else None
     if lone is not None and lone.role in ("user", "system") and isinstance(lone.content, str) and not lone.tool_calls:
-        return PromptInputs(question=lone.content, guidelines="")  # what most cases are: nothing to put together
+        return PromptInputs(question=lone.content, guidelines="")  # most cases: a single text
     files = files_of(case.input_messages)
     guideline_files = [file for file in files if file.is_guideline]
     guidelines = "\n\n".join(f"=== {file.path} ===\n{file.text}" for file in guideline_files if file.text is not None)
@@ -40,7 +40,7 @@ def _needs_markers(messages: Sequence[Message]) -> bool:
 
 
 def _is_visible(message: Message) -> bool:
-    """Whether something is left to read after the guidelines are taken out."""
+    """Return True if a message has content besides guidelines."""
     if not isinstance(message.content, tuple):
         return bool(content_text(message.content).strip()) or bool(message.tool_calls)
     return any(_is_visible_part(part) for part in message.content) or bool(message.tool_calls)

@@ -1,4 +1,4 @@
-"""Which cases of a suite take part: globs on the id, tags, an expression, a sample."""
+"""Selection of a suite's cases: by globs on the id, tags, an expression, a sample, a shard."""
 
 import random
 import re
@@ -18,19 +18,19 @@ _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
 class Shard(Struct, frozen=True):
-    """Part `number` (from 1) of `count` parts of about the same size."""
+    """Shard `number` (from 1) of `count` shards of about the same size."""
 
     number: int
     count: int
 
     def takes(self, suite: str, case_id: str) -> bool:
-        """Whether a case of a suite (by its path) is of this part."""
+        """Return True if a case of a suite (given by its path) belongs to this shard."""
         name = f"{suite}\0{case_id}".encode(errors="replace")
         return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") % self.count == self.number - 1
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the part that `2/3` says. Raises ConfigError."""
+    """Return the shard of a text such as `2/3`. Raises ConfigError."""
     found = _SHARD.fullmatch(text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise ConfigError(f"shard must be I/N with I from 1 to N, as in '2/3', not {text!r}")
@@ -44,9 +44,9 @@ MOST_WORDS = 200
 
 
 class Selection(Struct, frozen=True):
-    """The cases of one suite that a run takes. `places` are their positions in the source, in order; None takes all.
+    """The selected cases of one suite. `places` are their positions in the source, in order; None selects all.
 
-    With a `shard` only those of its part are taken, as they come.
+    With a `shard` only its cases are selected, while the source is read.
     """
 
     suite: EvalSuite
@@ -64,9 +64,9 @@ class Selection(Struct, frozen=True):
 
 
 def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
-    """Return the cases of a suite that the options ask for.
+    """Return the cases of a suite that the options select.
 
-    Without a filter nothing is read. A line that cannot be read always takes part: it must be seen.
+    Without a filter nothing is read. A line that cannot be read is always selected, so that it is reported.
     """
     shard = parse_shard(options.shard) if options.shard else None
     if not (options.case_globs or options.tags or options.expression or options.sample is not None):
@@ -82,13 +82,13 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
 
 
 def _within(shard: Shard, suite: EvalSuite, places: Sequence[int]) -> Selection:
-    """Return what a part takes of the cases at some places."""
+    """Return the selection of a shard's cases among those at `places`."""
     mine = array("Q", (place for place, case in _cases_at(places, suite) if shard.takes(suite.path, case.id)))
     return Selection(suite, mine, len(mine))
 
 
 def _cases_at(places: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
-    """Yield the cases at some places, which are in order, with their places; nothing is read after the last."""
+    """Yield the cases at `places`, which are sorted, with their places; nothing is read after the last."""
     wanted = iter(places)
     next_place = next(wanted, None)
     if next_place is None:
@@ -108,7 +108,7 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
         if isinstance(case, BrokenCase):
             return True
         tags = set(tags_of(case, suite))
-        if options.case_globs and not any(is_meant(case.id, glob) for glob in options.case_globs):
+        if options.case_globs and not any(matches_glob(case.id, glob) for glob in options.case_globs):
             return False
         if options.tags and not tags.intersection(options.tags):
             return False
@@ -117,19 +117,19 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
     return wanted
 
 
-def is_meant(case_id: str, glob: str) -> bool:
-    """Whether `--case` means a case: by its very id, whatever signs that has, or by a pattern."""
+def matches_glob(case_id: str, glob: str) -> bool:
+    """Return True if `--case` selects a case: its literal id, whatever characters that has, or a pattern."""
     return case_id == glob or fnmatchcase(case_id, glob)
 
 
 def parse_expression(text: str) -> Callable[[str], bool]:
-    """Parse `-k`: words found in a case's id, tags or dataset, joined by `and`, `or`, `not` and parentheses."""
+    """Parse `-k`: words to find in a case's id, tags or dataset, joined by `and`, `or`, `not` and parentheses."""
     words = _WORD.findall(text)
     if len(words) > MOST_WORDS:
-        raise ConfigError(f"-k has {len(words)} words; at most {MOST_WORDS} are read")
+        raise ConfigError(f"-k has {len(words)} words; at most {MOST_WORDS} are allowed")
     test, rest = _parse_or(words, text)
     if rest:
-        raise ConfigError(f"cannot read -k {text!r} at {rest[0]!r}; join words with and, or, not and parentheses")
+        raise ConfigError(f"cannot parse -k {text!r} at {rest[0]!r}; join words with and, or, not and parentheses")
     return test
 
 
@@ -151,14 +151,14 @@ def _parse_and(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], 
 
 def _parse_not(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
     if not words or words[0] in ("and", "or", ")"):
-        raise ConfigError(f"cannot read -k {text!r}: a word is missing; for instance 'refund and not slow'")
+        raise ConfigError(f"cannot parse -k {text!r}: a word is missing; example: 'refund and not slow'")
     if words[0] == "not":
         inner, rest = _parse_not(words[1:], text)
         return (lambda hay: not inner(hay)), rest
     if words[0] == "(":
         inner, rest = _parse_or(words[1:], text)
         if not rest or rest[0] != ")":
-            raise ConfigError(f"cannot read -k {text!r}: a closing parenthesis is missing")
+            raise ConfigError(f"cannot parse -k {text!r}: a closing parenthesis is missing")
         return inner, rest[1:]
     word = words[0].casefold()
     return (lambda hay: word in hay), words[1:]

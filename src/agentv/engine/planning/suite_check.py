@@ -1,4 +1,4 @@
-"""Everything about one suite that can be refused without a paid call, and the judges that its rows will ask."""
+"""The checks of one suite that need no paid call, and the judges that its rows will call."""
 
 import math
 from collections.abc import Mapping
@@ -32,27 +32,27 @@ from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
 _own_parts = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader")
-"""What a case may say otherwise than its suite; of those that say nothing, one stands for all."""
+"""The settings of a case that override its suite's; of the cases without any, only the first is checked."""
 
 STREAM_CHECKED_AHEAD = 1000
-"""How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
+"""Lines of a stream that are checked before the run; the others are checked just ahead of the workers."""
 
 
 class Findings(Struct):
-    """Collects what is wrong, so that all of it is said at once, each thing once."""
+    """The problems found, without duplicates, to be reported at once."""
 
     problems: dict[str, None] = field(default_factory=dict)
 
     def add(self, message: str) -> None:
-        """Note a problem."""
+        """Add a problem."""
         self.problems.setdefault(message)
 
 
 class SuiteCheck(Struct):
-    """Checks a suite. `judges` are the targets found to be asked as judges; names, tags and trials are of its rows.
+    """The check of one suite. `judges` are the targets that it calls as judges; names, tags and trials are of its rows.
 
-    `home` is the `.agentv` folder, where stored runs are. `is_whole` says that every case was looked at: not those of a
-    long stream, nor a line of it that cannot be read.
+    `home` is the `.agentv` folder with the stored runs. `is_whole` is True if every case was checked: not so for a long
+    stream, nor for one with lines that cannot be read.
     """
 
     plan: SuitePlan
@@ -67,13 +67,13 @@ class SuiteCheck(Struct):
     is_whole: bool = False
 
     def run(self) -> None:
-        """Check everything."""
+        """Run all checks."""
         suite = self.plan.suite
         try:
             Redactor((), suite.redact)
         except AgentvError as error:
-            self._say(str(error))
-        seen: dict[int, EvaluatorLike] = {}  # the objects too: a stream's are gone before the next has their id
+            self._add(str(error))
+        seen: dict[int, EvaluatorLike] = {}  # with the objects, so that the ids of a stream's are not reused
         ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
         looked_at, broken, has_plain = 0, 0, False
         for case in islice(self.plan.selection, ahead):
@@ -95,7 +95,7 @@ class SuiteCheck(Struct):
                     self._check(evaluator)
         self.is_whole = ahead is None or (looked_at < ahead and not broken)
 
-    def _say(self, message: str) -> None:
+    def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
 
     def _check_workspaces(self, case: EvalCase) -> None:
@@ -103,14 +103,20 @@ class SuiteCheck(Struct):
             try:
                 wanted = wanted_workspace(case, self.plan.suite, target)
             except ValueError as error:
-                self._say(f"workspace: {error}")
+                self._add(f"workspace: {error}")
                 continue
             if wanted is None:
                 continue
             if not self.specs.providers.get(target.provider).works_in_folder:
-                self._say(f"workspace: target {target.name!r} ({target.provider}) works in no folder; remove it")
+                self._add(
+                    f"workspace: target {target.name!r} ({target.provider}) does not work in a folder; "
+                    "remove `workspace`"
+                )
             elif target.provider_batching:
-                self._say(f"workspace: target {target.name!r} batches, and a batch has no folder for each case")
+                self._add(
+                    f"workspace: target {target.name!r} uses batches, which have no folder for each case; "
+                    "disable batching or remove `workspace`"
+                )
             else:
                 self._check_source(wanted)
 
@@ -119,15 +125,15 @@ class SuiteCheck(Struct):
 
         missing = missing_source(wanted.config, wanted.base_dir)
         if missing is not None:
-            self._say(missing)
+            self._add(missing)
 
     def _check(self, evaluator: EvaluatorLike) -> None:
         config = config_of(evaluator)
         if not (math.isfinite(config.weight) and config.weight >= 0):
-            self._say(f"evaluator {config.name!r}: its weight is {config.weight:g}; weights are finite and at least 0")
+            self._add(f"evaluator {config.name!r}: weight must be finite and at least 0, not {config.weight:g}")
         if not isinstance(evaluator, EvaluatorConfig):
             if not isinstance(evaluator, Evaluator):
-                self._say(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+                self._add(f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`")
         elif config.type not in self.overrides:
             self._check_settings(config)
 
@@ -141,10 +147,10 @@ class SuiteCheck(Struct):
             for run in named_runs(settings):
                 run_folder(run, config.base_dir, lambda named: str(find_run(Path(self.home), named)))
         except AgentvError as error:
-            self._say(f"evaluator {config.name!r}: {error}")
+            self._add(f"evaluator {config.name!r}: {error}")
             return
         for missing in missing_files(settings, config.base_dir):
-            self._say(f"evaluator {config.name!r}: there is no file {missing}")
+            self._add(f"evaluator {config.name!r}: there is no file {missing}")
         for problem in content_problems(settings, config.base_dir):
             self.findings.add(problem.render())
         for member in member_configs(settings):
@@ -163,7 +169,7 @@ class SuiteCheck(Struct):
         elif not self.specs.providers.get(target.provider).can_judge:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "
-                "cannot judge itself; name one with `judge_target:` in the target"
+                "cannot judge; name a judge with `judge_target:` in the target"
             )
 
     def _add_judge(self, target: ResolvedTarget) -> None:

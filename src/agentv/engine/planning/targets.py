@@ -17,10 +17,10 @@ LOCAL = "local"
 
 
 class KnownTargets(Struct, frozen=True):
-    """The targets of one targets file (or of one call of `evaluate`), resolved when they are first needed.
+    """The targets of one targets file (or of one call of `evaluate`), resolved on first use.
 
-    `judge` names who judges every target's answers, whatever the targets say. `secrets` are struck from what any of
-    them says, beside its own.
+    `judge` names the judge of every target's answers, and overrides `judge_target`. `secrets` are redacted in the
+    responses of all targets, in addition to each one's own.
     """
 
     configs: Mapping[str, TargetConfig]
@@ -56,9 +56,9 @@ class KnownTargets(Struct, frozen=True):
         raise TargetError(f"no target named {name!r}; there are: {', '.join(self.configs) or 'none'}.{hint}")
 
     def embedding_config(self, model: str | JsonObject) -> TargetConfig:
-        """Return who makes vectors: a target by name, or one written in place. Raises TargetError.
+        """Return the config of an embedding model: a target by name, or one given inline. Raises TargetError.
 
-        `local` alone is the model that needs no settings, unless a target bears that name.
+        `local` is the built-in model without settings, unless a target has that name.
         """
         if isinstance(model, str) and (model in self.configs or model != LOCAL):
             config = self._config(model)
@@ -68,15 +68,15 @@ class KnownTargets(Struct, frozen=True):
         provider = self.specs.providers.get(config.provider)
         if not provider.embeds:
             able = ", ".join(spec.name for spec in self.specs.providers if spec.embeds)
-            raise TargetError(f"{config.name!r} ({provider.name}) makes no embeddings; these do: {able}")
+            raise TargetError(f"{config.name!r} ({provider.name}) cannot make embeddings; providers that can: {able}")
         return config
 
     def embedding_target(self, model: str | JsonObject) -> ResolvedTarget:
-        """Return who makes vectors, ready for use; the same one for the same settings. Raises TargetError."""
+        """Return the resolved target of an embedding model; the same one for the same settings. Raises TargetError."""
         config = self.embedding_config(model)
         if config.name in self.configs:
             return self.get(config.name)
-        # Kept among the others, so that its secrets are struck as theirs are.
+        # Added to the resolved targets, so that its secrets are redacted as well.
         key = f"embeddings {digest([config.provider, dict(config.settings)])}"
         if key not in self.resolved:
             self.resolved[key] = self._resolved(config)
@@ -87,6 +87,6 @@ def _written_in_place(model: JsonObject) -> TargetConfig:
     settings = {key: value for key, value in model.items() if key not in ("name", "provider")}
     provider = model.get("provider")
     if not isinstance(provider, str):
-        raise TargetError("`model` needs a `provider`, or is the name of a target")
+        raise TargetError("`model` must be the name of a target, or an object with a `provider`")
     named = next((settings[key] for key in ("model", "deployment", "deploymentName") if key in settings), None)
     return TargetConfig(f"{provider} {named}" if named else provider, provider, settings)

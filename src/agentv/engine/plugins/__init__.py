@@ -1,1 +1,1 @@
-"""Plug-ins: found, imported, checked and turned into specs."""
+"""Plug-ins: discovery, import, checks, and conversion into specs."""

@@ -1,4 +1,4 @@
-"""The loader of plug-ins: what is built in, what decorators marked in a project's files, what packages announce."""
+"""The loader of plug-ins: built-in ones, decorated ones in a project's files, and entry points of packages."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 MARK = "__agentv_spec__"
-"""The attribute by which a decorated plug-in is known."""
+"""The attribute that marks a decorated plug-in."""
 
 
 def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
     """Return the built-in plug-ins, those of `plugins`, and those of installed packages (entry points).
 
-    `plugins` are files (`path.py`, relative to `base_dir`) or modules (`package.module`); they go before an installed
-    plug-in of the same name. Packages are imported when one of their plug-ins is asked for. Raises PluginError.
+    `plugins` are files (`path.py`, relative to `base_dir`) or modules (`package.module`); they take precedence over an
+    installed plug-in of the same name. Packages are imported on first use of one of their plug-ins. Raises PluginError.
     """
-    from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - see the note on start-up in design of the registry
+    from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - keeps the start-up fast
     from agentv.providers import PROVIDERS  # noqa: PLC0415
     from agentv.reports import REPORTS  # noqa: PLC0415
     from agentv.storage.judgements.stores import STORES  # noqa: PLC0415
@@ -39,8 +39,8 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
 
 
 def _installed(sort: str) -> Iterator[tuple[str, Announced]]:
-    """Yield the plug-ins of a sort that installed packages announce, with their names."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - 10 ms, for who names no built-in one
+    """Yield the names and plug-ins of a sort that installed packages provide as entry points."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and not needed for built-in plug-ins
 
     for entry in entry_points(group=ENTRY_POINTS[sort]):
         yield entry.name, Announced(_package_of(entry), partial(_load_entry, entry, sort))
@@ -51,16 +51,16 @@ def _package_of(entry: "EntryPoint") -> str:
 
 
 def _load_entry(entry: "EntryPoint", sort: str) -> Spec:
-    """Import an installed plug-in. Raises PluginError that names the package which brought it."""
+    """Import an installed plug-in. Raises a PluginError that names its package."""
     which = f"{sort} {entry.name!r} of {_package_of(entry)}"
     try:
         loaded = entry.load()
-    except (Exception, SystemExit) as error:  # a package's own code: whatever it raises is its fault, said by name
+    except (Exception, SystemExit) as error:  # a package's own code may raise anything
         raise PluginError(f"cannot load {which}: {type(error).__name__}: {error}{raised_at(error)}") from error
     mark = getattr(loaded, MARK, None)
     if not isinstance(mark, tuple) or mark[0] != sort:
         raise PluginError(f"{which}: {entry.value} is not marked with @{sort}(...)")
     spec: Spec = mark[1]
     if entry.name not in (spec.name, *spec.aliases):
-        raise PluginError(f"{which} calls itself {spec.name!r}; give its entry point that name")
+        raise PluginError(f"{which} has the name {spec.name!r}; give its entry point the same name")
     return spec

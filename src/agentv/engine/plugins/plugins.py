@@ -1,4 +1,4 @@
-"""Plug-ins of one's own: the decorators that mark them, and what callers may give instead."""
+"""User-defined plug-ins: their decorators, and the functions and objects that are accepted in their place."""
 
 import copy
 import inspect
@@ -30,7 +30,7 @@ class FunctionEvaluator:
         self.kind = kind
         self._function = function
         self._settings = settings
-        # Calling a coroutine function only makes the coroutine, so it needs no thread.
+        # Calling a coroutine function only creates the coroutine, so it needs no thread.
         self.inline = inspect.iscoroutinefunction(function)
 
     def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
@@ -40,7 +40,7 @@ class FunctionEvaluator:
 
 
 def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = (), cost: str = "free") -> Spec:
-    """Return the spec of an evaluator. Raises PluginError when the signature does not fit."""
+    """Return the spec of an evaluator. Raises PluginError for a wrong signature."""
     if isinstance(plugin, type):
         if not callable(getattr(plugin, "evaluate", None)):
             raise PluginError(f"evaluator {name!r}: class {plugin.__name__} has no method evaluate(context)")
@@ -65,7 +65,7 @@ def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
 
 
 def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
-    """Return the spec of a provider. Raises PluginError when the signature does not fit."""
+    """Return the spec of a provider. Raises PluginError for a wrong signature."""
     if isinstance(plugin, type):
         if not inspect.iscoroutinefunction(getattr(plugin, "invoke", None)):
             raise PluginError(f"provider {name!r}: class {plugin.__name__} has no method `async invoke(request)`")
@@ -80,7 +80,7 @@ def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, 
         settings = _settings_of(name, plugin, "request")
 
         def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
-            from agentv.providers.local.python import PythonProvider, PythonSettings  # noqa: PLC0415 - only who has one
+            from agentv.providers.local.python import PythonProvider, PythonSettings  # noqa: PLC0415 - few projects have one
 
             function = partial(plugin, **_as_keywords(target.settings))
             return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
@@ -89,13 +89,13 @@ def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, 
 
 
 def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
-    """Return the spec of a format of reports. Raises PluginError when the signature does not fit."""
+    """Return the spec of a report format. Raises PluginError for a wrong signature."""
     settings = _settings_of(name, plugin, "report", "rows")
     if names_of_fields(settings):
-        raise PluginError(f"report {name!r} has settings, and `-o FILE` has no place for them: {_shown(name, plugin)}")
+        raise PluginError(f"report {name!r} must not have settings, which `-o FILE` cannot set: {_shown(name, plugin)}")
 
     def factory(tools: Any) -> object:
-        from agentv.reports.run.formats import Format  # noqa: PLC0415 - only who has one
+        from agentv.reports.run.formats import Format  # noqa: PLC0415 - few projects have one
 
         def text_of(event: RunEvent) -> str:
             return _report_text(name, plugin, event, tools) if isinstance(event, RunEnded) else ""
@@ -108,20 +108,20 @@ def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ..
 def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: Any) -> str:
     try:
         text = plugin(event.report, tools.rows(event.report))
-    except Exception as error:  # a plug-in's own code: whatever it raises, the run is over and its report is told
+    except Exception as error:  # plug-in code: the run is over, and its error must not prevent other reports
         raise StorageError(f"report {name!r} failed: {type(error).__name__}: {error}{raised_at(error)}") from error
     if not isinstance(text, str):
-        raise StorageError(f"report {name!r} returned {type(text).__name__}, and not a text")
+        raise StorageError(f"report {name!r} returned {type(text).__name__}, not a string")
     return text
 
 
 def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
-    """Return the spec of a store. Raises PluginError when the signature does not fit."""
+    """Return the spec of a store. Raises PluginError for a wrong signature."""
     if isinstance(plugin, type):
         if not callable(getattr(plugin, "save_result", None)):
             raise PluginError(f"store {name!r}: class {plugin.__name__} has no method save_result(result)")
         if not hasattr(plugin, "kind"):
-            plugin.kind = name  # type: ignore[attr-defined]  # what a judgement says of where it is kept
+            plugin.kind = name  # type: ignore[attr-defined]  # recorded as the storage type of a judgement
         settings, make = _class_parts(plugin)
 
         def factory(settings: object, _base_dir: str) -> object:
@@ -132,21 +132,21 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
         def factory(settings: object, _base_dir: str) -> object:
             made = plugin(**_as_keywords(settings))
             if not callable(getattr(made, "save_result", None)):
-                raise PluginError(f"store {name!r} made {type(made).__name__}, which has no save_result(result)")
+                raise PluginError(f"store {name!r} returned {type(made).__name__}, which has no save_result(result)")
             return made
 
     return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
 
 
 def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
-    """Return settings and factory of a class; one with fields is its own settings and, filled, the plug-in itself."""
+    """Return settings and factory of a class; a class with fields is its own settings class."""
     if has_fields(plugin):
         return plugin, lambda _config, settings, _tools: settings
     return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
 
 
 def _settings_of(name: str, function: Callable[..., Any], *subjects: str) -> type:
-    """Return a settings class made from a function's keyword-only parameters; `subjects` stand before these."""
+    """Return a settings class made from a function's keyword-only parameters, which must follow `subjects`."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -190,12 +190,12 @@ Marked = TypeVar("Marked", bound=Callable[..., Any])
 
 
 def evaluator(name: str, *, aliases: tuple[str, ...] = (), cost: str = "free") -> Callable[[Marked], Marked]:
-    """Make a function or class an evaluator type of that name.
+    """Register a function or class as an evaluator type of that name.
 
     A function gets the EvaluationContext and returns a score 0..1, a bool, an EvaluationScore, or one or several
     EvaluationResults; its keyword-only parameters become settings. A class has `evaluate(context)`; a dataclass'
-    fields become settings. List the file under `plugins:` in `.agentv.yaml`, or bring it in a package as an entry
-    point `agentv.evaluators`. Raises PluginError when the signature does not fit.
+    fields become settings. List the file under `plugins:` in `.agentv.yaml`, or provide it in a package as an entry
+    point `agentv.evaluators`. Raises PluginError for a wrong signature.
 
         @evaluator("no_apology")
         def no_apology(context):
@@ -205,20 +205,20 @@ def evaluator(name: str, *, aliases: tuple[str, ...] = (), cost: str = "free") -
 
 
 def provider(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
-    """Make a function or class a provider of that name, for `provider:` in a targets file.
+    """Register a function or class as a provider of that name, for `provider:` in a targets file.
 
     A function gets a ProviderRequest (and its settings as keyword-only parameters) and returns a string, a
     ProviderResponse or a dict of its keys. A class has `kind` and `async invoke(request)`; a dataclass' fields become
-    settings. Entry points: `agentv.providers`. Raises PluginError when the signature does not fit.
+    settings. Entry points: `agentv.providers`. Raises PluginError for a wrong signature.
     """
     return _marker("provider", partial(provider_spec, name, aliases=aliases))
 
 
 def report(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
-    """Make a function the format of files whose names end in `.NAME`: `agentv run -o week.NAME`.
+    """Register a function as the format of files whose names end in `.NAME`: `agentv run -o week.NAME`.
 
-    The function gets the RunReport and the run's rows (CaseResults, read while it goes through them, once), and
-    returns the text. Entry points: `agentv.reports`. Raises PluginError when the signature does not fit.
+    The function gets the RunReport and an iterator over the run's rows (CaseResults, which can be read once), and
+    returns the text. Entry points: `agentv.reports`. Raises PluginError for a wrong signature.
 
         @report("ids.txt")
         def ids(report, rows):
@@ -228,11 +228,11 @@ def report(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Ma
 
 
 def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
-    """Make a function or class a store of that name, for results of the criteria door.
+    """Register a function or class as a store of that name, for the results of criteria-based evaluation.
 
     A class has `save_result(result)`, sync or async; a dataclass' fields become settings. A function returns an object
     that has it, and its keyword-only parameters become settings. Entry points: `agentv.stores`. Raises PluginError
-    when the signature does not fit.
+    for a wrong signature.
     """
     return _marker("store", partial(store_spec, name, aliases=aliases))
 
@@ -246,12 +246,12 @@ def _marker(sort: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callabl
 
 
 def as_evaluator(given: object, evaluators: Registry) -> object:
-    """Return what stands in a list of evaluators for what a caller put there.
+    """Return an entry of a list of evaluators as a config or an evaluator object.
 
-    A function or class that `@evaluator` marked becomes a config of its type, which `evaluators` then knows; when that
-    type is somebody else's already (a plug-in package at work on itself, found by its file and installed), it judges
-    by itself. Any other function is called with the context and named as it is. An evaluator of the criteria door's
-    own shape is adapted; configs and objects are returned as they are.
+    A function or class with the decorator `@evaluator` becomes a config of its type, which is added to `evaluators`;
+    if another plug-in has that type already (a package under development that is installed as well), it becomes an
+    object. Any other function becomes an evaluator that calls it with the context, under its own name. A criteria
+    evaluator is adapted; configs and other objects are returned as they are.
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":

@@ -1,1 +1,1 @@
-"""A run: cases prepared, called, scored and recorded, one after another or side by side."""
+"""The execution of a run: cases are prepared, called, scored and recorded."""

@@ -1,4 +1,4 @@
-"""One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
+"""One row: call the target, save the answer, score it. Never raises for a case's own failure."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
@@ -8,14 +8,14 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import Reply, ask, make_answer
+from agentv.engine.calling.answer import CallOutcome, call_target, make_answer
 from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators
 from agentv.engine.planning.plan import CaseTask, Stored
-from agentv.engine.planning.prepared_case import Question, make_question, slot_of
+from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.engine.running.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
@@ -46,14 +46,17 @@ from agentv.types.usage import Usage, total_usage
 
 
 class TargetSession:
-    """Who answers, who judges, and what is struck from both. `target_key` is the key of who answers.
+    """The provider, judge and redactor that serve one target in one suite. `target_key` is the key of the target.
 
-    Live objects are made when they are first needed: a row that fails before has its own error, not theirs.
+    Live objects are created on first use: a row that fails earlier has its own error, not theirs.
     """
 
     def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
         spec = runtime.specs.providers.get(task.target.provider)
-        self._suite, self._target = task.suite, task.target  # held: their ids say which target_session this is
+        self._suite, self._target = (
+            task.suite,
+            task.target,
+        )  # held, so that the ids that identify this session are not reused
         self._known = task.known
         self._runtime = runtime
         self._cleaner: Cleaner | None = None
@@ -66,16 +69,16 @@ class TargetSession:
 
     @cached_property
     def provider(self) -> ResilientProvider:
-        """Who answers."""
+        """The live provider of the target."""
         return self._runtime.provider(self._target)
 
     @cached_property
     def judge(self) -> ResilientProvider | None:
-        """Who judges the target's answers where an evaluator names nobody; None when nobody can."""
+        """The judge for evaluators that do not name one; None if there is none."""
         return self._runtime.own_judge(self._target, self._known)
 
     def cleaner(self) -> Cleaner:
-        """Return what makes answers fit to be kept. Targets that a late line names bring secrets of their own."""
+        """Return the cleaner of answers. It is renewed when a late line of a stream names a target with new secrets."""
         known = len(self._known.resolved)
         if self._cleaner is None or self._secrets_of != known:
             self._secrets_of = known
@@ -83,28 +86,28 @@ class TargetSession:
         return self._cleaner
 
 
-_Outcome: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
-"""How a row ends: its status, score, verdict and error."""
+_RowState: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
+"""The status, score, verdict and error of a row."""
 
 _NOWHERE = Location("")
-"""Where a case stands that came from Python."""
+"""The location of a case that was created in Python."""
 
 
-def case_record(question: Question, evaluators: WrittenEvaluators) -> CaseRecord:
-    """Return what `cases.jsonl` keeps of a case."""
-    case, suite = question.case, question.task.suite
+def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
+    """Return the record of a case in `cases.jsonl`."""
+    case, suite = prepared.case, prepared.task.suite
     return CaseRecord(
-        case_key=case_key(question.keys, evaluators.canonical),
+        case_key=case_key(prepared.keys, evaluators.canonical),
         suite=suite.path,
         eval_id=case.id,
         file=case.location.path if case.location else suite.path,
         line=case.location.line if case.location else 0,
-        question=question.prompt.question,
+        question=prepared.prompt.question,
         input_messages=case.input_messages,
         expected_outcome=case.expected_outcome,
         expected_messages=case.expected_messages,
         reference_answer=reference_answer(case.expected_messages),
-        criteria=tuple(map(criterion_to_json, question.criteria)),
+        criteria=tuple(map(criterion_to_json, prepared.criteria)),
         evaluators=evaluators.json,
         files=tuple(map(_file_to_json, files_of(case.input_messages))),
         tags=tags_of(case, suite),
@@ -122,7 +125,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
     return CaseResult(
         run_id=run_id,
         timestamp=now,
-        slot=slot_of(task),
+        slot=result_key_of(task),
         dataset=task.suite.dataset,
         generation=task.generation,
         status="error",
@@ -136,17 +139,17 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
 
 
 def crashed_row(run_id: str, task: CaseTask, case: EvalCase, message: str, *, now: datetime) -> CaseResult:
-    """Return the row of a case that met a fault of ours: it has no score and says what to report."""
-    failure = Failure("plugin_error", f"a fault inside agentv, please report it: {message}")
+    """Return the row of a case that failed because of a bug in agentv: it has no score, and the error to report."""
+    failure = Failure("plugin_error", f"internal error in agentv, please report it: {message}")
     return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
 
 
 def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -> CaseResult:
-    """Return the row of a case that was not asked, because nobody would have judged the answer."""
+    """Return the row of a case whose target was not called, because no selected evaluator would score the answer."""
     return CaseResult(
         run_id=run_id,
         timestamp=now,
-        slot=slot_of(task),
+        slot=result_key_of(task),
         dataset=task.suite.dataset,
         generation=task.generation,
         status="skipped",
@@ -160,23 +163,23 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
     )
 
 
-def unanswered_row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> CaseResult:
-    """Return the row of a target that did not answer: no score, no verdict, never an average."""
-    return judged_row(run_id, question, answer, (), score_keys={}, is_model=is_model)
+def unanswered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_model: bool) -> CaseResult:
+    """Return the row of a call that failed: without score and verdict, and not part of any mean."""
+    return judged_row(run_id, prepared, answer, (), score_keys={}, is_model=is_model)
 
 
 def judged_row(
     run_id: str,
-    question: Question,
+    prepared: PreparedCase,
     answer: Answer,
     results: tuple[EvaluatorResult, ...],
     *,
     score_keys: Mapping[str, str],
     is_model: bool,
 ) -> CaseResult:
-    """Return the row of an answer that was judged; when a judge failed it keeps its number but no verdict."""
-    task, case, fields = question.task, question.case, case_fields(results)
-    status, score, verdict, error = _outcome(answer, results)
+    """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
+    task, case, fields = prepared.task, prepared.case, case_fields(results)
+    status, score, verdict, error = _row_state(answer, results)
     judge_usage, judge_cost = _judges_spent(results)
     location = case.location or _NOWHERE
     return CaseResult(
@@ -202,7 +205,7 @@ def judged_row(
         raw_aspects=fields.raw_aspects,
         candidate_answer=answer.text,
         evaluator_results=results,
-        single_form=question.single_form and answer.error is None,
+        single_form=prepared.single_form and answer.error is None,
         trace_summary=trace_summary(answer.output_messages, answer.trace),
         trace=answer.trace,
         output_messages=answer.output_messages,
@@ -218,7 +221,7 @@ def judged_row(
     )
 
 
-def _outcome(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _Outcome:
+def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _RowState:
     if answer.error is not None:
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
@@ -240,76 +243,76 @@ def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, f
 
 
 def _total_cost(target_cost: float | None, judge_usage: Usage | None, judge_cost: float | None) -> float | None:
-    """Return target and judge cost together; None when a part of it is not known."""
+    """Return the cost of target and judges together, or None if a part of it is not known."""
     if target_cost is None or (judge_usage is not None and judge_cost is None):
         return None
     return target_cost + (judge_cost or 0.0)
 
 
 class RowSink(Protocol):
-    """Where a row's parts go as they come to be: whoever owns the run folder writes them."""
+    """The recipient of a row's parts, which writes them to the run folder."""
 
     def case(self, record: CaseRecord) -> None:
-        """Keep a case before its first call."""
+        """Save a case before its first call."""
 
     def answer(self, answer: Answer) -> Answer:
-        """Keep an answer before it is judged; it comes back with its number."""
+        """Save an answer before it is scored, and return it with its number."""
 
 
 class CaseRunner(Struct, frozen=True):
-    """Makes rows out of tasks, with the tools of one process."""
+    """Turns tasks into rows, with the live objects of one process."""
 
     run_id: str
     runtime: Runtime
     sink: RowSink
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask, CallRecord, float], None]
-    desks: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
+    target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
 
     async def run(self, task: CaseTask) -> CaseResult:
-        """Return the row of a task: the last net under everything that can go wrong with one.
+        """Return the row of a task. Any exception but StorageError becomes the row's error.
 
-        A fault of ours must not cost the hours of a run either, so that it becomes this row's error, with its place.
+        That includes bugs in agentv, whose location is in the message: they must not end a long run.
         """
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.runtime.clock())
-        if task.only_free and self.has_nothing_to_judge(task):
+        if task.only_free and self.has_nothing_to_score(task):
             return skipped_row(self.run_id, task, case, now=self.runtime.clock())
-        return await self._netted(task, case, self._made(task, case))
+        return await self._netted(task, case, self._row_of(task, case))
 
-    async def _made(self, task: CaseTask, case: EvalCase) -> CaseResult:
+    async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:
         target_session = self._target_session(task)
-        question = self._open(target_session, task, case)
+        prepared = self._open(target_session, task, case)
         if task.stored is not None:
-            return await self._judge(target_session, question, task.stored.answer)
+            return await self._judge(target_session, prepared, task.stored.answer)
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
-            return await self._in_workspace(target_session, question, wanted)
-        reply = await ask(
-            question, target_session.provider, clock=self.runtime.clock, on_retry=partial(self.on_retry, task)
+            return await self._in_workspace(target_session, prepared, wanted)
+        outcome = await call_target(
+            prepared, target_session.provider, clock=self.runtime.clock, on_retry=partial(self.on_retry, task)
         )
-        return await self._judge(target_session, question, self._keep(target_session, question, reply))
+        return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
 
-    def has_nothing_to_judge(self, task: CaseTask) -> bool:
-        """Whether only evaluators that cost money would judge a case, and these are left out: it is not asked then."""
+    def has_nothing_to_score(self, task: CaseTask) -> bool:
+        """Return True if all evaluators of a case are excluded because they cost money."""
         if not task.only_free or isinstance(task.case, BrokenCase):
             return False
         evaluators, _ = applicable_evaluators(task.case, task.suite)
         return all(costs_money(config_of(evaluator), self.runtime, task.known) for evaluator in evaluators)
 
     async def _in_workspace(
-        self, target_session: TargetSession, question: Question, wanted: WantedWorkspace
+        self, target_session: TargetSession, prepared: PreparedCase, wanted: WantedWorkspace
     ) -> CaseResult:
-        """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""
-        task, runtime = question.task, self.runtime
+        """Call the target in a folder of the row's own, capture the changes, and score before the folder is removed."""
+        task, runtime = prepared.task, self.runtime
         started_at = runtime.clock()
         try:
             async with open_wanted(wanted, row_name(task), runtime) as workspace:
-                request = replace(question.request, workspace=str(workspace.path))
-                question = replace(question, request=request)
-                reply = await ask(
-                    question,
+                request = replace(prepared.request, workspace=str(workspace.path))
+                prepared = replace(prepared, request=request)
+                outcome = await call_target(
+                    prepared,
                     target_session.provider,
                     clock=runtime.clock,
                     on_retry=partial(self.on_retry, task),
@@ -318,19 +321,19 @@ class CaseRunner(Struct, frozen=True):
                 captured = await workspace.capture()
                 kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
                 row = await self._judge(
-                    target_session, question, self._keep(target_session, question, reply, workspace=kept)
+                    target_session, prepared, self._save(target_session, prepared, outcome, workspace=kept)
                 )
                 for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
-                    self.tell(task, f"{task.case.id}: {note}")
+                    self.note(task, f"{task.case.id}: {note}")
                 return row
         except ProviderError as error:
-            reply = Reply(error.failure, started_at, runtime.clock())
-            return await self._judge(target_session, question, self._keep(target_session, question, reply))
+            outcome = CallOutcome(error.failure, started_at, runtime.clock())
+            return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
 
-    async def finish(self, question: Question, answer: Answer) -> CaseResult:
-        """Return the row of an answer that a batch brought, under the same net."""
-        task = question.task
-        return await self._netted(task, question.case, self._judge(self._target_session(task), question, answer))
+    async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
+        """Return the row of an answer from a batch; exceptions become its error as in `run`."""
+        task = prepared.task
+        return await self._netted(task, prepared.case, self._judge(self._target_session(task), prepared, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
         with refused_calls(self.runtime.budget) as refused:
@@ -341,79 +344,88 @@ class CaseRunner(Struct, frozen=True):
             except Exception as error:  # noqa: BLE001 - see `run`
                 message = f"{type(error).__name__}: {error}{raised_at(error)}"
                 row = crashed_row(self.run_id, task, case, message, now=self.runtime.clock())
-        # What was judged without a call that was to be made is no result, whatever the evaluators made of it.
+        # A row for which a call was refused has no result, even if its evaluators gave scores.
         return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row
 
-    def tell(self, task: CaseTask, message: str) -> None:
-        """Tell people something about a task's target, secrets struck."""
+    def note(self, task: CaseTask, message: str) -> None:
+        """Add a note about a task's target to the run, with secrets redacted."""
         self.runtime.note(f"target {task.target.name!r}: {self._target_session(task).cleaner().text(message)}")
 
     def _target_session(self, task: CaseTask) -> TargetSession:
-        """Return where a task is done."""
+        """Return the session of a task's target in its suite."""
         place = (id(task.suite), id(task.target))
-        target_session = self.desks.get(place)
+        target_session = self.target_sessions.get(place)
         if target_session is None:
-            target_session = self.desks[place] = TargetSession(task, self.runtime, self.fingerprints)
+            target_session = self.target_sessions[place] = TargetSession(task, self.runtime, self.fingerprints)
         return target_session
 
-    def open(self, task: CaseTask, case: EvalCase) -> Question:
-        """Return what is asked, with its case kept before the first call."""
+    def open(self, task: CaseTask, case: EvalCase) -> PreparedCase:
+        """Return the prepared case of a task, and save the case before its first call."""
         return self._open(self._target_session(task), task, case)
 
-    def _open(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> Question:
-        question = make_question(
+    def _open(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> PreparedCase:
+        prepared = prepare_case(
             task, case, target_key=target_session.target_key, names_files=target_session.names_files
         )
         if task.trial == 0:
-            written = self.fingerprints.written(question.evaluators, single_form=question.single_form)
-            self.sink.case(case_record(question, written))
-        return question
+            written = self.fingerprints.written(prepared.evaluators, single_form=prepared.single_form)
+            self.sink.case(case_record(prepared, written))
+        return prepared
 
-    def keep(self, question: Question, reply: Reply) -> Answer:
-        """Clean a reply, and keep it before anything judges it."""
-        return self._keep(self._target_session(question.task), question, reply)
+    def save(self, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
+        """Return the cleaned answer of an outcome, saved before it is scored."""
+        return self._save(self._target_session(prepared.task), prepared, outcome)
 
-    def _keep(
-        self, target_session: TargetSession, question: Question, reply: Reply, *, workspace: JsonObject | None = None
+    def _save(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        outcome: CallOutcome,
+        *,
+        workspace: JsonObject | None = None,
     ) -> Answer:
         counts_attempts = target_session.provider.counts_attempts
         answer = make_answer(
-            question, reply, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
+            prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
         )
-        if isinstance(reply.outcome, ProviderResponse):
-            for note in reply.outcome.notes:
-                self.tell(question.task, note)
+        if isinstance(outcome.result, ProviderResponse):
+            for note in outcome.result.notes:
+                self.note(prepared.task, note)
         return self.sink.answer(answer)
 
-    async def _judge(self, target_session: TargetSession, question: Question, answer: Answer) -> CaseResult:
-        """Return the row of an answer that is kept."""
-        task = question.task
+    async def _judge(self, target_session: TargetSession, prepared: PreparedCase, answer: Answer) -> CaseResult:
+        """Return the row of a saved answer."""
+        task = prepared.task
         if answer.error is not None:
-            return unanswered_row(self.run_id, question, answer, is_model=target_session.is_model)
-        evaluators = question.evaluators
-        keys = self.fingerprints.score_keys(task, question.keys, answer.answer_key, evaluators)
+            return unanswered_row(self.run_id, prepared, answer, is_model=target_session.is_model)
+        evaluators = prepared.evaluators
+        keys = self.fingerprints.score_keys(task, prepared.keys, answer.answer_key, evaluators)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
-        results = await self._score(target_session, question, answer, known)
-        return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=target_session.is_model)
+        results = await self._score(target_session, prepared, answer, known)
+        return judged_row(self.run_id, prepared, answer, results, score_keys=keys, is_model=target_session.is_model)
 
     async def _score(
-        self, target_session: TargetSession, question: Question, answer: Answer, known: Mapping[str, EvaluatorResult]
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        answer: Answer,
+        known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
-        """Return the results of all evaluators, in order; those `known` by name are not asked again."""
+        """Return the results of all evaluators, in order; those `known` by name do not run again."""
         context = build_context(
-            question.case,
+            prepared.case,
             answer,
-            target=question.task.target,
+            target=prepared.task.target,
             provider=target_session.provider,
-            prompt=question.prompt,
-            criteria=question.criteria,
+            prompt=prepared.prompt,
+            criteria=prepared.criteria,
             judge=target_session.judge,
             now=self.runtime.clock(),
-            workspace_path=question.request.workspace,
+            workspace_path=prepared.request.workspace,
         )
-        evaluators = question.evaluators
-        asked = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
-        results = await score_context(context, asked, tools=target_session.tools)
+        evaluators = prepared.evaluators
+        left = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
+        results = await score_context(context, left, tools=target_session.tools)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
@@ -424,8 +436,8 @@ class CaseRunner(Struct, frozen=True):
 def reusable_scores(
     stored: Stored, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
 ) -> dict[str, EvaluatorResult]:
-    """Return the scores of a stored row that still hold, by evaluator: the key is the same, and it was a score."""
-    if stored.row is None or len(keys) < len(evaluators):  # of two evaluators of one name nobody knows which is which
+    """Return the scores of a stored row that are still valid, by evaluator: those with the same key."""
+    if stored.row is None or len(keys) < len(evaluators):  # evaluators with the same name are ambiguous
         return {}
     before = stored.row.score_keys
     return {

@@ -1,4 +1,4 @@
-"""What evaluators see of one answer: built once, shared by all of a case's evaluators."""
+"""The evaluation context of one answer, built once and shared by all of a case's evaluators."""
 
 from datetime import datetime
 
@@ -26,7 +26,7 @@ def build_context(
     now: datetime,
     workspace_path: str | None = None,
 ) -> EvaluationContext:
-    """Return the context of an answer. The trace summary comes from output messages, else from the trace."""
+    """Return the context of an answer. The trace summary is made from output messages, else from the trace."""
     reference = reference_answer(case.expected_messages)
     return EvaluationContext(
         eval_case=case,
@@ -57,9 +57,9 @@ def build_context(
 
 
 def _history(case: EvalCase) -> tuple[Message, ...]:
-    """Return the recorded conversation that a case goes on with; a question alone is none.
+    """Return the recorded conversation that a case continues; empty for a prompt alone.
 
-    It would otherwise pass for a record of what the agent did, and of an agent that told nothing nothing is known.
+    A prompt alone would pass for a trace of the agent, although nothing is known of what the agent did.
     """
     for message in case.input_messages:
         if message.role in {"assistant", "tool"}:
@@ -73,14 +73,14 @@ def _diff_of(workspace: JsonObject) -> str | None:
 
 
 def trace_summary(messages: tuple[Message, ...] | None, trace: tuple[TraceEvent, ...] | None) -> TraceSummary | None:
-    """Return the counts of what an agent did; None when it told nothing."""
+    """Return the counts of an agent's steps; None if it reported neither messages nor a trace."""
     if messages is not None:
         return summarize_trace(messages)
     return None if trace is None else summarize_trace(trace)
 
 
 def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:
-    """Return the suite's criteria with the case's own added; a case's criterion replaces the suite's of that name."""
+    """Return the suite's criteria and the case's own; a case's criterion replaces the suite's of the same name."""
     if not case.criteria:
         return suite.criteria
     merged = {criterion.name: criterion for criterion in (*suite.criteria, *case.criteria)}

@@ -1,6 +1,6 @@
-"""What is imported beside other work: who speaks HTTP before the first call, what only the end needs after it.
+"""Imports in background threads: HTTP providers before the first call, modules for the end of a run after it.
 
-aiohttp takes longer than anything else that a run imports, and a part of that, the certificates, needs no interpreter.
+aiohttp is the slowest import of a run, and a part of it, reading the certificates, releases the interpreter lock.
 """
 
 import importlib
@@ -22,54 +22,54 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 
-_UNDER_WAY_S = 1.0
-_LOOK_S = 0.005
+_DELAY_S = 1.0
+_POLL_S = 0.005
 _READS_CERTIFICATES = "aiohttp.connector"
-"""The module that reads them when it is imported."""
+"""The module that reads the certificates on import."""
 
 
 def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
-    """Begin to import whoever eval files in `folder` will most likely ask: the options' targets, else their default.
+    """Start to import the HTTP providers that eval files in `folder` probably use: those of the targets in `options`.
 
-    A wrong guess costs that import alone. Who needs a provider waits for the same import, and is told what is wrong.
-    While the thread that is returned goes on, no KeyboardInterrupt may be raised: in the middle of an import it leaves
-    a lock that the other one waits for.
+    A wrong guess costs one needless import. Code that needs a provider waits for the same import, and reports its
+    errors. While the returned thread runs, no KeyboardInterrupt may be raised: in the middle of an import it would
+    leave a lock that the other import waits for.
     """
-    importing = Thread(target=_import_asked, args=(folder, options, cwd), name="agentv-import")
+    importing = Thread(target=_import_providers, args=(folder, options, cwd), name="agentv-import")
     importing.start()
-    # Two imports at once hinder each other: the interpreter changes hands with every file.
+    # Two imports in parallel slow each other down: the interpreter lock changes hands with every file.
     while importing.is_alive() and _READS_CERTIFICATES not in sys.modules:
-        importing.join(_LOOK_S)
+        importing.join(_POLL_S)
     return importing
 
 
-def _import_asked(folder: Path, options: RunOptions, cwd: Path) -> None:
-    with suppress(AgentvError, OSError, ValueError):  # planning tells
-        for spec in _asked_over_http(folder, options, cwd):
+def _import_providers(folder: Path, options: RunOptions, cwd: Path) -> None:
+    with suppress(AgentvError, OSError, ValueError):  # planning reports these
+        for spec in _http_providers(folder, options, cwd):
             spec.load_factory()
 
 
-def _asked_over_http(folder: Path, options: RunOptions, cwd: Path) -> Iterator[Spec]:
+def _http_providers(folder: Path, options: RunOptions, cwd: Path) -> Iterator[Spec]:
     override = cwd / options.targets_file if options.targets_file else None
     path = find_targets_file(folder, find_repository_root(folder), cwd, override)
     known = () if path is None else peek_targets(path)
     for name in options.targets or (None,):
-        with suppress(AgentvError):  # another name may be there
+        with suppress(AgentvError):  # another target may exist
             spec = PROVIDERS.get(choose_target(known, name).provider)
             if spec.is_model_api or spec.is_web_service:
                 yield spec
 
 
 def import_later(module: str, loop: "AbstractEventLoop") -> None:
-    """Import what only the end of a run needs once the run is under way, in a thread.
+    """Import a module that only the end of a run needs, in a thread, after the run has started.
 
-    The first call does not wait for it; and a run of hours does not end with a file that was replaced meanwhile.
+    The first call does not wait for it, and a long run does not import a file that was replaced meanwhile.
     """
     if module not in sys.modules:
         importing = Thread(target=_import_quietly, args=(module,), name="agentv-import", daemon=True)
-        loop.call_later(_UNDER_WAY_S, importing.start)
+        loop.call_later(_DELAY_S, importing.start)
 
 
 def _import_quietly(module: str) -> None:
-    with suppress(Exception):  # the end imports it again, and tells
+    with suppress(Exception):  # the end of the run imports it again and reports errors
         importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Judge one answer that is at hand with a case's evaluators (seed REQ-EVAL-007)."""
+"""Scoring of one given answer by a case's evaluators (seed REQ-EVAL-007)."""
 
 import random
 from collections.abc import Mapping
@@ -37,9 +37,9 @@ async def run_evaluators_for_case(
 ) -> tuple[EvaluationScore, tuple[EvaluatorResult, ...]]:
     """Return the case's aggregated score and one result per evaluator, run in order.
 
-    Which evaluators run is decided as in a run: the case's `evaluators`, else its `evaluator` or `grader`, else the
-    default judge. `evaluator_registry` (build_evaluator_registry) brings evaluators by type name. An evaluator that
-    fails ends as its own error; the others run.
+    The evaluators are chosen as in a run: the case's `evaluators`, else its `evaluator` or `grader`, else the default
+    judge. `evaluator_registry` (build_evaluator_registry) provides evaluators by type name. The failure of an evaluator
+    is recorded in its result; the others still run.
     """
     clock = clock or make_clock()
     folder = str(Path.cwd())
@@ -61,7 +61,7 @@ async def run_evaluators_for_case(
             judge=judge_provider,
             now=clock(),
         )
-        # Nobody measured how long it took to get an answer that is at hand.
+        # The duration of a given answer is not known.
         context = replace(context, duration_ms=None)
         evaluators, _ = applicable_evaluators(eval_case, suite)
         results = await score_context(context, evaluators, tools=SuiteTools(runtime, known))
@@ -85,7 +85,7 @@ def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, 
 
 
 def _aggregated(results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
-    """Return the score of a whole case. With one evaluator its request stands beside it (the older single form)."""
+    """Return the score of a whole case. With one evaluator it includes its request (the older single form)."""
     score, fields, broken = evaluators_score(results), case_fields(results), first_broken(results)
     return EvaluationScore(
         score=score,

@@ -1,4 +1,4 @@
-"""Where a run is kept: in a folder, new or as it was left, with the team's database behind it, or in memory."""
+"""The store of a run: a new or existing folder, optionally shared in the team's database, or memory."""
 
 import random
 from collections.abc import Callable
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def make_store(
     plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: "StoreUrl | None" = None
 ) -> ResultStore:
-    """Return the store of a new run. One for which no case was selected leaves no folder, so that `latest` has rows.
+    """Return the store of a new run. A run without selected cases leaves no folder, so that `latest` has rows.
 
-    `shared_in` is the team's database; StorageError when it cannot take the run.
+    `shared_in` is the team's database. Raises StorageError if that cannot store the run.
     """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
@@ -31,22 +31,22 @@ def make_store(
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
-    """Return the store of a run that is taken up again. Raises StorageError while another process writes it."""
+    """Return the store of a stored run. Raises StorageError while another process writes it."""
     return RunFolder(folder.parent, folder.name, clock=clock)
 
 
 def refuse_second_writer(folder: Path) -> None:
-    """Raise StorageError, which says who it is, while another process writes a run: before anything is read for it."""
+    """Raise StorageError while another process writes a run, naming that process; called before the run is read."""
     RunLock(folder).release()
 
 
 def shared(shared_in: "StoreUrl | None", open_folder: Callable[[], RunFolder]) -> ResultStore:
-    """Open a run's folder, and behind it the team's database, if there is one.
+    """Open a run's folder, shared in the team's database if there is one.
 
-    Raises StorageError, before the folder is opened, when the database cannot take the run.
+    Raises StorageError, before the folder is opened, if the database cannot store the run.
     """
     if shared_in is None:
         return open_folder()
-    from agentv.storage.postgres.shared_run import SharedRun  # noqa: PLC0415 - for those alone who share their runs
+    from agentv.storage.postgres.shared_run import SharedRun  # noqa: PLC0415 - for shared runs only
 
     return SharedRun(shared_in, open_folder)

@@ -1,4 +1,4 @@
-"""What a run told at its end, as its event `reported` keeps it."""
+"""The report of a run, as stored in its event `reported`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 REPORTED = "reported"
-"""The event that keeps what a run came to, written just before it ends."""
+"""The event with the verdict of a run, written just before the run ends."""
 
 
 class RunNotes(Struct, frozen=True):
-    """What was told at the end of a run and cannot be counted again from its rows."""
+    """The parts of a run's report that cannot be counted again from its rows."""
 
     verdict: RunVerdict
     planned: int | None
@@ -28,7 +28,7 @@ class RunNotes(Struct, frozen=True):
 
 
 def comparisons_to_json(report: RunReport) -> JsonObject:
-    """Return what the event `reported` keeps."""
+    """Return the fields of the event `reported`."""
     gates: list[JsonValue] = [
         {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
         for each in report.verdict.gates
@@ -45,39 +45,39 @@ def comparisons_to_json(report: RunReport) -> JsonObject:
 
 
 def load_notes(run: "StoredRun") -> RunNotes | None:
-    """Return what the last writer of a run told; None when it did not come to that."""
-    told = None
+    """Return the notes of a run's last writer, or None if it did not report any."""
+    fields = None
     for event in run.events():
         if event.type == "started":
-            told = None
+            fields = None
         elif event.type == REPORTED:
-            told = event.fields
-    if told is None:
+            fields = event.fields
+    if fields is None:
         return None
-    planned, notes, duration_s = told.get("planned"), told.get("notes"), told.get("duration_s")
+    planned, notes, duration_s = fields.get("planned"), fields.get("notes"), fields.get("duration_s")
     return RunNotes(
-        verdict=_verdict_of(told),
+        verdict=_verdict_of(fields),
         planned=planned if isinstance(planned, int) else None,
         notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
         duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
-        baseline=baseline_from_json(told.get("baseline")),
+        baseline=baseline_from_json(fields.get("baseline")),
     )
 
 
-def _verdict_of(told: JsonObject) -> RunVerdict:
-    exit_code, gates = told.get("exit_code"), told.get("gates")
+def _verdict_of(fields: JsonObject) -> RunVerdict:
+    exit_code, gates = fields.get("exit_code"), fields.get("gates")
     return RunVerdict(
         exit_code=exit_code if isinstance(exit_code, int) else 0,
-        sentence=str(told.get("sentence", "")),
+        sentence=str(fields.get("sentence", "")),
         gates=tuple(_gate_of(each) for each in gates if isinstance(each, Mapping)) if isinstance(gates, list) else (),
     )
 
 
-def _gate_of(told: JsonObject) -> GateResult:
-    value = told.get("value")
+def _gate_of(fields: JsonObject) -> GateResult:
+    value = fields.get("value")
     return GateResult(
-        expression=str(told.get("expression", "")),
-        passed=told.get("passed") is True,
+        expression=str(fields.get("expression", "")),
+        passed=fields.get("passed") is True,
         value=float(value) if isinstance(value, int | float) else None,
-        sentence=str(told.get("sentence", "")),
+        sentence=str(fields.get("sentence", "")),
     )

@@ -1,4 +1,4 @@
-"""What the code looked like when a run began: the git commit, the scripts of targets, and what was changed since."""
+"""The state of the code at the start of a run: the git commit, the scripts of targets, and later changes to them."""
 
 import hashlib
 import shlex
@@ -14,9 +14,9 @@ from agentv.types.targets import ResolvedTarget
 
 
 def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, JsonValue]:
-    """Return the SHA-256 of each file that a `cli` or `python` target names and that is there, by its path as written.
+    """Return the SHA-256 of each existing file that a `cli` or `python` target names, by its path as written.
 
-    A path is looked for beside the targets file, then in `folders`, those of the eval files.
+    Paths are relative to the targets file, or else to one of `folders`, those of the eval files.
     """
     digests = {word: _digest(word, (target.base_dir, *folders)) for word in _words(target)}
     return {word: digest for word, digest in digests.items() if digest is not None}
@@ -25,7 +25,7 @@ def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Js
 def changed_code(
     target: ResolvedTarget, run: RunRecord, folders: Sequence[str], git_now: JsonObject | None
 ) -> str | None:
-    """Return what is another than when a run began, of the code that a target runs; None when nothing is."""
+    """Return the part of a target's code that has changed since a run began, or None if none has."""
     if target.provider not in _RUNS_CODE:
         return None
     scripts = run.plan.get("scripts")
@@ -56,7 +56,7 @@ def _digest(word: str, folders: Sequence[str]) -> str | None:
 
 
 def _words(target: ResolvedTarget) -> Iterator[str]:
-    """Yield the words of a target's settings that may be files."""
+    """Yield the words of a target's settings that may be file names."""
     if target.provider == "python":
         function = target.public_settings.get("callable")
         if isinstance(function, str):
@@ -73,11 +73,11 @@ def _words(target: ResolvedTarget) -> Iterator[str]:
 TIMEOUT_S = 5.0
 
 GitState: TypeAlias = JsonObject | None
-"""`{commit, dirty}`; None where there is no repository, or no git."""
+"""`{commit, dirty}`; None without a repository or without git."""
 
 
 def load_git_state(folder: str) -> GitState:
-    """Return `{commit, dirty}` of the repository around `folder`, or None where there is none."""
+    """Return `{commit, dirty}` of the repository around `folder`, or None if there is none."""
     command = ["git", "-C", folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=True)  # noqa: S603 - fixed words
@@ -93,11 +93,11 @@ def load_git_state(folder: str) -> GitState:
 def begin_git_state(folder: str) -> Callable[[], GitState]:
     """Read the state of the repository in the background; the returned function waits for it."""
     found: list[GitState] = []
-    looking = Thread(target=lambda: found.append(load_git_state(folder)), name="agentv-git", daemon=True)
-    looking.start()
+    reading = Thread(target=lambda: found.append(load_git_state(folder)), name="agentv-git", daemon=True)
+    reading.start()
 
     def wait() -> GitState:
-        looking.join()
+        reading.join()
         return found[0] if found else None
 
     return wait

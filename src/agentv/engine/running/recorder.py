@@ -1,4 +1,4 @@
-"""What has happened in a run so far: written to the store first, then told, then counted."""
+"""The recorder of a run: each event is saved to the store first, then counted and reported to observers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.notes import REPORTED, comparisons_to_json
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
@@ -32,14 +32,14 @@ from agentv.types.records.run import CaseRecord
 from agentv.types.results import RunReport, RunState
 
 if TYPE_CHECKING:
-    from agentv.engine.stored.baseline import BesideBaseline
+    from agentv.engine.stored.baseline import BaselineComparison
 
 
-NOTES_KEPT = 100
+MAX_NOTES = 100
 
 
 class StopSignal(Struct):
-    """A request to end a run early. Draining finishes the rows in flight; an interrupt gives them up."""
+    """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them."""
 
     state: RunState = "finished"
     reason: str | None = None
@@ -49,36 +49,36 @@ class StopSignal(Struct):
     on_drain: Callable[[], object] = lambda: None
 
     def drain(self, reason: str, *, needs: str = "") -> None:
-        """Start no new rows. `needs` is the option that whoever goes on has to give."""
+        """Start no new rows. `needs` is the option that a resume requires."""
         if self.reason is None:
             self.state, self.reason, self.needs = "stopped", reason, needs
             self.on_drain()
 
     def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
-        """Start no new rows and give up those in flight."""
+        """Start no new rows and cancel those in flight."""
         self.state, self.reason, self.signal_number = "interrupted", reason, signal_number
         self.give_up()
 
     def crash(self, state: RunState) -> None:
-        """Note that the run ended in a way that nobody asked for."""
+        """Set the state of a run that ended unexpectedly."""
         if self.state == "finished":
             self.state = state
 
     def fail(self, reason: str) -> None:
-        """Note that the run cannot go on."""
+        """Set the state of a run that cannot continue."""
         self.state, self.reason = "failed", reason
 
 
 class EventDispatcher(dict[type[RunEvent], list[Observer]]):
-    """The observers that hear of each kind of event, looked for once: what nobody hears of need not be made."""
+    """The observers of each kind of event, found once; events without an observer need not be created."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         super().__init__()
         self._observers = observers
 
     def __missing__(self, kind: type[RunEvent]) -> list[Observer]:
-        """Find the observers of an event."""
-        return self.setdefault(kind, [observer for observer in self._observers if _hears(observer, kind)])
+        """Find the observers of a kind of event."""
+        return self.setdefault(kind, [observer for observer in self._observers if _observes(observer, kind)])
 
 
 class RunRecorder(Struct):
@@ -93,36 +93,36 @@ class RunRecorder(Struct):
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
-    beside: "BesideBaseline | None" = None
+    comparison: "BaselineComparison | None" = None
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
 
     def __post_init__(self) -> None:
-        """Count apart what has gates of its own, and what is compared with a baseline."""
+        """Set up the counts for gates and for the comparison with a baseline."""
         self._dispatcher = EventDispatcher(self.observers)
         if self.plan.baseline is not None:
-            from agentv.engine.stored.baseline import BesideBaseline  # noqa: PLC0415 - planning imported it to find one
+            from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
-            self.beside = BesideBaseline(self.plan.baseline)
+            self.comparison = BaselineComparison(self.plan.baseline)
         self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on what is to be done, or was. From the first case with trials on, verdicts are remembered."""
+        """Pass on all tasks, done or not. From the first case with several trials on, verdicts are recorded."""
         for task in tasks:
             self.has_trials = self.has_trials or task.trials > 1
             yield task
 
     def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on what workers take up, until the run is to end, and tell of it."""
+        """Pass on the tasks that workers start, and report each, until the run is to end."""
         for task in tasks:
             if self.stop.reason is not None:
                 return
             self.has_trials = self.has_trials or task.trials > 1
             if self._dispatcher[RowBegun]:
-                self.tell(RowBegun(slot_of(task)))
+                self.emit(RowBegun(result_key_of(task)))
             yield task
 
-    def tell(self, event: RunEvent) -> None:
-        """Tell every observer that hears of such events. One whose output is gone (a closed pipe) is left out then."""
+    def emit(self, event: RunEvent) -> None:
+        """Pass an event to its observers. An observer whose output is gone (a closed pipe) is removed."""
         for observer in self._dispatcher[type(event)]:
             try:
                 observer.notify(event)
@@ -131,47 +131,47 @@ class RunRecorder(Struct):
                 self._dispatcher.clear()
 
     def note(self, message: str) -> None:
-        """Tell people something once; after a hundred different things, that there are more."""
-        if len(self.notes) >= NOTES_KEPT:
+        """Report a message to the user, each once; after `MAX_NOTES` different ones, only that there are more."""
+        if len(self.notes) >= MAX_NOTES:
             message = "there are more notes than can be shown"
         if message not in self.notes:
             self.notes[message] = None
-            self.tell(RunNote(message))
+            self.emit(RunNote(message))
 
     def case(self, record: CaseRecord) -> None:
-        """Keep a case before its first call."""
-        if self.beside is not None:
-            self.beside.add_case(record)
+        """Save a case before its first call."""
+        if self.comparison is not None:
+            self.comparison.add_case(record)
         self.store.append_case(record)
 
     def answer(self, answer: Answer) -> Answer:
-        """Keep an answer before it is judged; none where the budget had no room for the question."""
+        """Save an answer before it is scored, unless the budget refused the call."""
         if answer.error is not None and answer.error.kind == "budget":
             return answer
-        kept = self.store.append_answer(answer)
+        saved = self.store.append_answer(answer)
         if self._dispatcher[AnswerArrived]:
-            self.tell(AnswerArrived(kept))
-        return kept
+            self.emit(AnswerArrived(saved))
+        return saved
 
     def row(self, result: CaseResult) -> None:
-        """Keep, count and tell a finished row; one that the budget had no room for is left to whoever goes on."""
+        """Save, count and report a finished row. A row that the budget refused is left for a resume."""
         if result.error is not None and result.error.kind == "budget":
-            self.tell(RowLeft(result.slot))
+            self.emit(RowLeft(result.slot))
             return
-        kept = self.store.append(result)
-        self._count(kept)
-        self.tell(RowFinished(kept))
-        self._count_for_fail_fast(kept)
+        saved = self.store.append(result)
+        self._count(saved)
+        self.emit(RowFinished(saved))
+        self._count_for_fail_fast(saved)
 
     def carry(self, result: CaseResult) -> None:
-        """Count and tell a row that is in the store already and stands."""
+        """Count and report a row that is in the store already and is still valid."""
         self._count(result)
-        self.tell(RowKept(result))
+        self.emit(RowKept(result))
 
     def _count(self, result: CaseResult) -> None:
         self.summary.add(result, has_trials=self.has_trials)
-        if self.beside is not None:
-            self.beside.add(result)
+        if self.comparison is not None:
+            self.comparison.add(result)
         if result.error is not None and result.error.stage == "load":
             self.invalid_rows += 1
 
@@ -185,11 +185,11 @@ class RunRecorder(Struct):
             self.stop.drain(f"{rows} did not pass (--fail-fast)")
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
-        """Tell people that a task's call is made again."""
-        self.tell(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
+        """Report that the call of a task is retried."""
+        self.emit(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
 
     def report(self, duration_s: float) -> RunReport:
-        """Return the report of everything so far, with the one verdict."""
+        """Return the report of all rows so far, with the verdict."""
         ending = Ending(
             state=self.stop.state,
             reason=self.stop.reason,
@@ -198,7 +198,7 @@ class RunRecorder(Struct):
             signal_number=self.stop.signal_number,
         )
         max_errors = self.plan.options.max_errors
-        counted, baseline = (self.summary, None) if self.beside is None else self.beside.counted(self.summary)
+        counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.counted(self.summary)
         verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
         return RunReport(
             run_id=self.store.run_id,
@@ -219,13 +219,13 @@ class RunRecorder(Struct):
             baseline=baseline,
         )
 
-    def keep_report(self, report: RunReport) -> None:
-        """Keep the verdict with the run, so that every later report tells the same; a broken disk was told before."""
-        with suppress(StorageError):
+    def save_report(self, report: RunReport) -> None:
+        """Save the verdict with the run, so that every later report shows the same."""
+        with suppress(StorageError):  # reported already
             self.store.note(REPORTED, comparisons_to_json(report))
 
 
-def _hears(observer: Observer, kind: type[RunEvent]) -> bool:
-    """Whether an observer takes note of a kind of event: of all, unless it names some."""
+def _observes(observer: Observer, kind: type[RunEvent]) -> bool:
+    """Return True if an observer takes a kind of event: all kinds, unless its attribute `hears` lists some."""
     kinds = getattr(observer, "hears", None)
     return not isinstance(kinds, tuple) or kind in kinds

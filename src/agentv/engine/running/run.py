@@ -1,4 +1,4 @@
-"""The run: workers pull tasks, rows are stored before they are told, and one function gives the verdict."""
+"""The execution of a run plan: workers pull tasks, rows are saved before they are reported, the verdict comes last."""
 
 import asyncio
 import platform
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from agentv.engine.calling.batch import batching_of, work_off
+from agentv.engine.calling.batch import batching_of, run_batch
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.runtime import Runtime
@@ -24,11 +24,11 @@ from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.execution.user_code import call_foreign
+from agentv.execution.user_code import call_user_code
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import Clock, ResultStore, TellingStore
+from agentv.types.protocols import Clock, ReportingStore, ResultStore
 from agentv.types.provider import CheckedProvider, ProviderResponse
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 
 def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | None":
-    """Return the cache that a run was asked to use, None for a run without."""
+    """Return the answer cache of a run, or None for `--cache off`."""
     if plan.options.cache == "off":
         return None
-    from agentv.engine.calling.answer_memory import RunCache  # noqa: PLC0415 - for those alone who use it
+    from agentv.engine.calling.answer_memory import RunCache  # noqa: PLC0415 - for runs with --cache only
     from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache  # noqa: PLC0415
 
     age_s = plan.options.cache_max_age_s
     oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
     cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
     return RunCache(
-        cache=cache, writes=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_Strike(plan).clean
+        cache=cache, writes=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_CacheCleaner(plan).clean
     )
 
 
-def uncached_targets(plan: RunPlan) -> Iterator[str]:
-    """Yield a sentence for each target that is asked every time although a cache was asked for."""
+def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
+    """Yield a note for each target whose answers are not cached, for a run with a cache."""
     if plan.options.cache == "off":
         return
     from agentv.engine.calling.answer_memory import why_not_cached  # noqa: PLC0415
@@ -65,20 +65,20 @@ def uncached_targets(plan: RunPlan) -> Iterator[str]:
         spec = plan.specs.providers.get(target.provider)
         why = why_not_cached(target, spec)
         if why is not None and not spec.is_canned:
-            yield f"target {target.name!r} ({target.provider}) is asked every time, with or without --cache: {why}"
+            yield f"target {target.name!r} ({target.provider}) is called every time, despite --cache: {why}"
 
 
-class _Strike(Struct):
-    """Strikes the secrets of every target in use, and what the suites' `redact` names: a cache is shared by all."""
+class _CacheCleaner(Struct):
+    """Redacts the secrets of every target in use and all `redact` patterns, since all suites share the cache."""
 
     plan: RunPlan
     _cleaner: Cleaner | None = None
     _known: int = -1
 
     def clean(self, response: ProviderResponse) -> ProviderResponse:
-        """Return a response that may be kept."""
+        """Return a response that can be cached."""
         resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
-        count = sum(map(len, resolved.values()))  # a judge's secrets are known when it is first asked
+        count = sum(map(len, resolved.values()))  # a judge's secrets are known from its first call on
         if self._cleaner is None or count != self._known:
             secrets = [secret for each in resolved.values() for target in each.values() for secret in target.secrets]
             patterns = {pattern for suite in self.plan.suites for pattern in suite.suite.redact}
@@ -95,51 +95,51 @@ async def run_plan(
     clock: Clock,
     rng: random.Random,
     stop: StopSignal | None = None,
-    carry_on: "ResumePlan | None" = None,
+    resume_plan: "ResumePlan | None" = None,
 ) -> RunReport:
-    """Run a plan to its end and return its report; what was finished is kept however it ends.
+    """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
-    `carry_on` says what is left of it, when `store` is that of a run that has rows already. `stop` ends it early. When
-    the task that awaits this is cancelled, the store is closed and the cancellation goes on.
+    `resume_plan` is what remains of the plan if `store` is that of a run with rows. `stop` ends the run early. If the
+    awaiting task is cancelled, the store is closed and the cancellation is raised again.
     """
     started = clock()
     import_later("agentv.engine.stored.corrected_rates", asyncio.get_running_loop())
     stop = stop or StopSignal()
     recorder = RunRecorder(plan, store, list(observers), stop)
-    if isinstance(store, TellingStore):
-        store.tell_by(recorder.note)
+    if isinstance(store, ReportingStore):
+        store.report_to(recorder.note)
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
-        recorder.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
-        for warning in (*plan.warnings, *uncached_targets(plan)):
+        recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
+        for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
-        await _work(plan, recorder=recorder, clock=clock, rng=rng, carry_on=carry_on)
+        await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan)
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
         stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
         raise
     finally:
-        if carry_on is not None:
-            carry_on.rows.close()
+        if resume_plan is not None:
+            resume_plan.rows.close()
         if abandoned := abandoned_calls():
             recorder.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
         try:
             report = recorder.report((clock() - started).total_seconds())
-            recorder.keep_report(report)
+            recorder.save_report(report)
         finally:
             store.close(stop.state)
-    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - the end alone needs it
+    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - imported by import_later
 
     report = with_corrected_rates(report)
-    recorder.tell(RunEnded(report))
+    recorder.emit(RunEnded(report))
     return report
 
 
 async def _work(
-    plan: RunPlan, recorder: RunRecorder, clock: Clock, rng: random.Random, carry_on: "ResumePlan | None"
+    plan: RunPlan, recorder: RunRecorder, clock: Clock, rng: random.Random, resume_plan: "ResumePlan | None"
 ) -> None:
-    """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
+    """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
     stop = recorder.stop
     runtime = Runtime(
         specs=plan.specs,
@@ -152,18 +152,18 @@ async def _work(
         note=recorder.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
-        budget=_budget(plan, recorder, None if carry_on is None else carry_on.spent),
-        unasked=_unasked(plan, carry_on),
+        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent),
+        uncalled=_uncalled(plan, resume_plan),
     )
     async with runtime:
-        work = asyncio.create_task(_run_targets(plan, runtime, recorder, carry_on))
+        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan))
 
         def give_up() -> None:
-            recorder.tell(RunStopping(stop.reason or "interrupted"))
+            recorder.emit(RunStopping(stop.reason or "interrupted"))
             work.cancel()
 
         stop.give_up = give_up
-        stop.on_drain = lambda: recorder.tell(RunStopping(stop.reason or "", drains=True))
+        stop.on_drain = lambda: recorder.emit(RunStopping(stop.reason or "", drains=True))
         try:
             await work
         except asyncio.CancelledError:
@@ -173,17 +173,17 @@ async def _work(
             raise _first(group) from group
 
 
-def _unasked(plan: RunPlan, carry_on: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
-    """Return the targets whose answers are there already, and that judge nothing."""
-    if carry_on is None or carry_on.asks_targets:
+def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
+    """Return the targets that will not be called: their answers are stored, and they are not judges."""
+    if resume_plan is None or resume_plan.calls_targets:
         return ()
     return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
 
 
 def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget | None:
-    """Return what the run may spend, None without a limit; the first call that does not fit stops the run.
+    """Return the budget of the run, None without a limit; the first call that does not fit stops the run.
 
-    `spent` is what the run cost before it was taken up again.
+    `spent` is the cost of the run before it was resumed.
     """
     limit = plan.options.budget_usd
 
@@ -195,20 +195,22 @@ def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget
         return None
     if spent is None or not spent.usd:
         return Budget(limit, stop)
-    recorder.note(spent.told(limit))
+    recorder.note(spent.message(limit))
     return Budget(limit, stop, spent.usd, dearest_usd=spent.dearest)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first single exception of a group: workers fail together for one reason."""
+    """Return the first exception of a group, which may be nested: workers fail together for one reason."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, carry_on: "ResumePlan | None") -> None:
-    if not await _are_healthy(plan, runtime, recorder, carry_on):
+async def _run_targets(
+    plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+) -> None:
+    if not await _are_healthy(plan, runtime, recorder, resume_plan):
         return
     runner = CaseRunner(
         run_id=recorder.store.run_id,
@@ -219,38 +221,40 @@ async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, c
     )
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
-            group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, carry_on=carry_on))
-    if carry_on is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
-        carry_on.finish(recorder)
+            group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, resume_plan=resume_plan))
+    if resume_plan is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
+        resume_plan.finish(recorder)
 
 
-async def _are_healthy(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, carry_on: "ResumePlan | None") -> bool:
-    """Check every target and judge that may be asked once before any case is spent; a failing one ends the run."""
-    targets = plan.targets if carry_on is None or carry_on.asks_targets else ()
-    judges = plan.judges if carry_on is None or carry_on.asks_judges else ()
+async def _are_healthy(
+    plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+) -> bool:
+    """Run the healthcheck of every target and judge that may be called; a failing one ends the run."""
+    targets = plan.targets if resume_plan is None or resume_plan.calls_targets else ()
+    judges = plan.judges if resume_plan is None or resume_plan.calls_judges else ()
     for target in (*targets, *judges):
         provider = runtime.provider(target).provider
         if not isinstance(provider, CheckedProvider):
             continue
         try:
-            await call_foreign(provider.healthcheck, timeout_s=None)
-        except Exception as error:  # noqa: BLE001 - plug-in code: a check that breaks has failed
-            said = Redactor(target.secrets).text(str(error))
+            await call_user_code(provider.healthcheck, timeout_s=None)
+        except Exception as error:  # noqa: BLE001 - plug-in code: any exception means that the check failed
+            message = Redactor(target.secrets).text(str(error))
             known = isinstance(error, ProviderError)
-            recorder.stop.fail(said if known else f"the healthcheck of target {target.name!r} failed: {said}")
+            recorder.stop.fail(message if known else f"the healthcheck of target {target.name!r} failed: {message}")
             return False
     return True
 
 
 async def _run_target(
-    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, recorder: RunRecorder, carry_on: "ResumePlan | None"
+    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, recorder: RunRecorder, resume_plan: "ResumePlan | None"
 ) -> None:
-    """Do all rows of one target with its number of workers."""
+    """Process all rows of one target with its number of workers."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
         tasks = plan.tasks(target, by_trial=by_trial)
-        if carry_on is not None:
-            tasks = carry_on.left_to_do(recorder.expect(tasks), runner, recorder)
+        if resume_plan is not None:
+            tasks = resume_plan.left_to_do(recorder.expect(tasks), runner, recorder)
         return recorder.begin(tasks)
 
     most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
@@ -260,11 +264,11 @@ async def _run_target(
         if target.provider_batching:
             live = runner.runtime.provider(target).provider
             why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
-            recorder.note(f"target {target.name!r}: {why}; asking case by case")
+            recorder.note(f"target {target.name!r}: {why}; calling case by case")
         await backend.run(runner.run, tasks(), recorder.row)
         return
     for batch in batching.cut(tasks(by_trial=True)):
-        await work_off(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
+        await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:

@@ -1,4 +1,4 @@
-"""The score stage: evaluators judge one context, one after another, each isolated from the others' faults."""
+"""The score stage: evaluators score one context, one after another, each isolated from the errors of the others."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
 
 class SuiteTools(Struct, frozen=True):
-    """What evaluators of one suite may use: its judges by name, and each other."""
+    """The tools of one suite's evaluators: its judges and embedders by name, stored answers, and other evaluators."""
 
     runtime: Runtime
     known: KnownTargets
@@ -38,15 +38,15 @@ class SuiteTools(Struct, frozen=True):
         return self.runtime.provider(self.known.get(target_name))
 
     def embedder(self, model: str | JsonObject) -> Embedder:
-        """Return who makes vectors: a target by name, or one written in place."""
+        """Return an embedder: of a target by name, or of one given inline."""
         return self.runtime.embedder(self.known.embedding_target(model))
 
     async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
-        """Return what a stored run answered to the context's case."""
+        """Return the answer of a stored run to the context's case."""
         return await self.runtime.recorded.text(run, context, base_dir=base_dir)
 
     def live(self, evaluator: EvaluatorLike) -> object:
-        """Return who judges: an object as it is, or what is made of a config. Its warnings are told."""
+        """Return an evaluator: a given object, or one made from a config. Its warnings become notes of the run."""
         made = self.runtime.evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
         for warning in getattr(made, "warnings", ()):
             self.runtime.note(f"evaluator {config_of(evaluator).name!r}: {warning}")
@@ -55,7 +55,7 @@ class SuiteTools(Struct, frozen=True):
     async def score(
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:
-        """Judge one context with several evaluators, in order."""
+        """Score one context with several evaluators, in order."""
         return await score_context(context, evaluators, tools=self)
 
 
@@ -119,10 +119,10 @@ async def _run_evaluator(
 
 
 def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) -> bool:
-    """Whether an evaluator may cost money: by its kind, or because its settings ask a judge or a paid model."""
+    """Return True if an evaluator may cost money: by its type, or because it calls a judge or a paid model."""
     specs = runtime.specs.evaluators
     if config.type not in specs:
         return False
     settings = runtime.settings(config)
-    asks = needs_judge(settings) or any(judge_targets(settings)) or embeds_for_money(settings, known)
-    return specs.get(config.type).cost == "paid" or asks
+    calls_model = needs_judge(settings) or any(judge_targets(settings)) or embeds_for_money(settings, known)
+    return specs.get(config.type).cost == "paid" or calls_model

@@ -1,4 +1,4 @@
-"""What a stored run has cost so far: a budget is for a run, whoever goes on with it."""
+"""The cost of a stored run so far: a budget covers a run and its continuations."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,10 +11,10 @@ from agentv.types.records.result import CaseResult
 
 
 def load_spent(run: StoredRun) -> Spent:
-    """Return what was billed in a run, for answers and judgements of every generation.
+    """Return the amount billed in a run, for answers and judgements of every generation.
 
-    What its budget had counted when it stopped is the least: calls whose cost nobody told count there. Calls that a
-    kill cut off are in no file. Raises StorageError when the run cannot be read.
+    It is at least what the run's budget had counted when it stopped, which includes calls of unknown cost. Calls that
+    were cut off by a kill are in no file. Raises StorageError if the run cannot be read.
     """
     spent = Spent()
     for answer in run.all_answers():
@@ -33,22 +33,22 @@ def load_spent(run: StoredRun) -> Spent:
 
 
 def _paid_results(run: StoredRun) -> Iterator[EvaluatorResult]:
-    """Yield what evaluators said that cost something. A score that a later generation took over was paid once."""
+    """Yield the evaluator results that have a cost; a score reused by a later generation only once."""
     known = DigestSet()
     for row in run.all_results():
         for result in row.evaluator_results:
-            if result.cost_usd and not _is_taken_over(row, result, known):
+            if result.cost_usd and not _is_reused(row, result, known):
                 yield result
 
 
-def _is_taken_over(row: CaseResult, result: EvaluatorResult, known: DigestSet) -> bool:
+def _is_reused(row: CaseResult, result: EvaluatorResult, known: DigestSet) -> bool:
     if result.status not in ("scored", "unverified") or result.name not in row.score_keys:
         return False
     return not known.add(f"{row.run_id}\0{row.answer_seq}\0{result.name}\0{row.score_keys[result.name]}")
 
 
 def _judge_calls(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, float]]:
-    """Yield who was asked, and what that cost, for evaluators and their members."""
+    """Yield the name and the cost of each judge call, of evaluators and their members."""
     for result in results:
         yield from ((call.judge, call.cost_usd) for call in result.judge_calls if call.cost_usd and not call.cached)
         yield from _judge_calls(result.evaluator_results)

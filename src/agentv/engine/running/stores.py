@@ -1,4 +1,4 @@
-"""Who keeps the judgements of the criteria door: stores given as objects, or made from their settings."""
+"""The stores of criteria-based judgements: given as objects, or made from their settings."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.fields import Problems
 
 Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any]
-"""Who keeps judgements: an object with `save_result`, or a dict with the `type` of a store and its settings."""
+"""A store of judgements: an object with `save_result`, or a dict with the `type` of a store and its settings."""
 
 AT = "$.storage"
 
@@ -19,7 +19,7 @@ AT = "$.storage"
 def make_stores(
     given: Storage | Sequence[Storage] | None, specs: Specs, base_dir: Path, problems: Problems
 ) -> tuple[EvaluationStorageProvider, ...]:
-    """Return the stores; what is wrong with them is noted."""
+    """Return the stores, and add their problems to `problems`."""
     if given is None:
         return ()
     made: list[EvaluationStorageProvider] = []
@@ -38,12 +38,12 @@ def make_stores(
             made.append(store)
         else:
             wanted = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
-            problems.note(AT, f"{type(store).__name__} is no store", allowed=wanted)
+            problems.note(AT, f"{type(store).__name__} is not a store", allowed=wanted)
     return tuple(made)
 
 
 def _made(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
-    """Return the store that a dict describes: its `type`, and its settings beside it or in `config`."""
+    """Return the store described by a dict: its `type`, and its settings next to it or in `config`."""
     spec = specs.stores.get(str(config.get("type")))
     nested = config.get("config")
     settings = {key: value for key, value in config.items() if key not in ("type", "config")}

@@ -1,4 +1,4 @@
-"""Which workspace a row gets, and what is kept of it (formats.md, "Workspace")."""
+"""The workspace of a row, and the record of it that is stored with the answer (docs/how-to/workspaces.md)."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WantedWorkspace(Struct, frozen=True):
-    """A workspace as it was asked for, and the folder that its relative paths start from."""
+    """The config of a workspace, and the folder that its relative paths start from."""
 
     config: WorkspaceConfig
     base_dir: Path
@@ -31,7 +31,7 @@ def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -
 
 
 def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
-    """Return the workspace that a target names itself. Raises ValueError."""
+    """Return the workspace that a target itself configures. Raises ValueError."""
     return None if target.workspace is None else _wanted(target.workspace, target.base_dir)
 
 
@@ -40,7 +40,7 @@ def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
 
 
 def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "AbstractAsyncContextManager[Workspace]":
-    """Return the workspace, to be entered. Raises ProviderError then when it cannot be made."""
+    """Return the workspace as a context manager, which raises ProviderError if the workspace cannot be created."""
     from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
 
     return open_workspace(
@@ -49,16 +49,16 @@ def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "Abstra
 
 
 def row_name(task: CaseTask) -> str:
-    """Return what a kept workspace is called after."""
+    """Return the name of the folder of a kept workspace."""
     return f"{task.case.id}-{task.target.name}-{task.trial}"
 
 
 def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
-    """Return what an answer keeps of its workspace: the changed files, the diff, and where one that stays will be."""
+    """Return the record of a workspace in an answer: changed files, diff, and the path if the folder is always kept."""
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,
         "changed": [changed.to_json() for changed in captured.changed],
     }
     if keep == "always":
-        fields["path"] = str(workspace.kept_path)
+        fields["path"] = str(workspace.saved_path)
     return fields

@@ -1,1 +1,1 @@
-"""Runs that exist: resumed, rescored, reported, compared over time."""
+"""Work on stored runs: resume, rescore, report, compare over time."""

@@ -1,4 +1,4 @@
-"""A run beside the one that it is held against: found before the first call, compared as rows finish."""
+"""The comparison of a run with its baseline: loaded before the first call, compared as rows finish."""
 
 import random
 from collections.abc import Iterator
@@ -23,48 +23,48 @@ _SEED = 0
 
 
 def baseline_warnings(baseline: Side) -> Iterator[str]:
-    """Yield why regressions may be missed: a run that did not come to its end lacks cases."""
+    """Yield a warning if regressions may be missed because the baseline run is incomplete."""
     if baseline.state != "finished":
-        yield f"the baseline {baseline.label} did not finish: what it has no row of is held against nothing"
+        yield f"the baseline {baseline.label} did not finish: rows that it lacks are not compared"
 
 
 def load_baseline(reference: str, home: str) -> tuple[str, Side]:
-    """Return the id of the named baseline (`latest` is another run tomorrow) and its scores.
+    """Return the id of the named baseline (`latest` may name another run later) and its scores.
 
-    Raises ConfigError when there is none, StorageError when it cannot be read.
+    Raises ConfigError if there is none, StorageError if it cannot be read.
     """
     found = find_scores(Path(home), reference)
     return found.reference, found.side
 
 
 def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, tuple[str, ...]]:
-    """Return the options of a stored run, without a baseline that was deleted since, and a warning of that."""
+    """Return the options of a stored run, without a baseline that was deleted since, and a warning about that."""
     try:
         if options.baseline is not None:
             find_scores(home, options.baseline)
     except ConfigError as error:
-        lost = f"the run is no longer held against its baseline {options.baseline}: {error}"
+        lost = f"the run is no longer compared with its baseline {options.baseline}: {error}"
         return replace(options, baseline=None), (lost,)
     return options, ()
 
 
-class BesideBaseline:
-    """Gathers the rows of a run, to compare them with the baseline's at any time."""
+class BaselineComparison:
+    """Collects the rows of a run, to compare them with the baseline's at any time."""
 
     def __init__(self, baseline: Side) -> None:
         self._baseline = baseline
         self._run = Side("this run")
 
     def add(self, result: CaseResult) -> None:
-        """Take one finished row."""
+        """Add a finished row."""
         self._run.add(scored_row(result))
 
     def add_case(self, case: CaseRecord) -> None:
-        """Remember a case's content."""
+        """Record the key of a case's content."""
         self._run.add_case(case.suite, case.eval_id, case.case_key)
 
     def counted(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
-        """Return what gates can ask of the rows so far and of their difference, and the difference in one line."""
+        """Return the rows so far compared with the baseline, for gates, and the difference as a summary."""
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
         comparison = compare_sides(self._baseline, self._run, rng=rng)
         return ComparedRun(summary, comparison), summarize_baseline(comparison)

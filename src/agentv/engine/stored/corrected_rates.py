@@ -1,4 +1,4 @@
-"""The pass rates of a stored run's judges without the mistakes that these were measured to make."""
+"""The pass rates of a stored run's judges, corrected for the judges' measured errors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -12,7 +12,7 @@ from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.judges.labelled import result_opinion
 from agentv.scoring.keys.identity import score_key, stored_expectation_key
 from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
-from agentv.scoring.statistics.intervals import rate_worth
+from agentv.scoring.statistics.intervals import effective_n
 from agentv.storage.judgements.calibrations import load_calibrations
 from agentv.storage.run.judgements import Judgement, read_judgements
 from agentv.storage.run.stored import StoredRun, open_run
@@ -23,19 +23,19 @@ from agentv.types.summaries import Calibration, CorrectedRate, MeasuredRate
 _FEWEST_CASES = 2
 
 Expectations = Mapping[tuple[str, str], Sequence[str]]
-"""The keys of what was expected of each case, by suite and id."""
+"""The expectation keys of each case, by suite and id."""
 
 
 def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
-    """Return a rate for each target and judge of a run for whose set-up there is a calibration.
+    """Return a rate for each target and judge of a run whose set-up has a calibration.
 
-    Calibrations are those of the `.agentv` folder that the run lies in; without any of them nothing is read. Raises
-    StorageError for a file that cannot be read.
+    Calibrations are those of the `.agentv` folder that contains the run; without any, no file of the run is read.
+    Raises StorageError for a file that cannot be read.
     """
     calibrations = load_calibrations(run.folder.resolve().parent.parent)
     if not calibrations:
         return ()
-    # The newest comes first, and is the one that counts.
+    # Newest first: of several that fit, the newest is used.
     newest = sorted(calibrations, key=lambda each: each.labelled_at, reverse=True)
     counted = [_Counted(calibration) for calibration in newest]
     judgements = read_judgements(run, {each.evaluator for each in calibrations})
@@ -50,7 +50,7 @@ def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
 
 
 def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[str, ...]]:
-    """Return the rates, or none and a note why: calibrations are no part of a run, and a broken one costs nobody it."""
+    """Return the rates, or none and a note with the reason: a broken calibration must not lose the report of a run."""
     try:
         return load_corrected_rates(run), ()
     except StorageError as error:
@@ -58,7 +58,7 @@ def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[
 
 
 def with_corrected_rates(report: RunReport) -> RunReport:
-    """Return a run's report with the rates, or a note why there are none."""
+    """Return a run's report with the rates, or with a note why there are none."""
     if report.folder is None:
         return report
     try:
@@ -70,8 +70,8 @@ def with_corrected_rates(report: RunReport) -> RunReport:
 
 
 def uncorrected_note(error: StorageError) -> str:
-    """Return what people are told of calibrations that cannot be read."""
-    return f"no pass rate is corrected: {error}"
+    """Return the note about calibrations that cannot be read."""
+    return f"pass rates are not corrected: {error}"
 
 
 def _expectations(run: StoredRun) -> Expectations:
@@ -83,7 +83,7 @@ def _expectations(run: StoredRun) -> Expectations:
 
 
 def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
-    """Yield the rates of each judge and target, by the calibration that holds for most of its rows."""
+    """Yield the rate of each judge and target, by the calibration that applies to most of its rows."""
     places = {(each.evaluator, each.criterion, target): None for each in counted for target in each.tallies}
     for evaluator, criterion, target in places:
         fitting = [each for each in counted if (each.evaluator, each.criterion) == (evaluator, criterion)]
@@ -93,7 +93,7 @@ def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
 
 
 class _Counted(Struct):
-    """A judge's verdicts by target, and how many of them a calibration holds for."""
+    """A judge's verdicts by target, and the number of them that a calibration applies to."""
 
     calibration: Calibration
     tallies: dict[str, Tally] = field(default_factory=dict)
@@ -109,16 +109,16 @@ class _Counted(Struct):
 
     def add(self, judgement: Judgement, expectations: Expectations) -> None:
         """Count a verdict of this judge."""
-        slot, result = judgement.slot, judgement.result
+        key, result = judgement.slot, judgement.result
         opinion = result_opinion(result, self.criterion) if result.name == self.evaluator else None
         if opinion is None:
             return
-        tally = self.tallies.setdefault(slot.target, Tally())
-        tally.add("pass" if opinion.passed else "fail", opinion.value, case=case_of(slot))
-        is_known = self._holds_for(judgement, expectations.get((slot.suite, slot.eval_id), ()))
-        self.matched[slot.target] = self.matched.get(slot.target, 0) + is_known
+        tally = self.tallies.setdefault(key.target, Tally())
+        tally.add("pass" if opinion.passed else "fail", opinion.value, case=case_of(key))
+        is_known = self._applies_to(judgement, expectations.get((key.suite, key.eval_id), ()))
+        self.matched[key.target] = self.matched.get(key.target, 0) + is_known
 
-    def _holds_for(self, judgement: Judgement, expectations: Sequence[str]) -> bool:
+    def _applies_to(self, judgement: Judgement, expectations: Sequence[str]) -> bool:
         return any(
             judgement.score_key == score_key(answer=judgement.answer_key, expectation=expectation, setup=setup)
             for expectation in expectations
@@ -126,10 +126,10 @@ class _Counted(Struct):
         )
 
     def rate(self, target: str) -> CorrectedRate:
-        """Return a target's rate; with the reason where it cannot be corrected."""
+        """Return a target's rate, with the reason if it cannot be corrected."""
         tally, known = self.tallies[target], self.calibration
         moments = tally.passes()
-        told = CorrectedRate(
+        uncorrected = CorrectedRate(
             evaluator=known.evaluator,
             criterion=known.criterion,
             target=target,
@@ -140,13 +140,17 @@ class _Counted(Struct):
         )
         other = moments.rows - self.matched[target]
         if other:
-            return replace(told, reason=f"{other:,} of {moments.rows:,} rows are by another set-up than was calibrated")
+            return replace(
+                uncorrected, reason=f"{other:,} of {moments.rows:,} rows have another set-up than the calibration"
+            )
         if known.sensitivity is None or known.specificity is None:
-            return replace(told, reason="too few labels")
+            return replace(uncorrected, reason="too few labels")
         rate = corrected_rate(moments.mean, known.sensitivity.value, known.specificity.value)
         if rate is None:
-            return replace(told, reason="the judge is no better than chance")
+            return replace(uncorrected, reason="the judge is no better than chance")
         if moments.clusters < _FEWEST_CASES:
-            return replace(told, rate=rate)
-        measured = MeasuredRate(moments.mean, moments.rows, rate_worth(moments))
-        return replace(told, rate=rate, interval=corrected_interval(measured, known.sensitivity, known.specificity))
+            return replace(uncorrected, rate=rate)
+        measured = MeasuredRate(moments.mean, moments.rows, effective_n(moments))
+        return replace(
+            uncorrected, rate=rate, interval=corrected_interval(measured, known.sensitivity, known.specificity)
+        )

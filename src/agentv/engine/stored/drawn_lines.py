@@ -1,4 +1,4 @@
-"""The lines of a stream that are to be judged, handed to whoever is free."""
+"""The sampled lines of a stream, for workers to pull."""
 
 import asyncio
 import heapq
@@ -11,10 +11,10 @@ from agentv.storage.records.json_line import decode_value
 
 
 class DrawnLines:
-    """Reads a stream no further than is needed and keeps what the sample draws. Blank lines are passed over.
+    """Reads a stream no further than needed and yields the sampled lines. Blank lines are skipped.
 
-    A line that could not be read is in every sample. `read` counts the lines so far, `keyed` those of them that had the
-    value which the sample goes by.
+    A line that could not be read is in every sample. `read` counts the lines so far, `keyed` those of them that have
+    the sampling key.
     """
 
     def __init__(self, stream: LineStream, sample: Sample) -> None:
@@ -28,16 +28,16 @@ class DrawnLines:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Hand out nothing more."""
+        """Return no more lines."""
         self._is_stopped = self._is_over = True
         self._stream.stop()
 
     async def close(self) -> None:
-        """Let go of the file that is read."""
+        """Close the stream."""
         await self._batches.aclose()
 
     async def next(self) -> ReadLine | None:
-        """Return the next line that is drawn, waiting for it; None at the end."""
+        """Wait for the next sampled line and return it; None at the end."""
         if not self._drawn and not self._is_over:
             async with self._turn:
                 await self._refill()
@@ -51,7 +51,7 @@ class DrawnLines:
             self._drawn.extend(await self._batch())
 
     async def _batch(self) -> list[ReadLine]:
-        """Return what is drawn of the next lines."""
+        """Read the next lines and return the sampled ones."""
         batch = await anext(self._batches, None)
         if batch is None:
             self._is_over = True
@@ -66,23 +66,23 @@ class DrawnLines:
         return self._sample.place(self._key(line)) if isinstance(line, Line) else 0
 
     def _key(self, line: Line) -> bytes:
-        """Return what decides: the value that the sample goes by, of a line without it the whole line."""
+        """Return the value that decides about a line: its sampling key, or the whole line if it has none."""
         key = None
         if self._sample.by:
             try:
                 key = self._sample.key_of(decode_value(line.data))
-            except ValueError:  # it is told when it is judged
+            except ValueError:  # reported when the line is scored
                 key = None
         self.keyed += key is not None
         return line.data.strip() if key is None else key
 
     def missing_key(self) -> str | None:
-        """Return the key that the sample goes by when no line had it, so that each line decided for itself."""
+        """Return the path of the sampling key if no line had it, so that lines were sampled independently."""
         is_missing = self._sample.by and not self._sample.is_all and self.read and not self.keyed
         return ".".join(self._sample.by) if is_missing else None
 
     async def _draw_count(self, count: int) -> None:
-        """Read the whole stream and keep the `count` lines with the smallest places, in the order they came in."""
+        """Read the whole stream and sample the `count` lines with the smallest places, in stream order."""
         smallest: list[tuple[int, int, ReadLine]] = []
         order = 0
         while not self._is_over:

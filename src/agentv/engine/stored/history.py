@@ -1,4 +1,4 @@
-"""What earlier runs of the same suites used: the basis of a forecast."""
+"""The usage of earlier runs of the same suites: the basis of a forecast."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -10,18 +10,18 @@ from agentv.scoring.keys.identity import target_key
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 
-RUNS_LOOKED_AT = 50
-"""How many runs are opened in search of such as had the same suites, latest first."""
+RUNS_SEARCHED = 50
+"""Runs searched for the same suites, latest first."""
 
 RUNS_USED = 3
 ROWS_USED = 500
-"""Of each suite and target: its latest runs, and so many rows in all."""
+"""Latest runs used for each suite and target, and rows of them together."""
 
 Pair = tuple[str, str]
 
 
 def load_forecast(plan: RunPlan) -> Forecast:
-    """Return what a run will probably use, from the latest stored runs of its suites and targets."""
+    """Return the estimated usage of a run, from the latest stored runs of its suites and targets."""
     wanted = {(item.suite.path, target.name) for item in plan.suites for target in item.targets}
     keys = {target.name: target_key(target) for target in plan.targets}
     measured: dict[Pair, Measured] = {}
@@ -49,8 +49,8 @@ def _has_enough(measured: Measured | None) -> bool:
 
 
 def _runs(home: Path) -> Iterator[StoredRun]:
-    """Yield stored runs, latest first; one that cannot be read tells nothing."""
-    for folder in list_run_folders(home)[: -RUNS_LOOKED_AT - 1 : -1]:
+    """Yield stored runs, latest first, without those that cannot be read."""
+    for folder in list_run_folders(home)[: -RUNS_SEARCHED - 1 : -1]:
         try:
             yield StoredRun(folder)
         except OSError:
@@ -58,7 +58,7 @@ def _runs(home: Path) -> Iterator[StoredRun]:
 
 
 def _measure(run: StoredRun, left: set[Pair], keys: Mapping[str, str], measured: dict[Pair, Measured]) -> None:
-    """Count the rows of one run that were answered and belong to what is `left`."""
+    """Count the answered rows of one run that belong to the suites and targets in `left`."""
     suites, targets = _objects(run, "suites"), _objects(run, "targets")
     paths = {suite.get("path") for suite in suites}
     stored_keys = {str(target.get("name")): target.get("key") for target in targets}

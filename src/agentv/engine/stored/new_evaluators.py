@@ -1,4 +1,4 @@
-"""Other evaluators for suites that were read: what `agentv rescore --evaluators FILE` judges with."""
+"""The replacement of suites' evaluators, for `agentv rescore --evaluators FILE`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +30,9 @@ class _Bare(Struct, frozen=True):
 
 
 def with_evaluators_of(path: Path, suites: tuple[SuiteInput, ...], specs: Specs) -> tuple[SuiteInput, ...]:
-    """Return suites whose cases are all judged by the evaluators of a file, and by no others.
+    """Return suites whose cases are all scored by the evaluators of a file, and by no others.
 
-    The file is one that `agentv score` reads: `evaluators: [...]`. Raises EvalFileError with all its problems.
+    The file has the format of `agentv score`: `evaluators: [...]`. Raises EvalFileError with all its problems.
     """
     evaluators = load_run_config(path, specs).evaluators
     return tuple(replace(item, suite=_judged_by(item.suite, evaluators)) for item in suites)

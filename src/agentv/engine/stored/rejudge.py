@@ -1,4 +1,4 @@
-"""A judge asked again about the stored answers of a run: no target is called, and nothing of the run changes."""
+"""Repeated judging of the stored answers of a run: no target is called, and the run is not changed."""
 
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -10,11 +10,11 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
-from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import RunRecorder
-from agentv.engine.stored.resume import ResumePlan, make_carry_on
+from agentv.engine.stored.resume import ResumePlan, make_resume_plan
 from agentv.evaluators.isolation import config_of
 from agentv.registry import Specs
 from agentv.scoring.judges.consistency import JudgedAgain, judged_again
@@ -29,10 +29,10 @@ from agentv.types.records.result import CaseResult
 
 
 class RejudgePlan(ResumePlan):
-    """What is left to do: the stored answers of `chosen` slots are judged `repeats` times each.
+    """A plan to judge the stored answers of the `chosen` result keys `repeats` times each.
 
-    The rows that come of it have `trial * repeats + repeat` in the place of their trial. `found` are the slots whose
-    answer is there: not those whose case was edited since.
+    The resulting rows have `trial * repeats + repeat` as their trial. `found` are the keys whose answer can be used:
+    not those whose case was edited since.
     """
 
     chosen: frozenset[ResultKey] = frozenset()
@@ -40,33 +40,35 @@ class RejudgePlan(ResumePlan):
     found: set[ResultKey] = field(default_factory=set)
 
     def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder) -> Iterator[CaseTask]:
-        """Yield each chosen task as often as it is asked."""
+        """Yield each chosen task `repeats` times."""
         for task in tasks:
-            slot = slot_of(task)
+            key = result_key_of(task)
             if recorder.stop.state == "interrupted":
                 return
-            if slot not in self.chosen or isinstance(task.case, BrokenCase):
+            if key not in self.chosen or isinstance(task.case, BrokenCase):
                 continue
-            stored = self._stored(task, task.case, self.rows.find(slot), runner)
+            stored = self._stored(task, task.case, self.rows.find(key), runner)
             if stored is None or stored.stored is None:
                 continue
-            self.found.add(slot)
+            self.found.add(key)
             for repeat in range(self.repeats):
                 trial = task.trial * self.repeats + repeat
-                answer = replace(stored.stored.answer, slot=replace(slot, trial=trial))
+                answer = replace(stored.stored.answer, slot=replace(key, trial=trial))
                 yield replace(task, trial=trial, stored=Stored(answer))
 
     def finish(self, recorder: RunRecorder) -> None:
-        """Nothing is taken out of the run."""
+        """Do nothing: no row is removed from the run."""
 
 
-def ask_again(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
-    """Return what is to be done. Raises StorageError when the run's rows cannot be read."""
-    return RejudgePlan(make_carry_on(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
+def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
+    """Return the plan. Raises StorageError if the run's rows cannot be read."""
+    return RejudgePlan(
+        make_resume_plan(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats
+    )
 
 
-class _Judged(Struct, frozen=True):
-    """A suite's cases with those of their evaluators that are asked for; a case without one is left out."""
+class _CasesWithNamedEvaluators(Struct, frozen=True):
+    """A suite's cases, each with only those of its evaluators that are in `names`, or with all if none is."""
 
     cases: CaseSource
     suite: EvalSuite
@@ -87,20 +89,22 @@ class _Judged(Struct, frozen=True):
 
 
 def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]:
-    """Return what leaves suites with the evaluators of these names alone."""
+    """Return a function that limits the evaluators of suites to these names."""
 
     def change(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
         wanted = frozenset(names)
         return tuple(
-            replace(item, suite=replace(item.suite, cases=_Judged(item.suite.cases, item.suite, wanted)))
+            replace(
+                item, suite=replace(item.suite, cases=_CasesWithNamedEvaluators(item.suite.cases, item.suite, wanted))
+            )
             for item in suites
         )
 
     return change
 
 
-def asked_judges(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
-    """Yield the judges that a row's evaluators asked: the evaluator's name, its calls, what they cost if known."""
+def judges_called(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
+    """Yield the evaluators of a row that called judges: the evaluator's name, number of calls, and cost if known."""
     for result in row.evaluator_results:
         calls = _calls(result)
         if calls:
@@ -114,26 +118,26 @@ def _calls(result: EvaluatorResult) -> int:
 def by_judge(
     rows: Iterable[CaseResult], names: Collection[str], lengths: Mapping[ResultKey, int], *, repeats: int
 ) -> dict[str, list[JudgedAgain]]:
-    """Return what each judge said of each answer, by the judge's name, from the rows that asking again made.
+    """Return the results of each judge for each answer, by the judge's name, from the rows of a rejudge.
 
     `lengths` are those of the answers, in characters.
     """
-    said: dict[str, dict[ResultKey, list[EvaluatorResult]]] = {name: {} for name in names}
+    found: dict[str, dict[ResultKey, list[EvaluatorResult]]] = {name: {} for name in names}
     for row in rows:
-        slot = replace(row.slot, trial=row.slot.trial // repeats)
+        key = replace(row.slot, trial=row.slot.trial // repeats)
         for result in row.evaluator_results:
-            if result.name in said:
-                said[result.name].setdefault(slot, []).append(result)
+            if result.name in found:
+                found[result.name].setdefault(key, []).append(result)
     return {
-        name: [judged_again(slot, lengths[slot], results) for slot, results in by_slot.items()]
-        for name, by_slot in said.items()
+        name: [judged_again(key, lengths[key], results) for key, results in by_key.items()]
+        for name, by_key in found.items()
     }
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The set-ups of an evaluator, as its files are now, that gave the scores of rows.
+    """The present set-ups of an evaluator that produced the scores of rows.
 
-    `other` counts the rows whose score another set-up gave: a file was edited since, or the row's case is gone.
+    `other` counts the rows whose score is from another set-up: a file was edited since, or the row's case is gone.
     """
 
     setups: tuple[str, ...]
@@ -141,26 +145,26 @@ class JudgeSetups(Struct, frozen=True):
 
 
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:
-    """Return which set-ups of `plan` judged the rows: what their score keys say decides."""
+    """Return the set-ups of `plan` that judged the rows, according to their score keys."""
     left = {row.slot: row for row in rows}
-    asked, setups = len(left), dict[str, None]()
+    total, setups = len(left), dict[str, None]()
     fingerprints = Fingerprints(_runtime(plan, clock))
     matched = 0
     for target in plan.targets:
         for task in plan.tasks(target):
-            row = left.pop(slot_of(task), None)
+            row = left.pop(result_key_of(task), None)
             setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
             if setup is not None:
                 setups[setup] = None
                 matched += 1
             if not left:
-                return JudgeSetups(tuple(sorted(setups)), asked - matched)
-    return JudgeSetups(tuple(sorted(setups)), asked - matched)
+                return JudgeSetups(tuple(sorted(setups)), total - matched)
+    return JudgeSetups(tuple(sorted(setups)), total - matched)
 
 
 def _runtime(plan: RunPlan, clock: Clock) -> Runtime:
-    """Return tools that read settings; nothing is opened with them."""
-    return Runtime(specs=plan.specs, clock=clock, rng=random.Random(0), home=plan.home)  # noqa: S311 - asks nobody
+    """Return a runtime to read settings with; it opens nothing."""
+    return Runtime(specs=plan.specs, clock=clock, rng=random.Random(0), home=plan.home)  # noqa: S311 - makes no calls
 
 
 def _setup_of(task: CaseTask, row: CaseResult, evaluator: str, fingerprints: Fingerprints) -> str | None:

@@ -1,4 +1,4 @@
-"""What a stored run came to: the verdict as it was told, and the numbers counted from the rows again."""
+"""The report of a stored run: its recorded verdict, and numbers counted from its rows again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
@@ -14,19 +14,19 @@ from agentv.types.json_value import JsonValue
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport, RunState, RunVerdict
 
-_OLDER_RUN = "an older agentv made this run and kept no verdict; it is judged by the default gate"
+_OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
 
 
 def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
     """Count a stored run's current rows and return its report, with the verdict that it ended with.
 
-    `rows` are these rows, for whoever looks at each of them on its way.
+    `rows` are these rows, for callers that process each of them on the way.
 
-    A run that did not say how it ended (it was killed, is being written, or is of an older agentv) is judged by the
-    same function from its rows. Raises StorageError for a row that cannot be read.
+    The verdict of a run without a recorded one (it was killed, is being written, or was made by an older agentv) is
+    computed from its rows. Raises StorageError for a row that cannot be read.
     """
-    told = load_notes(run)
-    gates = _gates(run) if told is None else None
+    recorded = load_notes(run)
+    gates = _gates(run) if recorded is None else None
     is_repeated = run.may_repeat_cases()
     summary = summary_for(gates, has_targets=is_repeated)
     unread = 0
@@ -35,27 +35,27 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         unread += row.error is not None and row.error.stage == "load"
     state = _state(run)
     corrected, uncorrected = corrected_or_note(run)
-    if told is None:
+    if recorded is None:
         verdict = _judge(run, summary, gates, unread=unread)
         notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
-        told = RunNotes(verdict, _planned(run), notes, 0.0)
+        recorded = RunNotes(verdict, _planned(run), notes, 0.0)
     return RunReport(
         run_id=run.run_id,
         state=state,
-        planned=told.planned,
+        planned=recorded.planned,
         targets=summary.targets(),
         evaluators=summary.evaluators(),
         groups=summary.groups(),
         corrected=corrected,
         histogram=tuple(summary.counts.histogram),
-        verdict=told.verdict,
+        verdict=recorded.verdict,
         failing=tuple(summary.counts.failing),
         failing_total=summary.counts.failing_total,
         flaky=summary.flaky,
-        notes=(*told.notes, *uncorrected),
-        duration_s=told.duration_s,
+        notes=(*recorded.notes, *uncorrected),
+        duration_s=recorded.duration_s,
         folder=str(run.folder),
-        baseline=told.baseline,
+        baseline=recorded.baseline,
     )
 
 
@@ -75,11 +75,11 @@ def _planned(run: StoredRun) -> int | None:
 
 
 def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:
-    """Return the gates that the run was planned with; of an older run those of its command line, if it had any."""
-    kept = run.run.plan.get("gates")
-    if isinstance(kept, list):
-        asked = [each for each in kept if isinstance(each, Mapping)]
-        return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in asked)
+    """Return the gates of the run's plan; for an older run those of its command line, or None."""
+    planned = run.run.plan.get("gates")
+    if isinstance(planned, list):
+        gates = [each for each in planned if isinstance(each, Mapping)]
+        return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in gates)
     options = stored_options(run.run.plan)
     return None if options.gates is None else tuple(ScopedGate(parse_gate(gate)) for gate in options.gates)
 

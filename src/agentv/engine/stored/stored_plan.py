@@ -1,4 +1,4 @@
-"""The plan of a stored run, made again from its files as they are now."""
+"""The plan of a stored run, made again from the present state of its files."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,16 +24,16 @@ def working_folder(run: RunRecord, home: Path) -> Path:
     folder = run.plan.get("folder")
     if not isinstance(folder, str):
         raise ConfigError(
-            f"run {run.run_id} does not say which files it was made from (it was started from Python, or by an older "
+            f"run {run.run_id} does not record its eval files (it was started from Python, or by an older "
             "agentv), so its cases cannot be read again"
         )
     try:
         place = Path(home.parent, folder).resolve()
         is_there = place.is_dir()
     except (OSError, ValueError) as error:
-        raise ConfigError(f"run {run.run_id} names a folder that is none ({folder[:60]!r}): {error}") from error
+        raise ConfigError(f"run {run.run_id} records an invalid folder ({folder[:60]!r}): {error}") from error
     if not is_there:
-        raise ConfigError(f"run {run.run_id} was started in {place}, which is not there; its cases stand there")
+        raise ConfigError(f"run {run.run_id} was started in {place}, which does not exist; its eval files are needed")
     return place
 
 
@@ -48,14 +48,14 @@ def load_stored_plan(
     budget_usd: float | None = None,
     secrets: tuple[str, ...] = (),
 ) -> RunPlan:
-    """Read a run's eval files and targets again, with its own paths and options. `change` alters what was read.
+    """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
 
-    `is_anew` is for a plan whose calls were made before and are wanted again: what a cache has does not answer them.
-    `budget_usd` is in place of the run's own budget; `secrets` are struck from what targets say.
+    `is_anew` disables the cache, for calls that are to be made again. `budget_usd` replaces the run's own budget;
+    `secrets` are redacted in the responses of targets.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
-    # Whoever goes on with a run that --fail-fast stopped wants the rest of it.
+    # The continuation of a run that --fail-fast stopped runs all the rest.
     options = replace(stored_options(run.plan), fail_fast=None)
     if is_anew:
         options = replace(options, cache="off")
@@ -69,7 +69,7 @@ def load_stored_plan(
 
 
 def stored_options(plan: JsonObject) -> RunOptions:
-    """Return the options that a run was started with."""
+    """Return the options of a stored run. Raises ConfigError if they are invalid."""
     options = plan.get("options")
     try:
         return make_options(dict(options) if isinstance(options, Mapping) else {})

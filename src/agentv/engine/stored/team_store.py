@@ -1,4 +1,4 @@
-"""Which database a run is shared in: as it is named now, or as the run kept it when it began."""
+"""The team's database that a run is shared in: as named now, or as recorded in the run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,57 +16,57 @@ if TYPE_CHECKING:
 
 
 PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105 - its name
-KEPT = "store"
-"""How run.json's `plan` calls it: the URL without its password, `none` for a run that is to stay on its machine."""
+STORE_KEY = "store"
+"""The key in run.json's `plan`: the URL without its password, or `none` for a run that is not to be shared."""
 
 _HINT = (
-    "The run says that it is kept there, and keeps no password: set AGENTV_STORE to the whole URL, or PGPASSWORD, "
-    "or name the database by --store; with --store none it goes on on this machine alone"
+    "The run is stored there, without the password: set AGENTV_STORE to the complete URL, or PGPASSWORD, "
+    "or name the database with --store; --store none continues on this machine only"
 )
 
 
 def named_store(option: str | None, *, cwd: Path, env: Mapping[str, str]) -> "StoreUrl | None":
-    """Return the database that `--store`, `AGENTV_STORE` or `.agentv.yaml` names; None when there is none.
+    """Return the database that `--store`, `AGENTV_STORE` or `.agentv.yaml` names, or None.
 
-    Raises ConfigError for what is no URL, or a variable that is not set.
+    Raises ConfigError for an invalid URL, or a variable that is not set.
     """
     text = choose_store(option, cwd, env)
     return None if text is None else _parsed(text)
 
 
 def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[str, str]) -> "StoreUrl | None":
-    """Return the database that a run which goes on is shared in: the option's, else the one that it began in.
+    """Return the database of a run that is continued: the option's, else the one it started with.
 
-    A run that began in none goes where the environment or the project says now. What these say of the same database
-    as the run's is taken from them, for they have its password. Raises ConfigError as `named_store` does.
+    A run that started without one uses what the environment or the project names now. If these name the same database
+    as the run, their URL is used, because it has the password. Raises ConfigError as `named_store` does.
     """
-    kept = run.plan.get(KEPT)
-    if option is not None or not isinstance(kept, str):
+    recorded = run.plan.get(STORE_KEY)
+    if option is not None or not isinstance(recorded, str):
         return named_store(option, cwd=cwd, env=env)
-    if kept == NO_STORE:
+    if recorded == NO_STORE:
         return None
     try:
-        mine = replace(_parsed(kept), hint=_HINT)
+        mine = replace(_parsed(recorded), hint=_HINT)
     except ConfigError as error:
         raise ConfigError(
-            f"run {run.run_id} is kept in a database whose URL cannot be told from its password; "
-            "name it by --store, or go on on this machine alone: --store none"
+            f"run {run.run_id} is stored in a database whose recorded URL cannot be read without the password; "
+            "name it with --store, or continue on this machine only: --store none"
         ) from error
     named = named_store(None, cwd=cwd, env=env)
     return named if named is not None and named.place == mine.place else mine
 
 
 def kept_name(option: str | None, store: "StoreUrl | None") -> str | None:
-    """Return what a run keeps of the database that it began in."""
-    return (NO_STORE if option == NO_STORE else None) if store is None else store.kept
+    """Return what a run records about its database: the URL without password, `none`, or nothing."""
+    return (NO_STORE if option == NO_STORE else None) if store is None else store.public
 
 
 def secrets_of_store(store: "StoreUrl | None", env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return whatever is secret of a database that is in use."""
+    """Return the secrets of the database that is in use."""
     return () if store is None else store_secrets(store.text, env.get(PASSWORD_VARIABLE, ""))
 
 
 def _parsed(text: str) -> "StoreUrl":
-    from agentv.storage.postgres.url import parse_store_url  # noqa: PLC0415 - for those alone who share their runs
+    from agentv.storage.postgres.url import parse_store_url  # noqa: PLC0415 - for shared runs only
 
     return parse_store_url(text)

@@ -1,4 +1,4 @@
-"""From the list of stored runs to what trends are made of: no more runs are read than the points need."""
+"""The runs of a trend, from the list of stored runs; no more runs are read than the points need."""
 
 import shlex
 from collections import Counter
@@ -18,17 +18,17 @@ from agentv.types.records.run import RunRecord
 _CHOOSING = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
 
 LoadSums = Callable[[Path], Mapping[Place, RunSums]]
-"""Returns what each suite and target of the run in a folder came to. Raises OSError when its rows cannot be read."""
+"""Returns the sums of each suite and target of the run in a folder. Raises OSError if its rows cannot be read."""
 
 
 class WantedPlaces(Struct, frozen=True):
-    """Which suites and targets are asked for: all where none is named. A suite is named by its path, or its end."""
+    """The suites and targets to include; all if none is named. A suite is named by its path, or the end of it."""
 
     suites: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
 
     def has(self, place: Place) -> bool:
-        """Whether a suite and target are asked for."""
+        """Return True if a suite and target are included."""
         suite, target = place
         is_suite = not self.suites or any(_is_named(suite, name) for name in self.suites)
         return is_suite and (not self.targets or target in self.targets)
@@ -42,9 +42,9 @@ def _is_named(suite: str, name: str) -> bool:
 def refuse_unknown(
     wanted: WantedPlaces, metric: MetricKey, listed: Sequence[ListedRun], found: Sequence[TrendRun]
 ) -> None:
-    """Raise UnknownNameError for a suite, a target or an evaluator that no run has, where there is any run.
+    """Raise UnknownNameError for a suite, a target or an evaluator that no run has, if there are runs.
 
-    `found` are the runs that have what is wanted.
+    `found` are the runs with the wanted suites and targets.
     """
     runs = [_about(each, each.run) for each in listed if each.run is not None]
     suites = {name for run in runs for name in run.suites} | {suite for run in found for suite, _ in run.sums}
@@ -63,9 +63,9 @@ def refuse_unknown(
 def load_trend_runs(
     listed: Sequence[ListedRun], load_sums: LoadSums, *, wanted: WantedPlaces, last: int | None
 ) -> list[TrendRun]:
-    """Return the runs that have the `last` points of every wanted series, oldest first; with None all runs.
+    """Return the runs with the `last` points of every wanted series, oldest first; with None all runs.
 
-    `listed` are the oldest first. A run whose run.json cannot be read is of no series.
+    `listed` is sorted, oldest first. A run whose run.json cannot be read is left out.
     """
     seen: Counter[Place] = Counter()
     parts: set[str] = set()
@@ -76,7 +76,7 @@ def load_trend_runs(
         run = _about(each, each.run)
         parts.update(run.parents)
         places = [place for suite in run.suites for target in run.targets if wanted.has(place := (suite, target))]
-        # What a run was to do may not be known, of one that others wrote: then it is what it did.
+        # A run written by another program may not record its suites and targets: then its rows show them.
         if last is None or not (run.suites and run.targets) or any(seen[place] < last for place in places):
             found.append(_with_sums(run, each, load_sums, wanted))
             seen.update(places)
@@ -94,7 +94,7 @@ def _with_sums(run: TrendRun, listed: ListedRun, load_sums: LoadSums, wanted: Wa
 
 
 def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
-    """Return what run.json says of a run."""
+    """Return the contents of run.json that a trend uses."""
     options, git = run.plan.get("options"), run.git or {}
     options = options if isinstance(options, dict) else {}
     shard = options.get("shard")
@@ -120,7 +120,7 @@ def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
 
 
 def _selection(options: JsonObject) -> str:
-    """Return the options that chose some of the cases or evaluators, as they are written on the command line."""
+    """Return the options that selected some of the cases or evaluators, as on the command line."""
     written = [
         f"{_CHOOSING[name]} {shlex.quote(str(each))}"
         for name in _CHOOSING

@@ -1,7 +1,7 @@
-"""What a judge holds an answer against, and the sections and instructions that follow from it.
+"""The reference material that a judge compares an answer with, and the prompt sections and instructions for it.
 
-A judge is told of nothing that it is not shown: without a reference answer there is no section for one, and no word of
-one in the instructions.
+A prompt mentions nothing that it does not contain: without a reference answer it has no section for one, and the
+instructions do not mention one.
 """
 
 import functools
@@ -12,7 +12,7 @@ from agentv.types.criteria.scales import EvaluationCriteria
 
 
 class Basis(Struct, frozen=True):
-    """What there is to hold an answer against, `conversation` when the whole conversation is judged."""
+    """The material to compare an answer with; `conversation` is True when the whole conversation is judged."""
 
     expected_outcome: bool = True
     reference: bool = True
@@ -21,7 +21,7 @@ class Basis(Struct, frozen=True):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """What a score of 0 and a score of 1 mean."""
+        """The meanings of the scores 0 and 1."""
         if self.criterion is not None:
             return "the criterion is not met at all", "it is fully met"
         if self.expected_outcome:
@@ -53,23 +53,23 @@ class Basis(Struct, frozen=True):
 
 
 WHOLE = Basis()
-"""An expected outcome and a reference answer, as most cases have."""
+"""An expected outcome and a reference answer, which most cases have."""
 
 
 @functools.lru_cache(maxsize=64)
 def user_template(sections: tuple[str, ...]) -> str:
-    """Return a user prompt of the variables named, each under its heading."""
+    """Return a user prompt with the named variables, each under its heading."""
     return "\n\n".join(f"[[ ## {name} ## ]]\n{{{{ {name} }}}}" for name in sections)
 
 
 def criterion_section(criterion: EvaluationCriteria) -> str:
-    """Return the section that names the one criterion, for in front of a user prompt."""
+    """Return the section that names the one criterion, to be put in front of a user prompt."""
     described = ": {{ criterion_description }}" if criterion.description else ""
     return f"[[ ## criterion ## ]]\n{{{{ criterion_name }}}}{described}\n\n"
 
 
 COMPARED = ("expected_outcome", "question", "reference_answer")
-"""What a judge is shown beside the answer, in this order, as far as there is something."""
+"""The variables that a judge is shown in addition to the answer, in this order; empty ones are left out."""
 
 USER_TEMPLATE = user_template((*COMPARED, "candidate_answer"))
-"""What a judge is shown of a case that has everything (seed: Enforce JSON prompt contract)."""
+"""The user prompt for a case in which no variable is empty (seed: Enforce JSON prompt contract)."""

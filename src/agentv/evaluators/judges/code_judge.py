@@ -1,4 +1,4 @@
-"""A script or Python function of the user's as judge. Its class for scripts is CodeEvaluator."""
+"""`code_judge`: a user's script or Python function as judge. The class for scripts is CodeEvaluator."""
 
 import json
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class CodeEvaluatorOptions(Struct, frozen=True):
     """Options of CodeEvaluator, made in Python (seed REQ-EVAL-003).
 
     `script` is a command for the shell, or a list of arguments that needs none. `cwd` is where it runs (default: the
-    working directory). `agent_timeout_ms` bounds it, in milliseconds. `config` is handed to the script as it is.
+    working directory). `agent_timeout_ms` is its time limit in milliseconds. `config` is passed on unchanged.
     """
 
     script: str | tuple[str, ...] | list[str]
@@ -41,7 +41,7 @@ class CodeEvaluatorOptions(Struct, frozen=True):
 
 
 class CodeEvaluator:
-    """Runs a script with the case as JSON on standard input; the last JSON object it prints is the judgement.
+    """A judge that runs a script with the case as JSON on standard input; the last JSON object printed is the score.
 
     Takes an options object, keywords of the same names, or both.
 
@@ -55,7 +55,7 @@ class CodeEvaluator:
         self.options = replace(options, **keywords) if options is not None else CodeEvaluatorOptions(**keywords)
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Judge an answer. A script that fails, hangs or says nothing usable scores 0, its error in `misses`."""
+        """Judge an answer. A script that fails, hangs or prints no usable JSON scores 0, its error in `misses`."""
         options = self.options
         timeout_s = None if options.agent_timeout_ms is None else options.agent_timeout_ms / 1000
         try:
@@ -67,7 +67,7 @@ class CodeEvaluator:
 
 
 class PythonEvaluator(Struct, frozen=True):
-    """Calls a Python function in a warm process of its own with the payload that a script would get."""
+    """A judge that calls a Python function in a warm worker process, with the payload that a script would get."""
 
     reference: str
     config: EvaluatorConfig
@@ -96,7 +96,7 @@ async def run_script(
 ) -> JsonObject:
     """Run a script with `payload` on its standard input and return the last JSON object it printed.
 
-    Raises EvaluatorError, with the end of its standard error, when it does not come to that.
+    Raises EvaluatorError, with the end of its standard error, when the script fails or prints no JSON object.
     """
     stdin = json.dumps(payload, default=_plain).encode()
     argv, shell = ((), script) if isinstance(script, str) else (tuple(script), None)
@@ -104,40 +104,40 @@ async def run_script(
         outcome = await run_process(Command(argv=argv, shell=shell, cwd=cwd, stdin=stdin), timeout_s=timeout_s)
     except (OSError, ValueError) as error:
         raise EvaluatorError(f"the script cannot be started: {error}") from error
-    _raise_for(outcome, timeout_s)
+    _raise_for_outcome(outcome, timeout_s)
     answer = last_object(outcome.stdout.decode("utf-8", "replace"))
     if answer is None:
-        raise EvaluatorError(f"the script printed no JSON object{_printed(outcome)}")
+        raise EvaluatorError(f"the script printed no JSON object{_output_suffix(outcome)}")
     return answer
 
 
 def _plain(value: object) -> object:
-    """Return mappings and sequences of other types as JSON knows them."""
+    """Return a mapping as dict, another sequence as list."""
     return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # json knows the rest
 
 
-def _raise_for(outcome: Outcome, timeout_s: float | None) -> None:
+def _raise_for_outcome(outcome: Outcome, timeout_s: float | None) -> None:
     if outcome.timed_out:
-        raise EvaluatorError(f"the script did not end within {timeout_s:g} s{_said(outcome)}", kind="deadline")
+        raise EvaluatorError(f"the script did not end within {timeout_s:g} s{_stderr_suffix(outcome)}", kind="deadline")
     if outcome.too_large:
         limit = MAX_OUTPUT_BYTES // 2**20
         raise EvaluatorError(f"the script printed more than {limit} MiB", kind="too_large")
     if outcome.exit_code != 0:
-        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_said(outcome)}")
+        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_stderr_suffix(outcome)}")
 
 
-def _said(outcome: Outcome) -> str:
+def _stderr_suffix(outcome: Outcome) -> str:
     text = outcome.stderr.strip()
     return f": {text}" if text else ""
 
 
-def _printed(outcome: Outcome) -> str:
+def _output_suffix(outcome: Outcome) -> str:
     text = outcome.stdout.decode("utf-8", "replace").strip()
-    return f", but: {text[:200]}" if text else _said(outcome)
+    return f", but: {text[:200]}" if text else _stderr_suffix(outcome)
 
 
 def judge_payload(context: EvaluationContext, *, config: JsonObject, source: str = "response") -> dict[str, JsonValue]:
-    """Return what a code judge is told about an answer (formats.md, section 3)."""
+    """Return the JSON payload of a code judge (docs/reference/evaluators/code_judge.md)."""
     case, prompt = context.eval_case, context.prompt_inputs
     return {
         "question": prompt.question,
@@ -168,14 +168,14 @@ class CodeJudgeSettings(Struct, frozen=True):
     python: Annotated[
         str | None, Meta(description="path.py:function or package.module:function, called in a warm process")
     ] = None
-    cwd: Annotated[str | None, Meta(description="where it runs; default: the eval file's folder")] = None
-    timeout_seconds: Annotated[float | None, Meta(description="how long it may take")] = None
-    config: Annotated[
-        Mapping[str, JsonValue], Meta(description="anything the script should be told, handed over as `config`")
-    ] = field(default_factory=dict)
+    cwd: Annotated[str | None, Meta(description="the working directory; default: the eval file's folder")] = None
+    timeout_seconds: Annotated[float | None, Meta(description="time limit in seconds")] = None
+    config: Annotated[Mapping[str, JsonValue], Meta(description="any values for the script, passed on as `config`")] = (
+        field(default_factory=dict)
+    )
 
     def __post_init__(self) -> None:
-        """Refuse neither, both, or an empty command."""
+        """Raise ValueError unless exactly one of `script` and `python` is given, and it is usable."""
         if (self.script is None) == (self.python is None):
             raise ValueError("a code judge needs `script`, or `python` instead")
         if self.script is not None and not (self.script.strip() if isinstance(self.script, str) else self.script):
@@ -194,7 +194,7 @@ class CodeJudgeSettings(Struct, frozen=True):
 
 
 def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools: EvaluatorTools) -> Evaluator:
-    """Make a code judge; a new one for each case and evaluator (seed REQ-EVAL-007)."""
+    """Make a code judge. A new one is made for each case and evaluator (seed REQ-EVAL-007)."""
     if settings.python is not None:
         return PythonEvaluator(settings.python, config, settings, tools)
     return CodeEvaluator(
@@ -207,5 +207,5 @@ def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools:
 
 
 def working_folder(cwd: str | None, base_dir: str) -> Path:
-    """Return the folder something runs in: `cwd` relative to `base_dir`, or `base_dir` itself."""
+    """Return the working directory of a script: `cwd` relative to `base_dir`, or `base_dir` itself."""
     return Path(base_dir) if not cwd else Path(base_dir, cwd)

@@ -1,4 +1,4 @@
-"""`composite`: several evaluators, any and nested, made into one score by an aggregator."""
+"""`composite`: several evaluators, nested ones included, combined into one score by an aggregator."""
 
 import math
 import sys
@@ -35,7 +35,7 @@ from agentv.types.provider import Provider
 
 
 class ScoreMembers(Protocol):
-    """Judges one context with several evaluators; `EvaluatorTools.score` is one."""
+    """A function that scores one context with several evaluators, such as `EvaluatorTools.score`."""
 
     async def __call__(
         self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]
@@ -44,14 +44,14 @@ class ScoreMembers(Protocol):
 
 
 def member_name(member: EvaluatorLike) -> str:
-    """Return a member's name; an object without one is called by its kind. While a file is read it is a mapping."""
+    """Return a member's name, or its kind if it has none. While a file is being read, a member is a mapping."""
     if isinstance(member, Mapping):
         return str(member.get("name", member.get("type")))
     return config_of(member).name
 
 
 async def score_objects(context: EvaluationContext, evaluators: Sequence[EvaluatorLike]) -> tuple[EvaluatorResult, ...]:
-    """Judge with evaluators given as objects. A config needs a run to be made into one, which is said as its error."""
+    """Score with evaluators given as objects. A config gets an error, as only a run can make its evaluator."""
     return tuple([await _score_one(context, evaluator) for evaluator in evaluators])
 
 
@@ -60,7 +60,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
 
     def make() -> object:
         if isinstance(evaluator, EvaluatorConfig):
-            raise EvaluatorError(f"{config.name!r} is no evaluator object; only a run can make one of a config")
+            raise EvaluatorError(f"{config.name!r} is not an evaluator object; only a run can make one from a config")
         return evaluator
 
     score = await isolated_score(make, context, config, timeout_s=None)
@@ -71,12 +71,12 @@ class WeightedAverage(Struct, frozen=True):
     """The weighted mean of the members' scores."""
 
     type: Literal["weighted_average"] = "weighted_average"
-    weights: Annotated[Mapping[str, float], Meta(description="member: weight; without it the members' own weights")] = (
+    weights: Annotated[Mapping[str, float], Meta(description="{member: weight}; default: the members' own weights")] = (
         field(default_factory=dict)
     )
 
     def __post_init__(self) -> None:
-        """Refuse weights that no mean can be made with."""
+        """Raise ValueError for weights that are negative or not finite."""
         if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights.values()):
             raise ValueError("`weights` must be finite numbers of at least 0")
 
@@ -106,24 +106,24 @@ class Threshold(Struct, frozen=True):
     type: Literal["threshold"] = "threshold"
 
     def __post_init__(self) -> None:
-        """Refuse a number that is always reached."""
+        """Raise ValueError for a number that is always reached."""
         if self.at_least < 1:
             raise ValueError("`at_least` must be at least 1")
 
 
 class CodeAggregator(Struct, frozen=True):
-    """A script that gets `{"results": {name: result}}` and answers like a code judge."""
+    """A script that reads `{"results": {name: result}}` and prints the same JSON as a code judge."""
 
     type: Literal["code_judge"] = "code_judge"
     script: Annotated[
         str | tuple[str, ...] | None, Meta(description="a command for the shell, or a list of arguments")
     ] = None
-    path: Annotated[str | None, Meta(description="a script's file, in place of `script`")] = None
-    cwd: Annotated[str | None, Meta(description="where it runs; default: the eval file's folder")] = None
-    timeout_seconds: Annotated[float | None, Meta(description="how long it may take")] = None
+    path: Annotated[str | None, Meta(description="the path of a script, instead of `script`")] = None
+    cwd: Annotated[str | None, Meta(description="the working directory; default: the eval file's folder")] = None
+    timeout_seconds: Annotated[float | None, Meta(description="time limit in seconds")] = None
 
     def __post_init__(self) -> None:
-        """Refuse neither and both."""
+        """Raise ValueError unless exactly one of `script` and `path` is given."""
         if bool(self.script) == bool(self.path):
             raise ValueError("the aggregator code_judge needs either `script` or `path`")
 
@@ -138,13 +138,17 @@ class JudgeAggregator(Struct, frozen=True):
     """A model that reads the members' results and gives the score."""
 
     type: Literal["llm_judge"] = "llm_judge"
-    prompt: Annotated[str | None, Meta(description="the user prompt, or its file, with {{ evaluator_results }}")] = None
+    prompt: Annotated[
+        str | None, Meta(description="the user prompt, or the path of its file, with {{ evaluator_results }}")
+    ] = None
     target: Annotated[str | None, Meta(description="the target that judges")] = None
-    model: Annotated[str | None, Meta(description="a model of the judge's provider")] = None
-    temperature: Annotated[float | None, Meta(description="0 for the most repeatable judge")] = None
+    model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
+    temperature: Annotated[
+        float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
+    ] = None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: the prompt's, if it is one."""
+        """Return the files that must exist: that of the prompt, if it names one."""
         return prompt_files(self.prompt, base_dir)
 
 
@@ -158,23 +162,23 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         tuple[EvaluatorLike, ...],
         Meta(description="the members: evaluators of any type, composites too", extra={"evaluators": True}),
     ]
-    aggregator: Annotated[Aggregator, Meta(description="how the members' scores become one: {type: …}")] = field(
+    aggregator: Annotated[Aggregator, Meta(description="how the members' scores are combined: {type: …}")] = field(
         default_factory=WeightedAverage
     )
 
     def __post_init__(self) -> None:
-        """Refuse an aggregator that does not fit the members."""
+        """Raise ValueError when the aggregator does not fit the members."""
         check_members(self.evaluators, self.aggregator)
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
-        """The targets that judge by name, the members' own aside."""
+        """The named targets that judge for the aggregator, without those of the members."""
         target = self.aggregator.target if isinstance(self.aggregator, JudgeAggregator) else None
         return () if target is None else (target,)
 
     @property
     def needs_judge(self) -> bool:
-        """Whether the aggregator asks the judged target's own judge."""
+        """True if the aggregator uses the judge of the target under test."""
         return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
@@ -185,23 +189,23 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
 
 
 def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> None:
-    """Raise ValueError when there are no members, or the aggregator speaks of others."""
+    """Raise ValueError when there are no members, or when the aggregator does not fit them."""
     if not members:
         raise ValueError("`evaluators` must list at least one member")
     names = [member_name(member) for member in members]
     if isinstance(aggregator, WeightedAverage):
         unknown = [name for name in aggregator.weights if name not in names]
         if unknown:
-            raise ValueError(f"`weights` names {unknown[0]!r}, which is no member; members: {', '.join(names)}")
+            raise ValueError(f"`weights` names {unknown[0]!r}, which is not a member; members: {', '.join(names)}")
     if isinstance(aggregator, Threshold) and aggregator.at_least > len(members):
         raise ValueError(f"`at_least` {aggregator.at_least} cannot be reached by {len(members)} members")
 
 
 class CompositeEvaluator:
-    """Judges with several evaluators and makes their scores one. Members see the same context as anyone.
+    """An evaluator that combines the scores of several others, its members. They get the composite's own context.
 
-    `evaluators` are evaluator objects (or configs, when `score` is a run's, `EvaluatorTools.score`). `judge` gives the
-    model of a JudgeAggregator, default the context's own. Relative paths start from `base_dir`.
+    `evaluators` are evaluator objects, or also configs when `score` is that of a run (`EvaluatorTools.score`). `judge`
+    is the model of a JudgeAggregator; default: the context's own judge. Relative paths start from `base_dir`.
 
     >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
     >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
@@ -228,7 +232,7 @@ class CompositeEvaluator:
         self._judge = _judge_of(self.aggregator, judge, base_dir)
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Judge an answer. A member's failure stays the member's; the aggregator's own is the composite's."""
+        """Score an answer. A failed member affects that member only; a failed aggregator, the composite."""
         results = await self._score(context, self.evaluators)
         if isinstance(self.aggregator, WeightedAverage):
             results = weigh(results, self.aggregator.weights)
@@ -246,11 +250,11 @@ class CompositeEvaluator:
             case Maximum():
                 return arithmetic_score(highest(results), results, how="highest")
             case AllPass():
-                held = passing(results) == len(counted(results)) > 0
-                return arithmetic_score(float(held), results, how="all must pass")
+                passed = passing(results) == len(counted(results)) > 0
+                return arithmetic_score(float(passed), results, how="all must pass")
             case Threshold(at_least=least):
-                held = passing(results) >= least
-                return arithmetic_score(float(held), results, how=f"{least} must pass")
+                passed = passing(results) >= least
+                return arithmetic_score(float(passed), results, how=f"{least} must pass")
             case CodeAggregator():
                 return await self._by_code(self.aggregator, context, results)
             case JudgeAggregator():
@@ -274,7 +278,7 @@ def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
 
 
 def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> LlmJudgeEvaluator:
-    """Return who judges for a JudgeAggregator; for another aggregator nobody ever asks it."""
+    """Return the judge of a JudgeAggregator; for any other aggregator the judge is never called."""
     given = aggregator if isinstance(aggregator, JudgeAggregator) else JudgeAggregator()
     return LlmJudgeEvaluator(
         prompt=given.prompt,
@@ -286,7 +290,7 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
 
 
 def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
-    """Make a composite whose members are judged by the run, isolated like anyone."""
+    """Make a composite whose members are scored by the run, each isolated like any other evaluator."""
     members = tuple(cast(EvaluatorLike, adapted(member)) for member in settings.evaluators)
     if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in members):
         raise ConfigError(f"the members of {config.name!r} must be EvaluatorConfigs or evaluator objects")

@@ -1,4 +1,4 @@
-"""One opinion of one judge: ask, read the reply, ask once more when it cannot be read."""
+"""One opinion of one judge: call it, parse the reply, and call it once more when the reply cannot be parsed."""
 
 import asyncio
 import secrets
@@ -19,33 +19,33 @@ from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
 from agentv.types.records.fields import milliseconds
 
 REPLY_KEPT = 2_000
-"""How many characters of an unreadable reply are kept as reasoning."""
+"""The number of characters of an unreadable reply that are stored as reasoning."""
 
 Opinion = TypeVar("Opinion")
 T = TypeVar("T")
 
 
 def make_nonce() -> str:
-    """Return a text that nobody could have known before this call."""
+    """Return a random text that cannot be known before this call."""
     return secrets.token_hex(8)
 
 
 class Judged(Protocol):
-    """What a judge is shown: values for its prompt, and the texts that it may have taken an object from."""
+    """The material of one judge call: the values for its prompt, and the texts that the reply may quote."""
 
     @property
     def context(self) -> EvaluationContext:
-        """The answer and what is known of it."""
+        """The answer with everything known about it."""
 
     def shown(self) -> Iterable[str]:
-        """Return the texts in which a judge may have met an object that is not its own verdict."""
+        """Return the texts that may contain a JSON object which is not the judge's own verdict."""
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return what fills a prompt: values by name, fenced where they are evidence."""
+        """Return a function that gives the value of a prompt variable, fenced if it is evidence."""
 
 
 class JudgeMode(Protocol[Opinion]):
-    """What a judge is asked for: the contract it must keep, and how its reply is read."""
+    """A kind of judgement: the reply format it requires, and how a reply is parsed and scored."""
 
     @property
     def instructions(self) -> str:
@@ -53,41 +53,41 @@ class JudgeMode(Protocol[Opinion]):
 
     @property
     def section(self) -> str:
-        """What follows the user prompt, "" for nothing."""
+        """The text that follows the user prompt; "" for none."""
 
     @property
     def schema(self) -> JsonObject:
         """The reply as a JSON Schema."""
 
     def contract(self, nonce: str) -> str:
-        """Return the reply's format in words, with the nonce it must carry."""
+        """Return the reply's format in words, with the nonce that it must repeat."""
 
     def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> Opinion | None:
         """Return the verdict in a reply, None when there is none."""
 
     def scored(self, opinions: tuple[Opinion, ...]) -> EvaluationScore:
-        """Return the score that one opinion or several amount to."""
+        """Return the score of one opinion, or the common score of several."""
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
-        """Return the results of the criteria that there is no opinion on, none where the evaluator is the criterion."""
+        """Return the results of the criteria left without an opinion; none if the evaluator itself is the criterion."""
 
 
 class PromptPair(Struct, frozen=True):
-    """The two texts of a judge call, and the nonce they share."""
+    """The two prompts of a judge call, and the nonce they share."""
 
     user: str
     system: str
     nonce: str
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return what a row keeps of the request, with the seed's keys."""
+        """Return the request as it is stored with a result, with the keys that the seed requires."""
         return {"userPrompt": self.user, "systemPrompt": self.system, "nonce": self.nonce}
 
 
 class JudgeOptions(Struct, frozen=True):
-    """How judges are called: `template` is the user prompt, `custom` says that it is not ours.
+    """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
 
-    `nonce` makes a one-time text for each call; `timer` tells seconds.
+    `nonce` makes a one-time text for each call; `timer` returns the time in seconds.
     """
 
     template: str
@@ -100,7 +100,7 @@ class JudgeOptions(Struct, frozen=True):
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
-    """How asking one judge ended: with an opinion and the score that it alone amounts to, or with a failure."""
+    """The outcome of calling one judge: its opinion and the score of that opinion alone, or a failure."""
 
     prompts: PromptPair
     calls: tuple[JudgeCall, ...]
@@ -111,7 +111,7 @@ class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
 
 
 def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
-    """Return the score when a judge gave no opinion. `unread` is its reply, if it gave one.
+    """Return the score of a failed judge call. `unread` is the reply that could not be parsed, if there was one.
 
     An unreadable reply leaves empty lists and its first 2,000 characters as reasoning (seed: Parse JSON evaluator
     response).
@@ -120,10 +120,10 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
     return score if unread is None else replace(score, misses=(), reasoning=unread[:REPLY_KEPT] or None)
 
 
-async def ask(
+async def call_judge(
     provider: Provider, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, role: JudgeRole
 ) -> JudgeOutcome[Opinion]:
-    """Ask one judge, and once more when its reply holds no verdict. Never raises for a judge's own failure."""
+    """Call one judge, and once more when its reply contains no verdict. Never raises for a failure of the judge."""
     calls: list[JudgeCall] = []
     first = prompts = _make_prompts(mode, judged, options)
     parts: tuple[JudgeRole, ...] = (role, "repair")
@@ -135,23 +135,25 @@ async def ask(
             response = await provider.invoke(_request(prompts, mode, judged, options))
         except ProviderError as error:
             return JudgeOutcome(first, tuple(calls), failure=_provider_failure(provider, error))
-        # A reply that was kept bears the nonce of the request that it was an answer to.
+        # A cached reply has the nonce of the request that it was a response to.
         nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
         opinion = mode.parse(response.text, nonce=nonce, shown=judged.shown())
         score = None if opinion is None else mode.scored((opinion,))
-        said = None if score is None else score.score
+        value = None if score is None else score.score
         calls.append(
-            _to_call(provider, response=response, role=part, score=said, duration_ms=(options.timer() - started) * 1000)
+            _to_call(
+                provider, response=response, role=part, score=value, duration_ms=(options.timer() - started) * 1000
+            )
         )
         if opinion is not None:
             return JudgeOutcome(first, tuple(calls), opinion, score)
-    message = f"the judge {judge_name(provider)!r} gave no usable JSON, asked twice"
+    message = f"the judge {judge_name(provider)!r} gave no usable JSON in two attempts"
     failure = Failure(kind="judge_error", message=message, stage="evaluator")
     return JudgeOutcome(first, tuple(calls), failure=failure, unread=calls[-1].reply)
 
 
 async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all at once; a fault in one ends the others and is raised as it is."""
+    """Run coroutines concurrently; an exception in one cancels the others and is raised unchanged."""
     if len(waiting) == 1:
         return [await waiting[0]]
     try:
@@ -163,24 +165,24 @@ async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def present_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
-    """Return who judges. Raises EvaluatorError, which says how to name somebody, when nobody does."""
+    """Return the judge. Raises EvaluatorError, which says how to name one, when it is None."""
     if provider is None:
         raise EvaluatorError(
-            f"nobody can judge the answers of target {context.target.name!r}; name a judge with `judge_target:` in "
-            "the target, or with `target:` in the evaluator",
+            f"no judge is configured for target {context.target.name!r}; name one with `judge_target:` in the target, "
+            "or with `target:` in the evaluator",
             kind="judge_error",
         )
     return provider
 
 
 def judge_name(provider: Provider) -> str:
-    """Return a judge's name: that of its target when it has one, else its kind."""
+    """Return a judge's name: that of its target if it has one, else its kind."""
     name = getattr(getattr(provider, "target", None), "name", None)
     return name if isinstance(name, str) else provider.kind
 
 
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
-    """Fill the prompts of one call. A custom user prompt brings its own instructions; the contract always stands."""
+    """Fill the prompts of one call. A custom user prompt replaces the instructions, but never the reply contract."""
     nonce = options.nonce()
     user = fill(options.template, judged.fenced(nonce)) + mode.section + note
     opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
@@ -197,7 +199,7 @@ def _request(prompts: PromptPair, mode: JudgeMode[Opinion], judged: Judged, opti
         temperature=options.temperature,
         max_output_tokens=options.max_output_tokens,
         response_schema=mode.schema,
-        # Keys of caches hash the prompts with the nonce blanked, so they must know it.
+        # Cache keys hash the prompts with the nonce blanked, so the request must carry it.
         metadata={"nonce": prompts.nonce},
     )
 

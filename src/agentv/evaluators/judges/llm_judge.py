@@ -1,4 +1,4 @@
-"""A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. One class does both."""
+"""A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. Both share one class."""
 
 import inspect
 import json
@@ -16,7 +16,7 @@ from agentv.evaluators.judges.judging import (
     JudgeOptions,
     JudgeOutcome,
     all_of,
-    ask,
+    call_judge,
     failed_judgement,
     judge_name,
     make_nonce,
@@ -57,7 +57,7 @@ from agentv.types.provider import Provider
 
 
 class FreeformMode(Struct, frozen=True):
-    """One score with hits, misses and a reason. `criterion` names what the score is about, `basis` what tells it."""
+    """One score with hits, misses and a reason. `criterion` names the score, `basis` is the reference material."""
 
     criterion: str
     vote: Vote = "mean"
@@ -87,7 +87,7 @@ class FreeformMode(Struct, frozen=True):
         return parse_freeform(reply, nonce=nonce, shown=shown)
 
     def scored(self, opinions: tuple[FreeformReply, ...]) -> EvaluationScore:
-        """Return the opinions' common score, with the texts of the opinion that comes nearest to it."""
+        """Return the opinions' common score, with the texts of the opinion nearest to it."""
         scores = [opinion.score for opinion in opinions]
         score = combine(scores, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.score - score))
@@ -106,7 +106,7 @@ class FreeformMode(Struct, frozen=True):
         return ()
 
     def _results(self, score: float, scores: list[float], reasoning: str | None) -> tuple[EvaluationResult, ...]:
-        """Keep how far the opinions were apart beside what they amount to."""
+        """Return a result with the common score and the spread of the opinions."""
         result = EvaluationResult(
             criterion_name=self.criterion,
             score=score,
@@ -120,7 +120,7 @@ class FreeformMode(Struct, frozen=True):
 
 
 class RubricMode(Struct, frozen=True):
-    """A check for each of `items`."""
+    """One check for each of `items`."""
 
     items: tuple[RubricItem, ...]
     vote: Vote = "mean"
@@ -152,7 +152,7 @@ class RubricMode(Struct, frozen=True):
         """Return the score of the checks."""
         return rubric_score(self.items, opinions, vote=self.vote)
 
-    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - an item that was not asked is none
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - an item that was not checked has no result
         """Return nothing: the evaluator's own failure says it all."""
         return ()
 
@@ -163,7 +163,7 @@ a weakness in one is no weakness in another. Be strict about facts and about wha
 
 
 class CriteriaMode(Struct, frozen=True):
-    """A score for each of `criteria`."""
+    """One score for each of `criteria`."""
 
     criteria: tuple[EvaluationCriteria, ...]
     vote: Vote = "mean"
@@ -175,7 +175,7 @@ class CriteriaMode(Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """The criteria with what scores they allow, after the user prompt."""
+        """The criteria with the scores they allow, after the user prompt."""
         return "\n\n[[ ## criteria ## ]]\n" + "\n".join(map(_line, self.criteria))
 
     @property
@@ -212,14 +212,14 @@ the criterion allows) and "reasoning" (one sentence)
 
 
 def named_criteria(context: EvaluationContext, names: Iterable[str]) -> tuple[EvaluationCriteria, ...]:
-    """Return the criteria of those names, in that order. Raises EvaluatorError that lists those there are."""
+    """Return the criteria with these names, in this order. Raises EvaluatorError for an unknown name."""
     known = {criterion.name: criterion for criterion in context.criteria}
-    wanted = tuple(dict.fromkeys(names))
-    unknown = [name for name in wanted if name not in known]
+    requested = tuple(dict.fromkeys(names))
+    unknown = [name for name in requested if name not in known]
     if unknown:
-        there = ", ".join(known) or "none"
-        raise EvaluatorError(f"no criterion {', '.join(map(repr, unknown))} in `criteria`; there: {there}")
-    return tuple(known[name] for name in wanted)
+        defined = ", ".join(known) or "none"
+        raise EvaluatorError(f"no criterion {', '.join(map(repr, unknown))} in `criteria`; defined: {defined}")
+    return tuple(known[name] for name in requested)
 
 
 def _line(criterion: EvaluationCriteria) -> str:
@@ -228,7 +228,7 @@ def _line(criterion: EvaluationCriteria) -> str:
 
 
 def _allowed(criterion: EvaluationCriteria) -> str:
-    """Return which scores a criterion's scale allows, for a judge."""
+    """Return the description of the scores that a criterion's scale allows, for a judge."""
     if criterion.labels:
         labels = ", ".join(json.dumps(label, ensure_ascii=False) for label in criterion.labels)
         return f"one of {labels} (from worst to best)"
@@ -263,11 +263,11 @@ Opinion = TypeVar("Opinion")
 class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     """Options of LlmJudgeEvaluator, made in Python (seed REQ-EVAL-002).
 
-    `resolve_judge_provider` finds the judge of a context; without it the context's own judge is asked. `prompt` is the
-    user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on its
-    own scale; `rubrics` (items or plain texts) make it check requirements. `judges` are asked in place of the one
-    judge, each `samples` times, and `vote` makes their opinions one. `config` is what a judge was made from that takes
-    nothing else. `nonce` and `timer` are chance and time.
+    `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
+    the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
+    its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
+    each is called `samples` times, and `vote` combines the opinions. `config` is set on a judge that was made from its
+    config alone. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -289,9 +289,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
 
 
 class LlmJudgeEvaluator:
-    """Asks a model what an answer is worth.
+    """An evaluator that scores an answer with a model.
 
-    Takes an options object, keywords of the same names, or both. `warnings` says what is odd about a custom prompt.
+    Takes an options object, keywords of the same names, or both. `warnings` lists likely mistakes in a custom prompt.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -302,13 +302,13 @@ class LlmJudgeEvaluator:
     def __init__(self, options: LlmJudgeEvaluatorOptions | None = None, /, **keywords: Any) -> None:
         given = replace(options, **keywords) if options is not None else LlmJudgeEvaluatorOptions(**keywords)
         if given.criteria and given.rubrics:
-            raise ConfigError("give either criteria= or rubrics=, not both: each says what is judged")
+            raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given
         self._items = make_items(given.rubrics)
         custom = given.prompt is not None and bool(given.prompt.strip())
         template = load_prompt(given.prompt, given.base_dir) if given.prompt is not None and custom else USER_TEMPLATE
         self.warnings: tuple[str, ...] = template_warnings(template)
-        self._calling = JudgeOptions(
+        self._call_options = JudgeOptions(
             template=template,
             custom=custom,
             nonce=given.nonce,
@@ -321,7 +321,7 @@ class LlmJudgeEvaluator:
     def configured(
         self, config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
     ) -> "LlmJudgeEvaluator":
-        """Return this judge with an evaluator's own settings; who judges stays, unless they name somebody."""
+        """Return this judge with an evaluator's own settings, and the same model unless they name another judge."""
         own = make_llm_judge(config, settings, tools)
         if settings.judge_targets:
             return own
@@ -340,15 +340,15 @@ class LlmJudgeEvaluator:
 
     @property
     def reusable(self) -> bool:
-        """Whether it takes nothing but its config: each context tells who judges."""
+        """True if the evaluator depends on nothing but its config, and the judge comes from each context."""
         return self.options.config is not None
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Judge an answer. A judge that fails or cannot be understood is a `judge_error`, never a wrong answer."""
+        """Score an answer. A judge that fails or gives no usable reply is a `judge_error`, never a low score."""
         return await self.judge(context)
 
     async def judge(self, context: EvaluationContext, *, evaluator_results: JsonValue = None) -> EvaluationScore:
-        """As `evaluate`, with the results of a composite's members for the prompt."""
+        """Score an answer as `evaluate` does, with the results of a composite's members for the prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
         judged = JudgedText(
@@ -360,14 +360,14 @@ class LlmJudgeEvaluator:
         )
         vote, basis = self.options.vote, judged.basis
         if self._items:
-            return await self._ask_all(providers, RubricMode(self._items, vote), judged)
+            return await self._call_judges(providers, RubricMode(self._items, vote), judged)
         if self.options.criteria:
             criteria = named_criteria(context, self.options.criteria)
-            return await self._ask_all(providers, CriteriaMode(criteria, vote), judged)
+            return await self._call_judges(providers, CriteriaMode(criteria, vote), judged)
         config = judged.config
         name = self.kind if config is None else config.criterion or config.name
         opening = "" if basis.criterion is None else criterion_section(basis.criterion)
-        return await self._ask_all(providers, FreeformMode(name, vote, basis), judged, opening=opening)
+        return await self._call_judges(providers, FreeformMode(name, vote, basis), judged, opening=opening)
 
     async def _own_judge(self, context: EvaluationContext) -> Provider:
         resolve = self.options.resolve_judge_provider
@@ -375,40 +375,40 @@ class LlmJudgeEvaluator:
         provider = await found if inspect.isawaitable(found) else found
         return present_judge(provider, context)
 
-    async def _ask_all(
+    async def _call_judges(
         self, providers: tuple[Provider, ...], mode: JudgeMode[Opinion], judged: JudgedText, *, opening: str = ""
     ) -> EvaluationScore:
-        """Ask every judge `samples` times at once; one that fails makes the whole a failure, since a panel is whole."""
+        """Call every judge `samples` times, concurrently. If one fails, the whole panel fails."""
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
-        options = self._calling_for(judged, opening)
-        opinions = [
-            ask(provider, mode, judged, options, role=role)
+        options = self._options_for(judged, opening)
+        calling = [
+            call_judge(provider, mode, judged, options, role=role)
             for provider in providers
             for _ in range(self.options.samples)
         ]
-        asked = await all_of(opinions)
-        score = _score_of(asked, mode)
-        request = {**asked[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
-        calls = tuple(call for each in asked for call in each.calls)
+        outcomes = await all_of(calling)
+        score = _score_of(outcomes, mode)
+        request = {**outcomes[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
+        calls = tuple(call for each in outcomes for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
-    def _calling_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
-        """Return how to call judges about this answer: our own prompt shows what there is and was asked for."""
-        if self._calling.custom:
-            return self._calling
+    def _options_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
+        """Return the options for this answer: the default prompt has a section for each value that is not empty."""
+        if self._call_options.custom:
+            return self._call_options
         sections = [name for name in COMPARED if judged.value(name)]
         sections += ["conversation", "candidate_answer"] if judged.is_excerpt else ["candidate_answer"]
         if self.options.include_trace and judged.context.candidate_trace_summary is not None:
             sections.append("trace_summary")
         if judged.evaluator_results is not None:
             sections.append("evaluator_results")
-        return self._calling_with(opening + user_template(tuple(sections)))
+        return self._options_with(opening + user_template(tuple(sections)))
 
-    def _calling_with(self, template: str) -> JudgeOptions:
-        """Return how to call judges with a prompt of our own; there are few of them, and many answers."""
-        if self._calling.template != template:
-            self._calling = replace(self._calling, template=template)
-        return self._calling
+    def _options_with(self, template: str) -> JudgeOptions:
+        """Return the options with a default prompt, reused for the next answer: most cases have the same sections."""
+        if self._call_options.template != template:
+            self._call_options = replace(self._call_options, template=template)
+        return self._call_options
 
     def _request_facts(self, providers: tuple[Provider, ...], context: EvaluationContext) -> JsonObject:
         facts: dict[str, JsonValue] = {
@@ -422,19 +422,19 @@ class LlmJudgeEvaluator:
 
 
 PromptEvaluator = LlmJudgeEvaluator
-"""The seed's other name of the same class."""
+"""Another name of the same class, which the seed requires."""
 
 
-def _score_of(asked: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
-    for each in asked:
+def _score_of(outcomes: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
+    for each in outcomes:
         if each.failure is not None:
             failed = failed_judgement(each.failure, each.unread)
-            # Each criterion shows what the judge said instead: the evaluator's own reasoning is not seen beside them.
+            # Each criterion shows the judge's reply: the evaluator's own reasoning is not shown beside the criteria.
             unscored = (replace(one, reasoning=failed.reasoning) for one in mode.unscored(each.failure.message))
             return replace(failed, results=tuple(unscored))
-    if len(asked) == 1 and asked[0].score is not None:
-        return asked[0].score
-    return mode.scored(tuple(each.opinion for each in asked if each.opinion is not None))
+    if len(outcomes) == 1 and outcomes[0].score is not None:
+        return outcomes[0].score
+    return mode.scored(tuple(each.opinion for each in outcomes if each.opinion is not None))
 
 
 def make_llm_judge(

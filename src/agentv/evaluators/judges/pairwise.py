@@ -1,4 +1,4 @@
-"""`pairwise`: is the candidate better than another answer? Called in both orders. Its class is PairwiseEvaluator."""
+"""`pairwise`: compare the candidate with another answer, in both orders. Its class is PairwiseEvaluator."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from agentv.evaluators.judges.judging import (
     JudgeOptions,
     JudgeOutcome,
     all_of,
-    ask,
+    call_judge,
     failed_judgement,
     judge_name,
     make_nonce,
@@ -53,18 +53,18 @@ PAIR_VARIABLES = (
     "criterion_description",
     "criterion_scale",
 )
-"""Every name a pairwise prompt may use, beside `context.PATH`: none tells who said what."""
+"""The names that a pairwise prompt may use, besides `context.PATH`; none reveals the candidate."""
 
 SCHEMA = strict_object({"nonce": TEXT, "reasoning": TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}})
 
 
 def pair_warnings(template: str) -> tuple[str, ...]:
-    """Say what is odd about a prompt of somebody's own."""
+    """Return the likely mistakes in a custom prompt."""
     return template_warnings(template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS)
 
 
 class PairText(Struct, frozen=True):
-    """Two answers as a judge is shown them, with what else is known."""
+    """Two answers in the order in which a judge sees them, with the context of the candidate."""
 
     judged: JudgedText
     answer_a: str
@@ -76,13 +76,13 @@ class PairText(Struct, frozen=True):
         return self.judged.context
 
     def shown(self) -> Iterator[str]:
-        """Yield the texts in which a judge may have met an object that is not its own verdict."""
+        """Yield the texts that may contain a JSON object which is not the judge's own verdict."""
         yield self.answer_a
         yield self.answer_b
         yield from self.judged.shown()
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return what fills a prompt; a name that would tell who is who has no value."""
+        """Return a function that gives the value of a prompt variable, None if it would reveal the candidate."""
         other = self.judged.fenced(nonce)
         answers = {"answer_a": self.answer_a, "answer_b": self.answer_b}
 
@@ -95,7 +95,7 @@ class PairText(Struct, frozen=True):
 
 
 class PairMode(Struct, frozen=True):
-    """Which of two answers is better by `goal`. `swapped` says that the candidate is B."""
+    """The choice of the better of two answers by `goal`. `swapped` is True if the candidate is B."""
 
     goal: str
     swapped: bool = False
@@ -133,7 +133,7 @@ Reply with a single JSON object and nothing else. Its keys:
         return parse_pair(reply, nonce=nonce, shown=shown)
 
     def scored(self, opinions: tuple[PairReply, ...]) -> EvaluationScore:
-        """Return what one preference means for the candidate."""
+        """Return the candidate's score for one preference."""
         return EvaluationScore(score=candidate_value(opinions[0].better, swapped=self.swapped))
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - there is one criterion only
@@ -152,18 +152,16 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
 
     against: Annotated[
         str,
-        Meta(description="the path of the text to compare with", extra={"aliases": ("reference", "referenceField")}),
+        Meta(description="path of the text to compare with", extra={"aliases": ("reference", "referenceField")}),
     ] = DEFAULT_AGAINST
     against_run: Annotated[
         str | None,
-        Meta(description="a stored run whose answer to the case is compared with: id, name, path or `latest`"),
+        Meta(description="compare with the answer from a stored run: id, name, path or `latest`"),
     ] = None
-    prefer: Annotated[
-        str | None, Meta(description="what makes an answer the better one; default: the expected outcome")
-    ] = None
+    prefer: Annotated[str | None, Meta(description="what makes an answer better; default: the expected outcome")] = None
 
     def __post_init__(self) -> None:
-        """Refuse what could not be compared."""
+        """Raise ValueError for settings that cannot be used together."""
         JudgeSettings.__post_init__(self)
         try:
             parse_source(self.against)
@@ -172,19 +170,19 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
         if self.against_run is not None and self.against != DEFAULT_AGAINST:
             raise ValueError("`against_run` and `against` exclude each other")
         if self.prefer is not None and self.prompt is not None:
-            raise ValueError("`prefer` and `prompt` exclude each other: say in the prompt what is better")
+            raise ValueError("`prefer` and `prompt` exclude each other: describe in the prompt what is better")
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The stored runs that answers are read from."""
+        """The stored runs from which answers are read."""
         return () if self.against_run is None else (self.against_run,)
 
 
 class PairwiseEvaluator:
-    """Asks judges which of two answers is better, in both orders: 1.0 for a win of the candidate, 0.5 for a tie.
+    """An evaluator that compares two answers in both orders: 1.0 for a win of the candidate, 0.5 for a tie.
 
-    `other` finds the text to compare with, `against` says what it is. Without `judges` the context's own judge is
-    asked. `nonce` and `timer` are chance and time.
+    `other` returns the text to compare with, `against` is its name in results. Without `judges`, the context's own
+    judge is called. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
 
     >>> PairwiseEvaluator(other=None).kind
     'pairwise'
@@ -211,7 +209,7 @@ class PairwiseEvaluator:
         custom = given.prompt is not None and bool(given.prompt.strip())
         template = load_prompt(given.prompt, self._config.base_dir) if given.prompt is not None and custom else ""
         self.warnings: tuple[str, ...] = pair_warnings(template) if custom else ()
-        self._calling = JudgeOptions(
+        self._call_options = JudgeOptions(
             template=template,
             custom=custom,
             nonce=nonce,
@@ -222,44 +220,44 @@ class PairwiseEvaluator:
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Compare. A judge that fails or cannot be understood is a `judge_error`, never a loss."""
+        """Compare the answers. A judge that fails or gives no usable reply is a `judge_error`, never a loss."""
         providers = self._judges or (present_judge(context.judge_provider, context),)
         source = self._config.source
         judged = JudgedText(context, judged_text(context, source), source)
-        asked = await self._ask_all(providers, judged, await self._other(context))
-        score = self._score_of(asked, context)
+        outcomes = await self._call_judges(providers, judged, await self._other(context))
+        score = self._score_of(outcomes, context)
         request: dict[str, JsonValue] = {
-            **asked[0].prompts.to_json(),
-            "swapped": asked[1].prompts.to_json(),
+            **outcomes[0].prompts.to_json(),
+            "swapped": outcomes[1].prompts.to_json(),
             "judges": [judge_name(provider) for provider in providers],
         }
-        calls = tuple(call for each in asked for call in each.calls)
+        calls = tuple(call for each in outcomes for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
     async def _by_path(self, context: EvaluationContext) -> str:
         return judged_text(context, self._settings.against)
 
-    async def _ask_all(
+    async def _call_judges(
         self, providers: Sequence[Provider], judged: JudgedText, other: str
     ) -> list[JudgeOutcome[PairReply]]:
-        """Ask every judge `samples` times, each time in both orders, all at once; the two orders stand in pairs."""
-        calling, goal = self._calling_for(judged), self._goal(judged)
+        """Call every judge `samples` times in both orders, concurrently. The two outcomes of a pair are adjacent."""
+        options, goal = self._options_for(judged), self._goal(judged)
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
         given, swapped = PairText(judged, judged.candidate, other), PairText(judged, other, judged.candidate)
         waiting = []
         for provider in providers:
             for _ in range(self._settings.samples):
-                waiting.append(ask(provider, PairMode(goal), given, calling, role=role))
-                waiting.append(ask(provider, PairMode(goal, swapped=True), swapped, calling, role="swap"))
+                waiting.append(call_judge(provider, PairMode(goal), given, options, role=role))
+                waiting.append(call_judge(provider, PairMode(goal, swapped=True), swapped, options, role="swap"))
         return await all_of(waiting)
 
-    def _calling_for(self, judged: JudgedText) -> JudgeOptions:
-        if self._calling.custom:
-            return self._calling
+    def _options_for(self, judged: JudgedText) -> JudgeOptions:
+        if self._call_options.custom:
+            return self._call_options
         criterion = judged.basis.criterion
         opening = "" if criterion is None else criterion_section(criterion)
         sections = [name for name in ("expected_outcome", "question") if judged.value(name)]
-        return replace(self._calling, template=opening + user_template((*sections, *PAIR_ANSWERS)))
+        return replace(self._call_options, template=opening + user_template((*sections, *PAIR_ANSWERS)))
 
     def _goal(self, judged: JudgedText) -> str:
         if self._settings.prefer is not None:
@@ -270,11 +268,11 @@ class PairwiseEvaluator:
             return "What counts is which of them comes closer to the expected outcome; be strict about facts."
         return "What counts is which of them does better what was asked for; be strict about facts."
 
-    def _score_of(self, asked: Sequence[JudgeOutcome[PairReply]], context: EvaluationContext) -> EvaluationScore:
-        for each in asked:
+    def _score_of(self, outcomes: Sequence[JudgeOutcome[PairReply]], context: EvaluationContext) -> EvaluationScore:
+        for each in outcomes:
             if each.failure is not None:
                 return failed_judgement(each.failure, each.unread)
-        replies = [each.opinion for each in asked if each.opinion is not None]
+        replies = [each.opinion for each in outcomes if each.opinion is not None]
         orders = [BothOrders(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
         name = self._config.criterion or self._config.name
         criterion = criterion_named(name, context.criteria, scale="numeric")
@@ -284,14 +282,14 @@ class PairwiseEvaluator:
 def compared(
     orders: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
 ) -> EvaluationScore:
-    """Return the score of a comparison, with its verdicts in both orders; `against` says what was compared with."""
+    """Return the score of a comparison, with its verdicts in both orders; `against` names the other answer."""
     value = pair_score(orders, vote)
     nearest = min(orders, key=lambda each: abs(each.value - value))
-    said = nearest.first.reasoning
-    reasoning = None if said is None else f"{said} (A is the candidate)"
+    stated = nearest.first.reasoning
+    reasoning = None if stated is None else f"{stated} (A is the candidate)"
     line = f"{_outcome(value)} {against}" + (f": {reasoning}" if reasoning else "")
     biased = sum(each.is_biased for each in orders)
-    told = f"position-biased: {biased} of {len(orders)} verdicts changed with the order of the answers"
+    bias_note = f"position-biased: {biased} of {len(orders)} verdicts changed with the order of the answers"
     metadata: dict[str, JsonValue] = {
         "against": against,
         "verdicts": [[each.first.better, each.swapped.better] for each in orders],
@@ -302,7 +300,7 @@ def compared(
     return EvaluationScore(
         score=value,
         hits=(line,) if value > TIE else (),
-        misses=(*((line,) if value <= TIE else ()), *((told,) if biased else ())),
+        misses=(*((line,) if value <= TIE else ()), *((bias_note,) if biased else ())),
         reasoning=reasoning,
         status="unverified" if any(each.first.unverified or each.swapped.unverified for each in orders) else "scored",
         results=(result_of(value, criterion, kind=KIND, reasoning=reasoning, metadata=metadata),),

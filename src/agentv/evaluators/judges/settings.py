@@ -1,4 +1,4 @@
-"""Settings of evaluators that ask a model: what all have in common, and those of `llm_judge` and `rubric`."""
+"""Settings of evaluators that call a model: the common ones, and those of `llm_judge` and `rubric`."""
 
 from typing import Annotated
 
@@ -9,35 +9,37 @@ from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
 from agentv.types.cases import RubricItem
 
-_INCLUDE_TRACE = Meta(description="show the judge which tools were called")
+_INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
 
 class JudgeSettings(Struct, frozen=True, kw_only=True):
-    """Who judges, and how."""
+    """The judges, and how they are called."""
 
     prompt: Annotated[
         str | None,
         Meta(
-            description="the whole user prompt, or its file; {{ names }} are filled",
+            description="the whole user prompt, or the path of its file; {{ name }} inserts a variable",
             extra={"aliases": ("promptTemplate",)},
         ),
     ] = None
-    model: Annotated[str | None, Meta(description="a model of the judge's provider, in place of its own")] = None
+    model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     target: Annotated[
         str | None,
         Meta(
-            description="the target that judges, in place of the judged target's `judge_target`",
+            description="the target that judges, instead of the tested target's `judge_target`",
             extra={"aliases": ("judge", "llm")},
         ),
     ] = None
-    max_output_tokens: Annotated[int | None, Meta(description="the longest reply, in tokens")] = None
-    temperature: Annotated[float | None, Meta(description="0 for the most repeatable judge")] = None
+    max_output_tokens: Annotated[int | None, Meta(description="the maximum length of the reply, in tokens")] = None
+    temperature: Annotated[
+        float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
+    ] = None
     judges: Annotated[tuple[str, ...], Meta(description="several targets that judge together")] = ()
-    vote: Annotated[Vote, Meta(description="how several opinions become one: mean, median, majority or min")] = "mean"
-    samples: Annotated[int, Meta(description="how often each judge is asked; the spread is kept")] = 1
+    vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
+    samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
 
     def __post_init__(self) -> None:
-        """Refuse what could not be asked."""
+        """Raise ValueError for settings that cannot be used."""
         if self.samples < 1:
             raise ValueError("`samples` must be at least 1")
         if self.max_output_tokens is not None and self.max_output_tokens < 1:
@@ -49,16 +51,16 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
-        """The targets that judge by name."""
+        """The named targets that judge."""
         return self.judges or (() if self.target is None else (self.target,))
 
     @property
     def needs_judge(self) -> bool:
-        """Whether the judged target's own judge is asked."""
+        """True if the judge of the target under test is used."""
         return not self.judge_targets
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: the prompt's, if it is one."""
+        """Return the files that must exist: that of the prompt, if it names one."""
         return prompt_files(self.prompt, base_dir)
 
 
@@ -67,15 +69,15 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
 
     include_trace: Annotated[bool, _INCLUDE_TRACE] = False
     criteria: Annotated[
-        tuple[str, ...], Meta(description="names of criteria that one call scores together, each on its own scale")
+        tuple[str, ...], Meta(description="criteria that one call scores together, each on its own scale")
     ] = ()
     rubrics: Annotated[
         tuple[RubricItem | str, ...],
-        Meta(description="requirements to check one by one; plain texts, or {id, description, weight, required}"),
+        Meta(description="requirements to check one by one: plain texts, or {id, description, weight, required}"),
     ] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what could not be asked."""
+        """Raise ValueError for settings that cannot be used."""
         JudgeSettings.__post_init__(self)
         if self.criteria and self.rubrics:
             raise ValueError("`criteria` and `rubrics` exclude each other")
@@ -83,7 +85,7 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
 
     @property
     def takes_criteria(self) -> bool:
-        """Whether it can score several criteria in one call; a list of requirements is one criterion."""
+        """True if one call can score several criteria; a list of requirements is one criterion."""
         return not self.rubrics
 
 
@@ -94,13 +96,13 @@ class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
     rubrics: Annotated[
         tuple[RubricItem | str, ...],
         Meta(
-            description="the requirements; plain texts, or {id, description, weight, required, scale: likert5}",
+            description="the requirements: plain texts, or {id, description, weight, required, scale: likert5}",
             extra={"aliases": ("items",)},
         ),
     ]
 
     def __post_init__(self) -> None:
-        """Refuse a rubric without requirements."""
+        """Raise ValueError for a rubric without requirements."""
         JudgeSettings.__post_init__(self)
         make_items(self.rubrics)
         if not self.rubrics:

@@ -1,4 +1,4 @@
-"""The values of a judge prompt's variables. What the judged system wrote comes fenced, whatever the prompt."""
+"""The values of a judge prompt's variables. Text from the system under test is always fenced."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -19,11 +19,11 @@ NOT_GIVEN = "(none given)"
 FENCED = frozenset(
     {"candidate_answer", "output_messages", "conversation", "diff", "trace_summary", "evaluator_results"}
 )
-"""Variables that hold what the judged system wrote or could have influenced."""
+"""Variables whose text the system under test wrote or could have influenced."""
 
 
 class JudgedText(Struct, frozen=True):
-    """What a judge is asked about: the context, the text under judgement, where it comes from, members' results."""
+    """The subject of a judge call: the context, the candidate text, its source, and the results of a composite."""
 
     context: EvaluationContext
     candidate: str
@@ -33,12 +33,12 @@ class JudgedText(Struct, frozen=True):
 
     @property
     def config(self) -> EvaluatorConfig | None:
-        """How the evaluator is set up that judges; the context's own, where none is given."""
+        """The config of the evaluator that judges; default: that of the context."""
         return self.context.evaluator if self.evaluator is None else self.evaluator
 
     @property
     def criterion(self) -> EvaluationCriteria:
-        """What is judged: the criterion of the evaluator's own name or the one it names, as far as it is defined."""
+        """The judged criterion: that which the evaluator names, else that of its own name; numeric if undefined."""
         config = self.config
         name = "" if config is None else config.criterion or config.name
         found = next((each for each in self.context.criteria if each.name == name), None)
@@ -46,7 +46,7 @@ class JudgedText(Struct, frozen=True):
 
     @property
     def basis(self) -> Basis:
-        """What there is to hold the text against; the criterion when the evaluator is given one that is defined."""
+        """The material to compare the text with, and the criterion if the evaluator has one that is defined."""
         criterion = self.criterion if self.context.criteria else None
         return Basis(
             expected_outcome=bool(self.value("expected_outcome")),
@@ -57,13 +57,13 @@ class JudgedText(Struct, frozen=True):
 
     @property
     def is_excerpt(self) -> bool:
-        """Whether the question is only the last of what was said before the answer, as it is in windows and turns."""
+        """True if `question` is only the last of several messages before the answer, as in windows and turns."""
         config = self.config
         cut = config is not None and (config.per_turn or config.window is not None)
         return cut and self.source != "conversation" and len(self.context.message_history) > 1
 
     def shown(self) -> Iterator[str]:
-        """Yield the texts in which a judge may have met an object that is not its own verdict."""
+        """Yield the texts that may contain a JSON object which is not the judge's own verdict."""
         for name in (
             "candidate_answer",
             "question",
@@ -74,18 +74,18 @@ class JudgedText(Struct, frozen=True):
             "evaluator_results",
         ):
             yield self.value(name) or ""
-        # What an agent looked up stands here, and prompts may show any part of it.
+        # The context has the documents that an agent retrieved, and prompts may show any part of it.
         yield compact_json(self.context.context)
 
     def value(self, name: str) -> str | None:
-        """Return a variable's value as text, "" when this case has none, None when there is no such variable."""
+        """Return a variable's value as text, "" if this case has none, None if there is no such variable."""
         if name.startswith("context."):
             return _context_value(self.context, name)
         make = _VALUES.get(name)
         return None if make is None else make(self)
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return what fills a prompt: values by name, fenced where they are evidence."""
+        """Return a function that gives the value of a prompt variable, fenced if it is evidence."""
 
         def value_of(name: str) -> str | None:
             text = self.value(name)

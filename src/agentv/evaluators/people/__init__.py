@@ -1,1 +1,1 @@
-"""Scores that people gave."""
+"""Scores given by people."""

@@ -1,4 +1,4 @@
-"""What all single rules share: they look at one text and say what they expected and what they got."""
+"""The base of all rules: a check of one text that reports what it expected and what it found."""
 
 import json
 import os
@@ -14,16 +14,16 @@ from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 
 SHOWN_CHARS = 120
-"""How much of a text is quoted in a hit or a miss."""
+"""The maximum length of a text quoted in a hit or a miss."""
 
-# `json.dumps` makes an encoder at each call.
+# `json.dumps` makes an encoder on each call.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 MAX_FILE_BYTES = 10 * 2**20
 
 
 class Finding(Struct, frozen=True, gc=False):
-    """What a rule found in a text. It passed or not, whatever the number of hits and misses."""
+    """The result of a rule. `passed` does not depend on the number of hits and misses."""
 
     passed: bool
     hits: tuple[str, ...] = ()
@@ -36,8 +36,8 @@ Check: TypeAlias = Callable[[str], Finding]
 class RuleEvaluator:
     """A deterministic check of one text: 1.0 when it passes, 0.0 when not.
 
-    `inline` tells that the check is quick whatever the text, so that it needs no thread of its own. It keeps nothing
-    between two judgements, so one object may judge many answers, at the same time too.
+    `inline` is True if the check is quick on any text, so that it needs no thread of its own. The object has no state
+    between calls, so it may check many answers, also concurrently.
     """
 
     reusable = True
@@ -49,14 +49,14 @@ class RuleEvaluator:
         self._source = source
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Check the text that `source` leads to; raises EvaluatorError when it leads nowhere."""
+        """Check the text at `source`. Raises EvaluatorError when there is none."""
         finding = self._check(judged_text(context, self._source))
         hits, misses = finding.hits, finding.misses
         return EvaluationScore(1.0 if finding.passed else 0.0, hits, misses, len(hits) + len(misses) or 1)
 
 
 def judged_text(context: EvaluationContext, source: str) -> str:
-    """Return the text an evaluator looks at. Raises EvaluatorError when `source` leads nowhere."""
+    """Return the text at `source` of a context. Raises EvaluatorError when there is none."""
     if source == "response":
         return context.candidate
     workspace = context.workspace_path
@@ -65,8 +65,8 @@ def judged_text(context: EvaluationContext, source: str) -> str:
 
 
 def _read_workspace_file(workspace: Path, path: str) -> str:
-    """Read a file that lies in the workspace; a link out of it is refused, since an agent may have made it."""
-    from agentv.execution.workspaces.folder_trees import open_beneath  # noqa: PLC0415 - few answers come with files
+    """Read a file in the workspace. A link that leads out of it is refused, since an agent may have made it."""
+    from agentv.execution.workspaces.folder_trees import open_beneath  # noqa: PLC0415 - few cases have a workspace
 
     try:
         root = workspace.resolve()

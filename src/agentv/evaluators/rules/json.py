@@ -1,4 +1,4 @@
-"""The `is_json` rule: strict JSON, and with a schema JSON of that shape."""
+"""The `is_json` rule: strict JSON that may also have to match a JSON Schema."""
 
 import functools
 import json
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
-"""Yields every violation of a value as `$.path: what is wrong`."""
+"""A function that yields every violation in a value as `$.path: message`."""
 
 
 def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> None:
-    """Raise ValueError, saying what is wrong and where, for a schema that is none; `name` is the setting's."""
+    """Raise ValueError, with the place of the fault, if this is not a JSON Schema; `name` is the setting's name."""
     import jsonschema  # noqa: PLC0415 - only suites with a schema pay for it
 
     try:
         _validator_class().check_schema(_plain(schema))
     except jsonschema.SchemaError as error:
-        raise ValueError(f"`{name}` is no JSON Schema: {error.json_path}: {error.message}") from error
+        raise ValueError(f"`{name}` is not a valid JSON Schema: {error.json_path}: {error.message}") from error
 
 
 def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
-    """Return what tells the violations of a value. It raises EvaluatorError when the schema cannot be applied."""
+    """Return a function that yields the violations in a value, or raises EvaluatorError if the schema is unusable."""
     import jsonschema  # noqa: PLC0415 - as above
     import referencing  # noqa: PLC0415
     import referencing.exceptions  # noqa: PLC0415
@@ -44,7 +44,7 @@ def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
             for error in validator.iter_errors(value):
                 yield f"{error.json_path}: {_shortened(error.message)}"
         except referencing.exceptions.Unresolvable as error:
-            raise EvaluatorError(f"the schema refers to what it does not hold: {error.ref}") from error
+            raise EvaluatorError(f"the schema has a $ref that cannot be resolved: {error.ref}") from error
         except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError, OverflowError) as error:
             raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
 
@@ -62,7 +62,7 @@ def _validator_class() -> "type[Validator]":
 
 
 def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the schema as dicts and lists: the reference implementation knows no other mappings."""
+    """Return the schema as dicts and lists; the jsonschema package accepts no other mappings."""
     plain: dict[str, JsonValue] = {key: plain_json(value) for key, value in schema.items()}
     return plain
 
@@ -79,7 +79,7 @@ def _shortened(message: str) -> str:
 
 
 MAX_MISSES = 10
-"""How many violations of a schema are listed."""
+"""The maximum number of violations that are listed."""
 
 
 class JsonSettings(Struct, frozen=True):
@@ -88,10 +88,10 @@ class JsonSettings(Struct, frozen=True):
     schema: Annotated[
         Mapping[str, JsonValue] | None, Meta(description="a JSON Schema (draft 2020-12) that the value must satisfy")
     ] = None
-    fenced: Annotated[bool, Meta(description="look inside the first code fence, if there is one")] = False
+    fenced: Annotated[bool, Meta(description="use the content of the first code fence, if there is one")] = False
 
     def __post_init__(self) -> None:
-        """Refuse a schema that is none."""
+        """Raise ValueError for an invalid schema."""
         if self.schema is not None:
             check_schema(self.schema)
 
@@ -102,7 +102,7 @@ def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: Evalua
 
 
 def json_check(settings: JsonSettings) -> Check:
-    """Return the check whether a text is JSON, and fits the schema if there is one."""
+    """Return a check that a text is JSON and matches the schema, if there is one."""
     fits = None if settings.schema is None else make_schema_check(settings.schema)
 
     def check(text: str) -> Finding:
@@ -114,13 +114,13 @@ def json_check(settings: JsonSettings) -> Check:
         if fits is None:
             return Finding(passed=True, hits=("is JSON",))
         problems = list(first_problems(fits(value)))
-        return Finding(not problems, () if problems else ("is JSON that fits the schema",), tuple(problems))
+        return Finding(not problems, () if problems else ("is JSON that matches the schema",), tuple(problems))
 
     return check
 
 
 def fenced_text(text: str) -> str:
-    """Return what stands in the first code fence of a text, or the whole text when there is none."""
+    """Return the content of the first code fence in a text, or the whole text when there is none."""
     _, fence, rest = text.partition("```")
     inside, closing, _ = rest.partition("```")
     if not fence or not closing:
@@ -140,11 +140,11 @@ def _refuse_constant(name: str) -> JsonValue:
 
 
 def _reason(error: Exception) -> str:
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def first_problems(problems: Iterator[str]) -> Iterator[str]:
-    """Yield the first ten of many problems, and that there are more."""
+    """Yield the first `MAX_MISSES` problems, then a note if there are more."""
     for count, problem in enumerate(problems):
         if count == MAX_MISSES:
             yield "… and more"

@@ -1,6 +1,6 @@
-"""Keywords of JSON Schema that the reference implementation judges by patterns without a limit, or pair by pair.
+"""JSON Schema keywords that the jsonschema package matches without a time limit, or compares pair by pair.
 
-A pattern gets one second here, as in the `regex` rule, and the items of a list are compared by their hashes.
+Here a pattern has one second, as in the `regex` rule, and the items of a list are compared by their hashes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 PATTERN_TIMEOUT_S = 1.0
 
 Problems: TypeAlias = Iterator[ValidationError]
-Schema: TypeAlias = Mapping[str, Any]  # what stands where was checked when the schema was read
+Schema: TypeAlias = Mapping[str, Any]  # the types were checked when the schema was read
 
 
 def _pattern(_validator: Any, pattern: str, instance: JsonValue, _schema: Schema) -> Problems:
@@ -52,8 +52,8 @@ def _unevaluated_properties(validator: Any, allowed: JsonValue, instance: JsonVa
         yield ValidationError(f"Unevaluated properties are not allowed ({_unexpected(extra)})")
 
 
-def _unique_items(_validator: Any, wanted: JsonValue, instance: JsonValue, _schema: Schema) -> Problems:
-    if wanted is True and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
+def _unique_items(_validator: Any, unique: JsonValue, instance: JsonValue, _schema: Schema) -> Problems:
+    if unique is True and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
         yield ValidationError(f"{instance!r} has non-unique elements")
 
 
@@ -64,11 +64,11 @@ KEYWORDS: Mapping[str, Callable[[Any, Any, JsonValue, Schema], Problems]] = {
     "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique_items,
 }
-"""The keywords by name, each as jsonschema calls one."""
+"""The keywords by name, with the signature that jsonschema calls."""
 
 
 def _named(instance: JsonObject, schema: Schema) -> Iterator[str]:
-    """Yield the keys of an object that a schema names, by `properties` or by a pattern."""
+    """Yield the keys of an object that match `properties` or `patternProperties` of a schema."""
     properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     for key in instance:
         if key in properties or any(_matches(pattern, key) for pattern in patterns):
@@ -76,11 +76,11 @@ def _named(instance: JsonObject, schema: Schema) -> Iterator[str]:
 
 
 def _evaluated(validator: Any, instance: JsonObject, schema: JsonValue) -> Iterator[str]:
-    """Yield the keys that a schema, or one that applies beside it, says something of (JSON Schema 2020-12, 11.3)."""
+    """Yield the keys that a schema, or a subschema that applies in place, evaluates (JSON Schema 2020-12, 11.3)."""
     if not isinstance(schema, Mapping):
         return
     yield from _named(instance, schema)
-    # Of the schema that asks it is the values that decide, and its own `unevaluatedProperties` comes last.
+    # For the remaining keys the values decide; the schema's own `unevaluatedProperties` is applied last.
     others = schema.get("additionalProperties", schema.get("unevaluatedProperties", False))
     yield from (key for key, value in instance.items() if _fits(validator, value, others))
     for keyword in ("$ref", "$dynamicRef"):
@@ -93,7 +93,7 @@ def _evaluated(validator: Any, instance: JsonObject, schema: JsonValue) -> Itera
 
 
 def _applying(validator: Any, instance: JsonObject, schema: Schema) -> Iterator[JsonValue]:
-    """Yield the schemas inside a schema that hold for the same object."""
+    """Yield the subschemas that apply in place to the same object."""
     for keyword in ("allOf", "oneOf", "anyOf"):
         yield from (each for each in schema.get(keyword, ()) if _fits(validator, instance, each))
     yield from (each for key, each in schema.get("dependentSchemas", {}).items() if key in instance)
@@ -112,7 +112,7 @@ def _unexpected(keys: list[str]) -> str:
 
 
 def _hashable(value: JsonValue) -> object:
-    """Return something that is equal for equal JSON: 1 is 1.0, and not true; the order of keys does not matter."""
+    """Return a hashable value that is equal for equal JSON: 1 equals 1.0, but not true; key order does not matter."""
     if isinstance(value, Mapping):
         return frozenset((key, _hashable(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -127,4 +127,6 @@ def _matches(pattern: str, text: str) -> bool:
         message = f"the pattern {pattern!r} of the schema did not finish within {PATTERN_TIMEOUT_S:g} s"
         raise EvaluatorError(message, kind="regex_timeout") from error
     except regex.error as error:
-        raise EvaluatorError(f"the pattern {pattern!r} of the schema is no regular expression: {error}") from error
+        raise EvaluatorError(
+            f"the pattern {pattern!r} of the schema is not a valid regular expression: {error}"
+        ) from error

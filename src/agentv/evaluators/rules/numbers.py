@@ -13,17 +13,17 @@ from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]
 
-# Figures with all commas between them: whether these part thousands is told afterwards. A pattern that tells it has to
-# try every comma anew, and takes minutes on a megabyte of them.
+# Digits with all commas between them; whether these separate thousands is decided later. A pattern that decides it
+# backtracks at every comma, and takes minutes on a megabyte of them.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
 _WIDE = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Arithmetic for numbers of any size; an answer may have one of a million figures."""
+"""Arithmetic for numbers of any size; an answer may contain one with a million digits."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def check_range(least: int | None, most: int | None, what: str, names: tuple[str, str] = ("min", "max")) -> None:
-    """Raise ValueError for bounds of `what` that say nothing or that nothing can meet; `names` are the settings'."""
+    """Raise ValueError for bounds of `what` that are missing or that nothing can meet; `names` are the settings'."""
     low, high = names
     if least is None and most is None:
         raise ValueError(f"`{what}` needs `{low}`, `{high}` or both")
@@ -38,12 +38,12 @@ class NumericSettings(Struct, frozen=True):
     """Settings of `numeric`."""
 
     value: Annotated[
-        float | tuple[float, ...], Meta(description="the number to find, or a list of which one must be it")
+        float | tuple[float, ...], Meta(description="the expected number, or a list of which one must match")
     ]
-    tolerance: Annotated[float, Meta(description="how far off it may be, in the number's own unit")] = 0.0
+    tolerance: Annotated[float, Meta(description="the allowed absolute difference")] = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse bounds that no number can meet."""
+        """Raise ValueError for bounds that no number can meet."""
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         if not values or not all(map(isfinite, values)):
             raise ValueError("`value` must be a finite number, or a list of them")
@@ -54,14 +54,14 @@ class NumericSettings(Struct, frozen=True):
 class LengthSettings(Struct, frozen=True):
     """Settings of `length`."""
 
-    min: Annotated[int | None, Meta(description="at least so many")] = None
-    max: Annotated[int | None, Meta(description="at most so many")] = None
+    min: Annotated[int | None, Meta(description="the minimum number of units")] = None
+    max: Annotated[int | None, Meta(description="the maximum number of units")] = None
     unit: Annotated[
         Unit, Meta(description="`characters` (code points), `words`, or `tokens` (words and punctuation marks)")
     ] = "characters"
 
     def __post_init__(self) -> None:
-        """Refuse a range that says nothing or that no text can meet."""
+        """Raise ValueError for a range without bounds or that no text can meet."""
         check_range(self.min, self.max, "length")
 
 
@@ -76,9 +76,9 @@ def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: Evalu
 
 
 def numeric_check(settings: NumericSettings) -> Check:
-    """Return the check of the last number of a text, thousands commas read, in decimal arithmetic."""
+    """Return a check of the last number in a text, in decimal arithmetic; commas may separate thousands."""
     values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
-    wanted = [Decimal(repr(value)) for value in values]
+    expected_values = [Decimal(repr(value)) for value in values]
     tolerance = Decimal(repr(settings.tolerance))
     expected = " or ".join(f"{value:.15g}" for value in values)
     if settings.tolerance:
@@ -88,7 +88,7 @@ def numeric_check(settings: NumericSettings) -> Check:
         number = last_number(text)
         if number is None:
             return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
-        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in wanted):
+        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in expected_values):
             return Finding(passed=True, hits=(f"is {_shown(number)}",))
         return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
 
@@ -96,12 +96,12 @@ def numeric_check(settings: NumericSettings) -> Check:
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` has none.
+    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` contains none.
 
-    Commas part thousands only where three figures follow each: `1,2,3` ends with 3.
+    Commas separate thousands only if three digits follow each: `1,2,3` ends with 3.
     """
     last = None
-    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last one is wanted
+    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last match is used
         pass
     if last is None:
         return None
@@ -115,7 +115,7 @@ def _shown(number: Decimal) -> str:
 
 
 def length_check(settings: LengthSettings) -> Check:
-    """Return the check of a text's length."""
+    """Return a check of a text's length."""
 
     def check(text: str) -> Finding:
         count = count_units(text, settings.unit)
@@ -130,7 +130,7 @@ def length_check(settings: LengthSettings) -> Check:
 
 
 def count_units(text: str, unit: Unit) -> int:
-    """Return how many characters, words or tokens a text has."""
+    """Return the number of characters, words or tokens in a text."""
     match unit:
         case "characters":
             return len(text)

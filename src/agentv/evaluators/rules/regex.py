@@ -1,4 +1,4 @@
-"""The `regex` rule. A match is given one second: no pattern and no answer can hang a run."""
+"""The `regex` rule. A match has a time limit of one second, so that no pattern and no answer can hang a run."""
 
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ MATCH_TIMEOUT_S = 1.0
 
 _FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}
 _WITHOUT_EFFECT = frozenset("gu")
-"""Flags of JavaScript's patterns that change nothing here: one match is enough, and all text is Unicode."""
+"""Flags of JavaScript patterns that have no effect here: one match is enough, and all text is Unicode."""
 
 
 class RegexSettings(Struct, frozen=True):
@@ -26,32 +26,34 @@ class RegexSettings(Struct, frozen=True):
         Meta(
             description=(
                 "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose); "
-                "g and u are read and change nothing"
+                "g and u are accepted and have no effect"
             )
         ),
     ] = ""
     expect: Annotated[
         Literal["match", "no_match"],
-        Meta(description="whether a match is wanted", extra={"aliases": ("expected_outcome",)}),
+        Meta(
+            description="`match`, or `no_match` if the pattern must not match", extra={"aliases": ("expected_outcome",)}
+        ),
     ] = "match"
 
     def __post_init__(self) -> None:
-        """Refuse a pattern that cannot be compiled, before anything runs."""
+        """Raise ValueError for an unknown flag or a pattern that cannot be compiled, before anything runs."""
         unknown = sorted(set(self.flags) - set(_FLAGS) - _WITHOUT_EFFECT)
         if unknown:
-            raise ValueError(f"`flags` holds {unknown[0]!r}, which is none; allowed: {', '.join(_FLAGS)}")
+            raise ValueError(f"`flags` has {unknown[0]!r}, which is not a flag; allowed: {', '.join(_FLAGS)}")
         compile_pattern(self)
 
 
 def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
-    """Compile a pattern. Raises ValueError saying what is wrong with it, and where."""
+    """Compile a pattern. Raises ValueError with the fault and its place."""
     flags = 0
     for letter in settings.flags:
         flags |= _FLAGS.get(letter, 0)
     try:
         return regex.compile(settings.pattern, flags)
     except (regex.error, RecursionError) as error:
-        raise ValueError(f"`pattern` {quoted(settings.pattern)} is no regular expression: {error}") from error
+        raise ValueError(f"`pattern` {quoted(settings.pattern)} is not a valid regular expression: {error}") from error
 
 
 def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:
@@ -60,16 +62,16 @@ def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: Evaluat
 
 
 def regex_check(settings: RegexSettings) -> Check:
-    """Return the check for a pattern, which is compiled here, once.
+    """Return a check of a text with a pattern, which is compiled once, here.
 
-    The check raises EvaluatorError with kind `regex_timeout` for a match that takes more than a second.
+    The check raises EvaluatorError of kind `regex_timeout` if a match takes more than a second.
     """
     pattern = compile_pattern(settings)
     shown = quoted(settings.pattern)
 
     def check(text: str) -> Finding:
         try:
-            # `concurrent` lets the other threads go on while a hard match uses up its second.
+            # `concurrent` releases the GIL, so that other threads continue during a slow match.
             found = pattern.search(text, timeout=MATCH_TIMEOUT_S, concurrent=True)
         except TimeoutError as error:
             message = f"the pattern {shown} did not finish within {MATCH_TIMEOUT_S:g} s; make it simpler"

@@ -1,4 +1,4 @@
-"""Rules on literal text: contains, equals, one_of, starts_with, ends_with. White space around a text never counts."""
+"""Rules on literal text: contains, equals, one_of, starts_with, ends_with. Surrounding white space is ignored."""
 
 from collections.abc import Callable, Iterable
 from operator import contains
@@ -15,21 +15,21 @@ from agentv.types.protocols import EvaluatorTools
 Scalar: TypeAlias = str | bool | int | float
 Expect: TypeAlias = Literal["any", "all"]
 Holds: TypeAlias = Callable[[str, str], bool]
-"""Whether a text is as a wanted one says."""
+"""A function that returns True if a text satisfies an expected one."""
 
 
-_CASE_HELP = "whether `Yes` and `yes` are different"
+_CASE_HELP = "treat `Yes` and `yes` as different"
 
 
 class ContainsSettings(Struct, frozen=True):
     """Settings of `contains`."""
 
-    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text to look for, or a list of texts")]
-    expect: Annotated[Expect, Meta(description="of a list: `any` of them, or `all`")] = "any"
+    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text to search for, or a list of texts")]
+    expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
     def __post_init__(self) -> None:
-        """Refuse a text that every answer has."""
+        """Raise ValueError for an empty text, which every answer contains."""
         if not texts_of(self.value) or "" in texts_of(self.value):
             raise ValueError("`value` must not be empty: every text contains the empty text")
 
@@ -37,38 +37,38 @@ class ContainsSettings(Struct, frozen=True):
 class EdgeSettings(Struct, frozen=True):
     """Settings of `starts_with` and `ends_with`."""
 
-    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text at that end, or a list of such texts")]
-    expect: Annotated[Expect, Meta(description="of a list: `any` of them, or `all`")] = "any"
+    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text expected there, or a list of texts")]
+    expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
     def __post_init__(self) -> None:
-        """Refuse a text that every answer has once the white space around it is gone."""
+        """Raise ValueError for a blank text, which every answer starts and ends with."""
         if not texts_of(self.value) or not all(text.strip() for text in texts_of(self.value)):
-            raise ValueError("`value` must not be empty or blank: every text starts and ends with nothing")
+            raise ValueError("`value` must not be empty or blank: every text starts and ends with the empty text")
 
 
 class EqualsSettings(Struct, frozen=True):
     """Settings of `equals`."""
 
-    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="what the text must be, or a list of such texts")]
-    expect: Annotated[Expect, Meta(description="of a list: `any` of them, or `all`")] = "any"
+    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the expected text, or a list of texts")]
+    expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
 
 class OneOfSettings(Struct, frozen=True):
     """Settings of `one_of`."""
 
-    values: Annotated[tuple[Scalar, ...], Meta(description="the texts that are allowed")]
+    values: Annotated[tuple[Scalar, ...], Meta(description="the allowed texts")]
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
     def __post_init__(self) -> None:
-        """Refuse an empty list, which nothing can match."""
+        """Raise ValueError for an empty list, which nothing can match."""
         if not self.values:
-            raise ValueError("`values` must name at least one text")
+            raise ValueError("`values` must have at least one text")
 
 
 def texts_of(value: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
-    """Return a value, or a list of them, as texts: `true` and `4` as JSON writes them."""
+    """Return one value or several as texts; `true` and `4` are written as in JSON."""
     values = value if isinstance(value, tuple) else (value,)
     return tuple(each if isinstance(each, str) else compact_json(each) for each in values)
 
@@ -99,35 +99,35 @@ def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: Evalua
 
 
 def contains_check(settings: ContainsSettings) -> Check:
-    """Return the check whether a text contains others."""
+    """Return a check that a text contains the expected texts."""
     return _check(settings, contains, ("contains", "expected"))
 
 
 def starts_with_check(settings: EdgeSettings) -> Check:
-    """Return the check how a text starts."""
+    """Return a check that a text starts with the expected texts."""
     words = ("starts with", "expected it to start with")
-    return _check(settings, lambda text, wanted: text.strip().startswith(wanted.strip()), words)
+    return _check(settings, lambda text, expected: text.strip().startswith(expected.strip()), words)
 
 
 def ends_with_check(settings: EdgeSettings) -> Check:
-    """Return the check how a text ends."""
+    """Return a check that a text ends with the expected texts."""
     words = ("ends with", "expected it to end with")
-    return _check(settings, lambda text, wanted: text.strip().endswith(wanted.strip()), words)
+    return _check(settings, lambda text, expected: text.strip().endswith(expected.strip()), words)
 
 
 def equals_check(settings: EqualsSettings) -> Check:
-    """Return the check whether a text is another."""
+    """Return a check that a text equals an expected text."""
     return _check(settings, _is_same, ("equals", "expected"))
 
 
 def one_of_check(settings: OneOfSettings) -> Check:
-    """Return the check whether a text is one of a list."""
+    """Return a check that a text is one of the allowed texts."""
     form = literal_form(case_sensitive=settings.case_sensitive)
     allowed = {each: form(each) for each in texts_of(settings.values)}
 
     def check(text: str) -> Finding:
         formed = form(text)
-        found = next((each for each, wanted in allowed.items() if _is_same(formed, wanted)), None)
+        found = next((each for each, expected in allowed.items() if _is_same(formed, expected)), None)
         if found is not None:
             return Finding(passed=True, hits=(f"is {quoted(found)}",))
         return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
@@ -135,12 +135,12 @@ def one_of_check(settings: OneOfSettings) -> Check:
     return check
 
 
-def _is_same(text: str, wanted: str) -> bool:
-    return text.strip() == wanted.strip()
+def _is_same(text: str, expected: str) -> bool:
+    return text.strip() == expected.strip()
 
 
 def literal_form(*, case_sensitive: bool) -> Callable[[str], str]:
-    """Return what makes texts comparable letter by letter: é is é however it is written."""
+    """Return a function that normalizes texts for comparison: composed and decomposed é are equal."""
     return TextForm(case_sensitive=case_sensitive, normalize_whitespace=False).of
 
 
@@ -149,21 +149,21 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Holds, words: tuple[str, str]) -> Check:
-    """Return a check over one wanted text or several; `words` open its hits and its misses."""
+    """Return a check for one expected text or several; `words` start its hits and its misses."""
     form = literal_form(case_sensitive=settings.case_sensitive)
-    wanted = {each: form(each) for each in texts_of(settings.value)}
+    expected = {each: form(each) for each in texts_of(settings.value)}
     hit, miss = words
-    lines = [(plain, f"{hit} {quoted(each)}") for each, plain in wanted.items()]
+    lines = [(plain, f"{hit} {quoted(each)}") for each, plain in expected.items()]
 
     def check(text: str) -> Finding:
         formed = form(text)
         hits = tuple([line for plain, line in lines if holds(formed, plain)])
         if settings.expect == "all":
-            absent = [each for each, plain in wanted.items() if not holds(formed, plain)]
+            absent = [each for each, plain in expected.items() if not holds(formed, plain)]
             return Finding(not absent, hits, tuple([f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent]))
         if hits:
             return Finding(True, hits)
-        one_of = "any of " if len(wanted) > 1 else ""
-        return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(wanted)}, got {quoted(text)}",))
+        one_of = "any of " if len(expected) > 1 else ""
+        return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(expected)}, got {quoted(text)}",))
 
     return check

@@ -1,1 +1,1 @@
-"""Similarity, sentiment, keywords and terms of texts."""
+"""Evaluators of text: similarity, sentiment, keywords and toxic terms."""

@@ -1,4 +1,4 @@
-"""`keyword_coverage`: which share of the expected keywords a text has."""
+"""`keyword_coverage`: the share of the expected keywords that a text contains."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -35,40 +35,40 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     keywords_source: Annotated[
         str,
         Meta(
-            description="where the keywords stand: config (in expected_keywords), ground_truth or context.PATH",
+            description="source of the keywords: config (expected_keywords), ground_truth or context.PATH",
             extra={"aliases": ("keywords_source_field",), "spellings": {"groundTruth": "ground_truth"}},
         ),
     ] = _CONFIG
     split: Annotated[
         Split,
         Meta(
-            description="how a text found there is split: at commas (semicolons, newlines), whitespace, or not (exact)",
+            description="how a text from that source is split: commas (also ; and newlines), whitespace or exact",
             extra={"aliases": ("ground_truth_keyword_mode",), "spellings": {"split-comma": "commas"}},
         ),
     ] = "commas"
-    match_whole_word: Annotated[bool, Meta(description="whether `café` is not in `cafés`")] = True
-    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
+    match_whole_word: Annotated[bool, Meta(description="match whole words only: `café` is not in `cafés`")] = True
+    case_sensitive: Annotated[bool, Meta(description="treat `Yes` and `yes` as different")] = False
     normalize_whitespace: Annotated[
         bool,
         Meta(
-            description="take a run of white space for one blank",
+            description="treat a run of white space as one space",
             extra={"aliases": ("normalize_whitespace_for_source",)},
         ),
     ] = True
 
     def __post_init__(self) -> None:
-        """Refuse keywords that are none, none at all, and two places for them."""
+        """Raise ValueError for blank keywords, for none at all, and for two sources."""
         if self.keywords_source == _CONFIG:
             if not self.expected_keywords:
                 raise ValueError(
-                    "`expected_keywords` must name at least one keyword, or `keywords_source` say where they stand"
+                    "`expected_keywords` must have at least one keyword, unless `keywords_source` names another source"
                 )
             blank = next((word for word in self.expected_keywords if not _plain(TextForm(), word)), None)
             if blank is not None:
-                raise ValueError(f"`expected_keywords` holds {quoted(blank)}, which every text has")
+                raise ValueError(f"`expected_keywords` has {quoted(blank)}, which every text contains")
             return
         if self.expected_keywords:
-            raise ValueError(f"`expected_keywords` are not read with `keywords_source: {self.keywords_source}`")
+            raise ValueError(f"`expected_keywords` cannot be combined with `keywords_source: {self.keywords_source}`")
         try:
             parse_source(self.keywords_source)
         except ValueError as error:
@@ -76,14 +76,14 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
 
 
 class _Keyword(Struct, frozen=True):
-    """A keyword as it was written, and as it is looked for."""
+    """A keyword as written, and in the normalized form that is searched for."""
 
     written: str
     plain: str
 
 
 class KeywordCoverageEvaluator:
-    """Scores the share of expected keywords that a text has.
+    """An evaluator that returns the share of the expected keywords that a text contains.
 
     Takes a settings object, keywords of the same names, or both.
 
@@ -106,35 +106,35 @@ class KeywordCoverageEvaluator:
         self._is_there: Callable[[str, str], bool] = has_words if given.match_whole_word else _holds
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Look for every keyword. Raises EvaluatorError when there are none to look for."""
-        wanted = self._own or self._found_keywords(context)
+        """Search for every keyword. Raises EvaluatorError when there are none."""
+        keywords = self._own or self._found_keywords(context)
         text = _plain(self._form, judged_text(context, self._source))
         hits, misses = [], []
-        for keyword in wanted:
+        for keyword in keywords:
             if self._is_there(text, keyword.plain):
                 hits.append(f"has {quoted(keyword.written)}")
             else:
                 misses.append(f"does not have {quoted(keyword.written)}")
         return EvaluationScore(
-            score=len(hits) / len(wanted),
+            score=len(hits) / len(keywords),
             hits=tuple(hits),
             misses=tuple(misses),
-            expected_aspect_count=len(wanted),
-            reasoning=_told(hits, misses),
+            expected_aspect_count=len(keywords),
+            reasoning=_summary(hits, misses),
         )
 
     def _found_keywords(self, context: EvaluationContext) -> tuple[_Keyword, ...]:
         place = self._settings.keywords_source
         value = None if place.startswith("files.") else source_value(context, place)
-        # What leads nowhere is told by `judged_text`, as for any other source.
+        # `judged_text` raises the error for a path without a value, as for any other source.
         listed = _listed(judged_text(context, place) if value is None else value, place, self._settings.split)
         found = self._keywords(listed)
         if not found:
-            raise EvaluatorError(f"there is no keyword at {place!r}: nothing can be covered")
+            raise EvaluatorError(f"no keywords found at {place!r}")
         return found
 
     def _keywords(self, written: tuple[str, ...]) -> tuple[_Keyword, ...]:
-        """Return each keyword once, without those that are blank."""
+        """Return each keyword once, without blank ones."""
         by_form = {_plain(self._form, word): word.strip() for word in reversed(written)}
         return tuple(_Keyword(word, plain) for plain, word in reversed(by_form.items()) if plain.strip())
 
@@ -155,21 +155,21 @@ def _plain(form: TextForm, text: str) -> str:
 
 
 def _listed(value: JsonValue, place: str, split: Split) -> tuple[str, ...]:
-    """Return the keywords that stand at a place: the items of a list, or the parts of a text."""
+    """Return the keywords at a source: the items of a list, or the parts of a text."""
     if isinstance(value, list | tuple):
         if not all(isinstance(item, str | int | float) for item in value):
-            raise EvaluatorError(f"the list at {place!r} holds more than texts: its items cannot be keywords")
+            raise EvaluatorError(f"the items of the list at {place!r} must be texts or numbers to be keywords")
         return tuple(item if isinstance(item, str) else compact_json(item) for item in value)
     if isinstance(value, dict):
-        raise EvaluatorError(f"{place!r} leads to an object: keywords are a list or a text")
+        raise EvaluatorError(f"{place!r} is an object; keywords must be a list or a text")
     text = value if isinstance(value, str) else compact_json(value)
     if split == "exact":
         return (text,)
     return tuple(text.split() if split == "whitespace" else map(str.strip, _SEPARATORS.split(text)))
 
 
-def _told(hits: Sequence[str], misses: Sequence[str]) -> str:
-    """Return how many keywords a text has, and the first of those that it has not."""
+def _summary(hits: Sequence[str], misses: Sequence[str]) -> str:
+    """Return the number of keywords found, and the first missing ones."""
     more = len(misses) - _SHOWN_MISSES
     lines = (*misses[:_SHOWN_MISSES], *((f"and {more} more",) if more > 0 else ()))
     return "; ".join((f"{len(hits)} of {len(hits) + len(misses)} keywords", *lines))

@@ -1,4 +1,4 @@
-"""`lexical_similarity`: how alike the answer's text and a reference are, letter by letter or word by word."""
+"""`lexical_similarity`: similarity between a text and a reference, letter by letter or word by word."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,35 +16,14 @@ from agentv.scoring.results.sources import parse_source
 from agentv.scoring.text.forms import TextForm, UnicodeForm
 from agentv.scoring.text.similarity import MEASURES, Measure, Prepared, prepared, similarity
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import EvaluatorError, MissingExtraError
+from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
 
-try:
-    from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
-except ImportError as error:
-    raise MissingExtraError("the algorithms bleu and chrf", "text") from error
-
-
-def make_translation_measure(name: str) -> Measure:
-    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1; the case of letters is ours to fold, not its.
-
-    BLEU counts the word sequences that are long enough for the text (`effective_order`), as sacrebleu's own
-    `sentence_bleu` does.
-    """
-    metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
-
-    def compare(candidate: str, reference: str) -> float:
-        return float(metric.sentence_score(candidate, [reference]).score) / 100
-
-    return Measure(compare, is_bounded=True)
-
-
 Algorithm: TypeAlias = Literal["sorensen_dice", "jaro_winkler", "levenshtein", "token_set", "bleu", "chrf", "rouge_l"]
 
-_KEPT_REFERENCES = 64
-"""How many references stay prepared: a case's own is compared with many answers, and by several attempts."""
+_CACHED_REFERENCES = 64
+"""The number of prepared references in the cache: many targets and trials share a case's reference."""
 
 
 class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
@@ -53,7 +32,7 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
     algorithm: Annotated[
         Algorithm,
         Meta(
-            description="how texts are compared; bleu and chrf need the extra `text`",
+            description="the similarity measure; bleu and chrf need the extra `text`",
             extra={
                 "spellings": {
                     "sorensen-dice": "sorensen_dice",
@@ -67,27 +46,27 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
     reference: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="where the text to compare with stands, or a list of such places; the best of them counts",
+            description="path of the text to compare with, or a list of paths; the best match counts",
             extra={"aliases": ("reference_field",)},
         ),
     ] = "ground_truth"
     threshold: Annotated[
         float | None,
         Meta(
-            description="from here on 1, below 0; default: the similarity itself",
+            description="score 1 from this similarity on, else 0; default: the similarity itself",
             extra={"aliases": ("similarity_threshold",)},
         ),
     ] = None
-    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
-    normalize_whitespace: Annotated[bool, Meta(description="take a run of white space for one blank")] = True
+    case_sensitive: Annotated[bool, Meta(description="treat `Yes` and `yes` as different")] = False
+    normalize_whitespace: Annotated[bool, Meta(description="treat a run of white space as one space")] = True
     unicode: Annotated[
-        UnicodeForm, Meta(description="NFC: é is é however it is written; NFKC: wide letters and ligatures too; none")
+        UnicodeForm, Meta(description="Unicode normalization: NFC, NFKC (also wide letters and ligatures) or none")
     ] = "NFC"
 
     def __post_init__(self) -> None:
-        """Refuse a place that is none, a threshold that nothing or everything meets, and an extra that is missing."""
+        """Raise ValueError for an invalid path, a threshold outside (0, 1], or a missing extra."""
         if not self.references:
-            raise ValueError("`reference` must name at least one place")
+            raise ValueError("`reference` must name at least one path")
         for path in self.references:
             try:
                 parse_source(path)
@@ -100,19 +79,19 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The places of references, one or several."""
+        """The paths of the references."""
         return (self.reference,) if isinstance(self.reference, str) else self.reference
 
 
 class _Reference(NamedTuple):
-    """A reference that is ready to be compared with, and how it is called in results."""
+    """A prepared reference, and its quoted text for results."""
 
     prepared: Prepared
     shown: str
 
 
 class LexicalSimilarityEvaluator:
-    """Scores how alike a text and its reference are, 0..1.
+    """An evaluator that returns the similarity of a text and its reference, 0..1.
 
     Takes a settings object, keywords of the same names, or both.
 
@@ -135,10 +114,10 @@ class LexicalSimilarityEvaluator:
             case_sensitive=given.case_sensitive,
             normalize_whitespace=given.normalize_whitespace,
         )
-        self._reference: Callable[[str], _Reference] = self._made_reference
-        if self._measure.prepare is not str:  # keeping what is made at once costs more than making it
-            self._reference = lru_cache(_KEPT_REFERENCES)(self._made_reference)
-        # sacrebleu counts in Python, which takes seconds on a megabyte; the others are bounded.
+        self._reference: Callable[[str], _Reference] = self._make_reference
+        if self._measure.prepare is not str:  # a cache costs more than a preparation that does nothing
+            self._reference = lru_cache(_CACHED_REFERENCES)(self._make_reference)
+        # sacrebleu is pure Python and takes seconds for a megabyte; the other measures are bounded.
         self.inline = given.algorithm not in {"bleu", "chrf"}
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
@@ -152,12 +131,12 @@ class LexicalSimilarityEvaluator:
                 best, where, shown = found, place, reference.shown
         return self._scored(best, f"{self._settings.algorithm} {best:.3f} with {where} {shown}")
 
-    def _scored(self, value: float, told: str) -> EvaluationScore:
+    def _scored(self, value: float, summary: str) -> EvaluationScore:
         threshold = self._settings.threshold
         if threshold is None:
-            score, line = value, told
+            score, line = value, summary
         else:
-            score, line = float(reaches(value, threshold)), f"{told} (threshold {threshold:g})"
+            score, line = float(reaches(value, threshold)), f"{summary} (threshold {threshold:g})"
         if is_met(score):
             return EvaluationScore(score=score, hits=(line,), reasoning=line)
         return EvaluationScore(score=score, misses=(line,), reasoning=line)
@@ -166,13 +145,13 @@ class LexicalSimilarityEvaluator:
         try:
             return similarity(self._measure, candidate, reference)
         except ValueError as error:
-            advice = "compare a part of the text (`source`), or take sorensen_dice"
+            advice = "compare a part of the text (`source`), or use sorensen_dice"
             raise EvaluatorError(f"{self._settings.algorithm}: {error}; {advice}") from error
 
     def _prepared(self, text: str) -> Prepared:
         return prepared(self._measure, self._form.of(text))
 
-    def _made_reference(self, text: str) -> _Reference:
+    def _make_reference(self, text: str) -> _Reference:
         return _Reference(self._prepared(text), quoted(text))
 
 
@@ -185,7 +164,7 @@ def make_lexical_similarity(
 
 def _measure(algorithm: Algorithm) -> Measure:
     if algorithm in {"bleu", "chrf"}:
-        # Imported here: sacrebleu costs 0.1 s, and is not there without its extra.
+        from agentv.evaluators.text.translation_measures import make_translation_measure  # noqa: PLC0415 - an extra
 
         return make_translation_measure(algorithm)
     return MEASURES[algorithm]

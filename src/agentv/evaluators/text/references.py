@@ -1,4 +1,4 @@
-"""The texts an answer is compared with: where they stand, and what they say."""
+"""The reference texts that an answer is compared with, and their paths."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from agentv.types.messages_json import compact_json
 
 
 def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield each reference with the place where it stands; a list of texts has a place for each.
+    """Yield each reference as (path, text); each item of a list has its own path.
 
-    Raises EvaluatorError when a path leads nowhere, or to an empty list.
+    Raises EvaluatorError when a path has no value, or an empty list.
     """
     for path in paths:
         value = _value(context, path)
@@ -29,6 +29,6 @@ def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterato
 
 
 def _value(context: EvaluationContext, path: str) -> JsonValue:
-    if path == "ground_truth":  # by far the most frequent place, and no path to walk
+    if path == "ground_truth":  # by far the most frequent path, with nothing to walk
         return expected_answer(context)
     return None if path.startswith("files.") else source_value(context, path)

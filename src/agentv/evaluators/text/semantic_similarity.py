@@ -1,4 +1,4 @@
-"""`semantic_similarity`: how close the meaning of a text lies to that of a reference, by embeddings of both."""
+"""`semantic_similarity`: similarity of meaning between a text and a reference, by embeddings of both."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -29,7 +29,7 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
         str | JsonObject,
         Meta(
             description=(
-                "who makes the vectors: `local`, a target's name, or one written like a target "
+                "the embedding model: `local`, the name of a target, or a target definition "
                 "(`{provider: openai, model: …, api_key: …}`)"
             ),
             extra={"aliases": ("embedding_model",)},
@@ -38,19 +38,22 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
     reference: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="where the text stands to compare with, a path as in `source`; of a list the closest counts",
+            description="path of the text to compare with, as in `source`, or a list; the closest text counts",
             extra={"aliases": ("reference_field",)},
         ),
     ] = "ground_truth"
     threshold: Annotated[
         float | None,
-        Meta(description="1.0 from this similarity on, else 0.0", extra={"aliases": ("similarity_threshold",)}),
+        Meta(
+            description="score 1.0 from this similarity on, else 0.0; default: the similarity itself",
+            extra={"aliases": ("similarity_threshold",)},
+        ),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what can never be reached, and paths that are none."""
+        """Raise ValueError for a threshold that cannot be reached, or an invalid path."""
         if self.threshold is not None and not 0 < self.threshold <= 1:
-            raise ValueError("`threshold` must lie above 0 and at most at 1")
+            raise ValueError("`threshold` must be above 0 and at most 1")
         if not self.references:
             raise ValueError("`reference` must name at least one text")
         for path in self.references:
@@ -66,28 +69,28 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
 
     @property
     def embedding_model(self) -> str | JsonObject:
-        """Who makes the vectors; planning looks at it before the first paid call."""
+        """The embedding model; planning checks it before the first paid call."""
         return self.model
 
 
 class Passage(Struct, frozen=True):
-    """A text, and what results call the place where it was found."""
+    """A text, and the name of its source in results."""
 
     place: str
     text: str
 
 
 class Closest(Struct, frozen=True):
-    """The reference that lies closest to the text, and the cosine of the two, -1..1."""
+    """The reference closest to the text, and the cosine of the two, -1..1."""
 
     reference: Passage
     cosine: float
 
 
 class SemanticSimilarityEvaluator:
-    """Compares one text with one or more references.
+    """An evaluator that compares one text with one or more references.
 
-    Not `reusable`: the embedder belongs to the run that it is made for.
+    Not `reusable`: the embedder belongs to the run that it was made for.
     """
 
     kind = KIND
@@ -98,12 +101,12 @@ class SemanticSimilarityEvaluator:
         self._embedder = embedder
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Return the cosine, clamped to 0..1. Raises EvaluatorError for an empty text and for one without a vector."""
+        """Return the cosine, clamped to 0..1. Raises EvaluatorError for an empty text, or one without a vector."""
         text = Passage(self._source, judged_text(context, self._source))
         passages = (text, *(Passage(*found) for found in references_at(context, self._settings.references)))
         for passage in passages:
             if not passage.text.strip():
-                raise EvaluatorError(f"the text of {passage.place!r} is empty: nothing can be said about its meaning")
+                raise EvaluatorError(f"the text of {passage.place!r} is empty, so it cannot be compared")
         try:
             embeddings = await self._embedder.embed([passage.text for passage in passages])
         except ProviderError as error:
@@ -119,19 +122,19 @@ class SemanticSimilarityEvaluator:
         clamped = max(0.0, closest.cosine)
         score = clamped if least is None else float(reaches(clamped, least))
         cut = [passage.place for passage, embedding in zip(passages, embeddings, strict=True) if embedding.is_cut]
-        said = f"cosine {closest.cosine:.4f} with {closest.reference.place}"
-        said += "" if least is None else f" ({'at least' if score else 'less than'} {least:g})"
-        said += f"; only the beginning was read of {', '.join(cut)}" if cut else ""
+        summary = f"cosine {closest.cosine:.4f} with {closest.reference.place}"
+        summary += "" if least is None else f" ({'at least' if score else 'less than'} {least:g})"
+        summary += f"; truncated to the model's limit: {', '.join(cut)}" if cut else ""
         config = context.evaluator
         name = KIND if config is None else config.criterion or config.name
         criterion = criterion_named(name, context.criteria, scale="numeric")
         metadata: JsonObject = {"cosine": closest.cosine, "reference": closest.reference.place}
         return EvaluationScore(
             score=score,
-            hits=(said,) if is_met(score) else (),
-            misses=() if is_met(score) else (said,),
-            reasoning=said,
-            results=(result_of(score, criterion, kind=KIND, reasoning=said, metadata=metadata),),
+            hits=(summary,) if is_met(score) else (),
+            misses=() if is_met(score) else (summary,),
+            reasoning=summary,
+            results=(result_of(score, criterion, kind=KIND, reasoning=summary, metadata=metadata),),
             judge_calls=(_call(self._embedder.name, embeddings),),
         )
 
@@ -144,10 +147,10 @@ def make_semantic_similarity(
 
 
 def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Closest:
-    """Return the reference closest to the first passage, the earlier one of two that are equally close."""
+    """Return the reference closest to the first passage; the earlier one of two equally close ones."""
     for passage, embedding in zip(passages, embeddings, strict=True):
         if not any(embedding.vector):
-            raise EvaluatorError(f"the vector of {passage.place!r} is zero: it points nowhere", kind="unexpected_shape")
+            raise EvaluatorError(f"the vector of {passage.place!r} is all zeros", kind="unexpected_shape")
     text = embeddings[0].vector
     try:
         cosines = [cosine(text, embedding.vector) for embedding in embeddings[1:]]
@@ -158,7 +161,7 @@ def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Cl
 
 
 def _call(name: str, embeddings: Sequence[Embedding]) -> JudgeCall:
-    """Return what the vectors used, summed; nothing was used for those that were known."""
+    """Return the summed usage of the vectors; cached ones used nothing."""
     costs = [embedding.cost_usd for embedding in embeddings if embedding.usage is not None]
     return JudgeCall(
         name,

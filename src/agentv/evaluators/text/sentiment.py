@@ -1,4 +1,4 @@
-"""`sentiment`: the tone of a text, by VADER's word list (extra `text`)."""
+"""`sentiment`: the tone of a text, by VADER's word list (needs the extra `text`)."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -18,8 +18,8 @@ KIND = "sentiment"
 Category: TypeAlias = Literal["positive", "neutral", "negative"]
 Output: TypeAlias = Literal["comparative_normalized", "raw_score", "category"]
 
-_PLACES: dict[Category, float] = {"negative": 0.0, "neutral": 0.5, "positive": 1.0}
-"""Where a category stands on a scale that has numbers."""
+_CATEGORY_VALUES: dict[Category, float] = {"negative": 0.0, "neutral": 0.5, "positive": 1.0}
+"""The value of a category on a numeric scale."""
 
 
 class SentimentSettings(Struct, frozen=True, kw_only=True):
@@ -38,28 +38,28 @@ class SentimentSettings(Struct, frozen=True, kw_only=True):
     expect: Annotated[
         Category | None,
         Meta(
-            description="1 for this category and 0 for another: positive, neutral or negative",
+            description="score 1 for this category, else 0: positive, neutral or negative",
             extra={"aliases": ("expected_outcome",)},
         ),
     ] = None
-    positive_threshold: Annotated[float, Meta(description="a compound above it is positive")] = 0.2
-    negative_threshold: Annotated[float, Meta(description="a compound below it is negative")] = -0.2
+    positive_threshold: Annotated[float, Meta(description="a compound score above it is positive")] = 0.2
+    negative_threshold: Annotated[float, Meta(description="a compound score below it is negative")] = -0.2
 
     def __post_init__(self) -> None:
-        """Refuse thresholds the wrong way round, an expectation of a number, and an extra that is missing."""
+        """Raise ValueError for invalid thresholds, `expect` with a numeric output, or a missing extra."""
         require_extra("vaderSentiment", "sentiment", "text")
         low, high = self.negative_threshold, self.positive_threshold
         if not -1 <= low <= high <= 1:
             raise ValueError(
-                f"`positive_threshold` {high:g} and `negative_threshold` {low:g} must lie in -1..1, and the "
-                "positive one not below the negative one"
+                f"`positive_threshold` {high:g} and `negative_threshold` {low:g} must be in -1..1, and the "
+                "positive one must not be below the negative one"
             )
         if self.expect is not None and self.output == "raw_score":
-            raise ValueError("`expect` is about a category: leave `output` out, or make it category")
+            raise ValueError("`expect` needs a category: remove `output`, or set it to category")
 
 
 class SentimentEvaluator:
-    """Scores the tone of a text: a number, or a category.
+    """An evaluator that returns the tone of a text, as a number or a category.
 
     Takes a settings object, keywords of the same names, or both.
 
@@ -69,7 +69,7 @@ class SentimentEvaluator:
 
     kind = KIND
     reusable = True
-    inline = False  # about 1 ms per kB, all of it Python
+    inline = False  # pure Python, and slow on long texts
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class SentimentEvaluator:
         source: str = "response",
         **keywords: Any,
     ) -> None:
-        # Imported here: the package is not there without its extra.
+        # Imported here, as the package is missing without its extra.
         from agentv.evaluators.text.vader import make_analyzer  # noqa: PLC0415
 
         self._settings = replace(settings, **keywords) if settings is not None else SentimentSettings(**keywords)
@@ -89,7 +89,7 @@ class SentimentEvaluator:
         self._compound_of = make_analyzer().compound
 
     def evaluate(self, context: EvaluationContext) -> EvaluationResult:
-        """Judge the tone of the text. Raises EvaluatorError when there is none to look at."""
+        """Return the tone of the text. Raises EvaluatorError when there is no text."""
         compound = self._compound_of(judged_text(context, self._source))
         category = self._category(compound)
         criterion = criterion_named(self._criterion, context.criteria, scale="numeric")
@@ -103,36 +103,36 @@ class SentimentEvaluator:
         return "negative" if compound < self._settings.negative_threshold else "neutral"
 
     def _result(self, compound: float, category: Category, criterion: EvaluationCriteria) -> EvaluationResult:
-        told = f"{category} (compound {compound:.2f})"
+        summary = f"{category} (compound {compound:.2f})"
         expected, share = self._settings.expect, (compound + 1) / 2
         if expected is not None:
             met = expected == category
-            line = told if met else f"{told}, expected {expected}"
+            line = summary if met else f"{summary}, expected {expected}"
             return result_of(float(met), criterion, kind=self.kind, reasoning=line)
         if self._settings.output == "category":
-            return self._category_result(category, criterion, told)
-        made = result_of(share, criterion, kind=self.kind, reasoning=told)
+            return self._category_result(category, criterion, summary)
+        result = result_of(share, criterion, kind=self.kind, reasoning=summary)
         if self._settings.output == "raw_score" and _takes_any_number(criterion):
-            return replace(made, score=compound)
-        return made
+            return replace(result, score=compound)
+        return result
 
-    def _category_result(self, category: Category, criterion: EvaluationCriteria, told: str) -> EvaluationResult:
-        """Return the category itself where the scale has words, else its place: negative 0, neutral 0.5, positive 1."""
+    def _category_result(self, category: Category, criterion: EvaluationCriteria, summary: str) -> EvaluationResult:
+        """Return the category itself if the scale has labels, else its value: negative 0, neutral 0.5, positive 1."""
         if not criterion.labels and criterion.scale in NAMED_SCALES:
-            return result_of(_PLACES[category], criterion, kind=self.kind, reasoning=told)
-        # Its value is where the category stands among the scale's labels; a scale of free words has none.
+            return result_of(_CATEGORY_VALUES[category], criterion, kind=self.kind, reasoning=summary)
+        # The value follows from the position among the scale's labels; a custom scale without labels has none.
         return EvaluationResult(
             criterion_name=criterion.name,
             score=category,
             value=None,
             scale=criterion.scale,
-            reasoning=told,
+            reasoning=summary,
             evaluator_type=self.kind,
         )
 
 
 def _takes_any_number(criterion: EvaluationCriteria) -> bool:
-    """Whether a compound can stand on a scale as it is: one without bounds, or with its own."""
+    """Return True if a scale can hold a compound score unchanged: it has no bounds, or -1..1."""
     if criterion.labels or criterion.scale != "numeric":
         return not criterion.labels and criterion.scale not in NAMED_SCALES
     return (criterion.min, criterion.max) in {(None, None), (-1.0, 1.0)}

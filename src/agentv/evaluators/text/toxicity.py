@@ -1,4 +1,4 @@
-"""`toxicity`: none of the terms of a list stands in a text, not even in disguise."""
+"""`toxicity`: a text contains none of the terms of a list, not even disguised."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,23 +19,23 @@ from agentv.types.problems import Problem
 from agentv.types.protocols import EvaluatorTools
 
 Candidate: TypeAlias = tuple[int, int, int]
-"""The number of a pattern, and where it begins and ends."""
+"""The index of a pattern, and the start and end of its match."""
 
 FEW_TERMS = 100
-"""So many terms are quickly found one by one."""
+"""Up to this number, searching for the terms one by one is quick."""
 
 
 class Term(Struct, frozen=True):
-    """A term as it was written in the list, and as it is looked for."""
+    """A term as written in the list, and in the folded form that is searched for."""
 
     written: str
     folded: str
 
 
 class TermIndex:
-    """Finds terms in texts that were folded by the same `folding`; those with swapped letters, too.
+    """A search for terms in texts folded by the same `folding`, including terms with swapped letters.
 
-    `is_quick` tells that the time hardly depends on how many terms there are.
+    `is_quick` is True if the time hardly depends on the number of terms.
     """
 
     def __init__(self, terms: Iterable[str], folding: Folding, *, whole_words: bool) -> None:
@@ -50,14 +50,14 @@ class TermIndex:
         self._search = search or _term_by_term(tuple(by_key))
 
     def find(self, folded: str) -> Iterator[tuple[Term, int, int]]:
-        """Yield each term that stands in a folded text, with its place; every time that it does."""
+        """Yield each occurrence of a term in a folded text, with its start and end."""
         for number, start, end in self._search(swap_key(folded)):
             for term in self._terms[number]:
                 if is_swapped(folded[start:end], term.folded) and self._stands_alone(term, folded, start, end):
                     yield term, start, end
 
     def _stands_alone(self, term: Term, folded: str, start: int, end: int) -> bool:
-        """Whether no word goes on at either end. Signs inside count as the letters they stand for."""
+        """Return True if no word continues at either end. Signs in a term count as the letters they replace."""
         if not self._whole_words:
             return True
         before = folded[start - 1] if start else ""
@@ -65,13 +65,13 @@ class TermIndex:
 
 
 def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Candidate]] | None:
-    """Return a search by an automaton; None without the package of the extra `text`."""
+    """Return a search with an automaton; None without the package of the extra `text`."""
     try:
-        from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - of an extra, and only lists of terms need it
+        from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - part of an extra
     except ImportError:
         return None
     automaton = AhoCorasick(patterns)
-    # Overlaps count: a longer term that is no whole word must not hide a shorter one that is.
+    # Overlaps count: a longer term that is not a whole word must not hide a shorter one that is.
     return lambda text: automaton.find_matches_as_indexes(text, overlapping=True)
 
 
@@ -90,7 +90,7 @@ KIND = "toxicity"
 CLEAN = "no toxic term"
 SHOWN_TERMS = 20
 SHOWN_PLACES = 5
-"""How many terms are reported, and how many places of each."""
+"""The number of terms that are reported, and of places of each."""
 
 
 class ToxicitySettings(Struct, frozen=True, kw_only=True):
@@ -99,16 +99,16 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
     toxic_terms: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="the terms: a list, or the file that has one on each line (# begins a comment)",
+            description="the terms: a list, or a file with one per line (# starts a comment)",
             extra={"aliases": ("terms",)},
         ),
     ]
-    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
-    match_whole_word: Annotated[bool, Meta(description="whether a term must not be a part of a word")] = True
-    fold: Annotated[bool, Meta(description="whether accents count for nothing")] = False
+    case_sensitive: Annotated[bool, Meta(description="treat `Yes` and `yes` as different")] = False
+    match_whole_word: Annotated[bool, Meta(description="match whole words only")] = True
+    fold: Annotated[bool, Meta(description="ignore accents")] = False
 
     def __post_init__(self) -> None:
-        """Refuse an empty list, and terms without a letter."""
+        """Raise ValueError for an empty list, or terms without a letter."""
         if isinstance(self.toxic_terms, str):
             if not self.toxic_terms.strip():
                 raise ValueError("`toxic_terms` must name a file, or be a list of terms")
@@ -117,36 +117,36 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
             raise ValueError("`toxic_terms` must have at least one term")
         blank = next((term for term in self.toxic_terms if self.is_blank(term)), None)
         if blank is not None:
-            raise ValueError(f"`toxic_terms` holds {quoted(blank)}, which every text has")
+            raise ValueError(f"`toxic_terms` has {quoted(blank)}, which every text contains")
 
     @property
     def folding(self) -> Folding:
-        """How terms and texts are folded."""
+        """The folding of terms and texts."""
         return Folding(case_sensitive=self.case_sensitive, accents=self.fold)
 
     def is_blank(self, term: str) -> bool:
-        """Whether nothing of a term is left once it is folded."""
+        """Return True if a term is empty after folding."""
         return not self.folding.of(term)
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the file of the terms, if they stand in one."""
+        """Return the file of the terms, if there is one, as a tuple."""
         return (str(Path(base_dir, self.toxic_terms).resolve()),) if isinstance(self.toxic_terms, str) else ()
 
     def problems(self, base_dir: str) -> tuple[Problem, ...]:
-        """Return what is wrong in the file of the terms. Raises OSError when it cannot be read."""
+        """Return the problems of the file of terms. Raises OSError when it cannot be read."""
         return tuple(problem for path in self.files(base_dir) for problem in self._problems_in(path))
 
     def _problems_in(self, path: str) -> Iterator[Problem]:
         try:
             terms = _read_terms(path)
         except UnicodeDecodeError as error:
-            yield Problem(path, f"is no UTF-8 text: {error.reason} at byte {error.start}")
+            yield Problem(path, f"is not UTF-8 text: {error.reason} at byte {error.start}")
             return
         if not terms:
-            yield Problem(path, "has no term", allowed="one stands on each line, and # begins a comment")
+            yield Problem(path, "has no terms", allowed="one term per line; # starts a comment")
         for line, term in terms.items():
             if self.is_blank(term):
-                yield Problem(path, f"{quoted(term)} is a term that every text has", line, 1)
+                yield Problem(path, f"every text contains the term {quoted(term)}", line, 1)
 
     def listed(self, base_dir: str) -> Iterable[str]:
         """Return the terms. Raises EvaluatorError when their file cannot be used."""
@@ -164,14 +164,14 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
 
 
 def _read_terms(path: str) -> dict[int, str]:
-    """Return the terms of a file by the line on which they stand, counted from 1."""
+    """Return the terms of a file by line number, counted from 1."""
     lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     written = {number: line.strip() for number, line in enumerate(lines, start=1)}
     return {number: line for number, line in written.items() if line and not line.startswith("#")}
 
 
 class ToxicityEvaluator:
-    """Passes a text that has none of the terms; else it says which it has, and where.
+    """An evaluator that passes a text without any of the terms, else reports which it contains, and where.
 
     >>> ToxicityEvaluator(ToxicitySettings(toxic_terms=("darn",))).kind
     'toxicity'
@@ -190,7 +190,7 @@ class ToxicityEvaluator:
         self.inline = self._index.is_quick
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Look for the terms. Raises EvaluatorError when there is no text to look at."""
+        """Search for the terms. Raises EvaluatorError when there is no text."""
         text = judged_text(context, self._source)
         found: dict[Term, list[tuple[int, int]]] = {}
         for term, start, end in self._index.find(self._folding.of(text)):
@@ -202,11 +202,11 @@ class ToxicityEvaluator:
         reports = tuple(self._reports(text, found))
         misses = tuple(report.line for report in reports)
         more = (f"… and {len(found) - SHOWN_TERMS} more terms",) if len(found) > SHOWN_TERMS else ()
-        told = "; ".join((*misses[:SHOWN_PLACES], *more))
+        summary = "; ".join((*misses[:SHOWN_PLACES], *more))
         places: JsonObject = {"found": [place for report in reports for place in report.places]}
-        result = result_of(0.0, criterion, kind=KIND, reasoning=told, metadata=places)
+        result = result_of(0.0, criterion, kind=KIND, reasoning=summary, metadata=places)
         return EvaluationScore(
-            score=0.0, misses=misses + more, expected_aspect_count=len(found), reasoning=told, results=(result,)
+            score=0.0, misses=misses + more, expected_aspect_count=len(found), reasoning=summary, results=(result,)
         )
 
     def _reports(self, text: str, found: dict[Term, list[tuple[int, int]]]) -> "Iterator[_Report]":
@@ -217,7 +217,7 @@ class ToxicityEvaluator:
 
 
 class _Report(Struct, frozen=True):
-    """What is told of one term: the first places in the text, in code points from 0, and how many there are."""
+    """The report of one term: its first places in the text, in code points from 0, and their number."""
 
     term: str
     text: str

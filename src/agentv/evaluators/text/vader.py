@@ -1,8 +1,8 @@
-"""VADER's sentiment of a text (extra `text`), in a time that grows with the text and not with its square.
+"""VADER's sentiment of a text (needs the extra `text`), in nearly linear time.
 
 Hutto and Gilbert, "VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social Media Text", ICWSM 2014.
-The package goes through all words again for every word with a sentiment: 100 kB take ten seconds. The three methods
-that do so are replaced here by equal ones that look at the few words that count.
+The package scans all words again for every word with a sentiment, which takes seconds for a long text. The three
+methods that do so are replaced here by equivalent ones that look only at the few words that matter.
 """
 
 from collections.abc import Sequence
@@ -18,41 +18,41 @@ except ImportError as error:
 
 _WORDS_BEFORE = 3
 _WORDS_AFTER = 2
-"""How far VADER's idioms and negations reach from the word in question."""
+"""The reach of VADER's idioms and negations around a word, in words."""
 
 
 @cache
 def make_analyzer() -> "Analyzer":
-    """Return the analyzer of this process; its lexicon (7,500 words, 0.4 MB) is read once, in about 5 ms."""
+    """Return the analyzer of this process; its lexicon (7,500 words, 0.4 MB) is read once."""
     return Analyzer()
 
 
 class Analyzer(SentimentIntensityAnalyzer):  # type: ignore[misc]  # the package has no types
-    """VADER with the same results, sooner."""
+    """VADER with the same results, in nearly linear time."""
 
     def compound(self, text: str) -> float:
-        """Return the sentiment of a text from -1 to 1; 0 for a text without a word that has one."""
+        """Return the sentiment of a text from -1 to 1; 0 for a text without a word in the lexicon."""
         return float(self.polarity_scores(text)["compound"])
 
     @staticmethod
     def _special_idioms_check(valence: float, words_and_emoticons: Sequence[str], i: int) -> float:
-        """Look for idioms around a word in the words they may consist of."""
+        """Search for idioms in the words around a word."""
         near, at = _near(words_and_emoticons, i)
         found: float = SentimentIntensityAnalyzer._special_idioms_check(valence, near, at)  # noqa: SLF001 - our base
         return found
 
     @staticmethod
     def _negation_check(valence: float, words_and_emoticons: Sequence[str], start_i: int, i: int) -> float:
-        """Look for negations before a word in the words where they may stand."""
+        """Search for negations in the words before a word."""
         near, at = _near(words_and_emoticons, i)
         found: float = SentimentIntensityAnalyzer._negation_check(valence, near, start_i, at)  # noqa: SLF001 - our base
         return found
 
     @staticmethod
     def _but_check(words_and_emoticons: Sequence[str], sentiments: list[float]) -> list[float]:
-        """Halve what stands before the first "but", and give what stands behind it half as much again.
+        """Halve the sentiments before the first "but", and multiply those after it by 1.5.
 
-        For each word VADER changes the first one that has the same sentiment, which may be another word; so do we.
+        For each word VADER changes the first one with the same sentiment, which may be another word; so does this.
         """
         lowered = [word.lower() for word in words_and_emoticons]
         if "but" not in lowered:
@@ -75,7 +75,7 @@ def _near(words: Sequence[str], index: int) -> tuple[Sequence[str], int]:
 
 
 class _Places:
-    """Where each value stands in a list, the first place at once."""
+    """An index of the values in a list, with quick access to the first place of each."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._heaps: dict[float, list[int]] = {}
@@ -85,11 +85,11 @@ class _Places:
             heapify(heap)
 
     def first(self, value: float) -> int:
-        """Return the first place of a value that is there."""
+        """Return the first place of a value in the list."""
         return self._heaps[value][0]
 
     def move(self, first: int, value: float, changed: float) -> None:
-        """Note that the first place of a value holds another value now."""
+        """Record that the first place of a value has another value now."""
         if changed != value:
             heappop(self._heaps[value])
             heappush(self._heaps.setdefault(changed, []), first)

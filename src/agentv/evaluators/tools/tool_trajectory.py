@@ -1,4 +1,4 @@
-"""`tool_trajectory`: deterministic demands on the tools an agent called."""
+"""`tool_trajectory`: deterministic requirements on an agent's tool calls."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -20,10 +20,10 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
     mode: Annotated[
         Mode, Meta(description="any_order (counts only), in_order, exact, unordered, subset or superset")
     ] = "any_order"
-    minimums: Annotated[Mapping[str, int], Meta(description="tool: at least so many calls")] = field(
+    minimums: Annotated[Mapping[str, int], Meta(description="{tool: minimum number of calls}")] = field(
         default_factory=dict
     )
-    maximums: Annotated[Mapping[str, int], Meta(description="tool: at most so many calls")] = field(
+    maximums: Annotated[Mapping[str, int], Meta(description="{tool: maximum number of calls}")] = field(
         default_factory=dict
     )
     forbidden: Annotated[tuple[str, ...], Meta(description="tools that must not be called")] = ()
@@ -31,30 +31,31 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         tuple[ExpectedCall, ...], Meta(description="the calls to compare with: [{tool, input, args}]")
     ] = ()
     score: Annotated[
-        Literal["strict", "partial"], Meta(description="strict: 1.0 or 0.0; partial: how much of the sequence is there")
+        Literal["strict", "partial"],
+        Meta(description="strict: 1.0 or 0.0; partial: the share of the sequence that was found"),
     ] = "strict"
 
     def __post_init__(self) -> None:
-        """Refuse what demands nothing, or demands it of the wrong mode."""
+        """Raise ValueError for settings that require nothing, or that the mode does not support."""
         counts = [*self.minimums.values(), *self.maximums.values()]
         if any(count < 0 for count in counts):
             raise ValueError("`minimums` and `maximums` must be whole numbers of at least 0")
         if self.mode == "any_order" and self.expected:
             raise ValueError(
-                "`expected` needs a mode that compares: in_order, exact, unordered, subset or superset; any_order "
-                "takes `minimums`, `maximums` and `forbidden`"
+                "`expected` needs a mode that compares calls: in_order, exact, unordered, subset or superset; "
+                "any_order uses `minimums`, `maximums` and `forbidden`"
             )
         if self.mode == "any_order" and not (counts or self.forbidden):
             raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
         if self.mode == "any_order" and self.score == "partial":
-            raise ValueError("`score: partial` needs a mode that compares; any_order is a share already")
+            raise ValueError("`score: partial` needs a mode that compares calls; any_order is a share")
 
 
 class ToolTrajectoryEvaluator:
-    """Compares the tools an agent called with what was expected of it.
+    """An evaluator that compares an agent's tool calls with the expected ones.
 
-    Takes a settings object, keywords of the same names, or both; expected calls may be dicts of their keys, as in a
-    file. Reads output messages first, then the trace.
+    Takes a settings object, keywords of the same names, or both; expected calls may be dicts, as in a file. The calls
+    come from the output messages, or from the trace if these have none.
 
     >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
     'tool_trajectory'
@@ -75,7 +76,7 @@ class ToolTrajectoryEvaluator:
         )
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Judge the trajectory of an answer; without one the score is 0.0, and `misses` says so."""
+        """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`."""
         compared = self._compare(context)
         return EvaluationScore(
             score=compared.score,

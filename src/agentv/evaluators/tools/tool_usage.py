@@ -1,4 +1,4 @@
-"""`tool_usage`: rules on the tools an agent called, each for a criterion. Its class is ToolUsageEvaluator."""
+"""`tool_usage`: rules on an agent's tool calls, each with its own criterion. Its class is ToolUsageEvaluator."""
 
 import copy
 import inspect
@@ -28,10 +28,10 @@ from agentv.types.messages import ToolCall
 from agentv.types.protocols import EvaluatorTools
 
 ValueCheck: TypeAlias = Callable[[JsonValue], str | None]
-"""Returns what is wrong with a value, None when nothing is. Raises EvaluatorError when it cannot tell."""
+"""A function that returns the fault of a value, or None. Raises EvaluatorError when it cannot decide."""
 
 ArgsSetting: TypeAlias = JsonObject | str | Callable[..., object]
-"""A JSON Schema, the name of a function (`python:path.py:function`), or from Python the function itself."""
+"""A JSON Schema, the name of a function (`python:path.py:function`), or in Python the function itself."""
 
 _KEYWORDS = frozenset(
     """$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties allOf anyOf
@@ -44,7 +44,7 @@ _KEYWORDS = frozenset(
 
 
 def check_args_setting(args: object) -> None:
-    """Raise ValueError for `args` that are no JSON Schema and name no function."""
+    """Raise ValueError for `args` that are neither a JSON Schema nor the name of a function."""
     if isinstance(args, str):
         if ":" not in function_name(args):
             raise ValueError("`args` must be a JSON Schema, or name a function: python:path.py:function")
@@ -53,30 +53,30 @@ def check_args_setting(args: object) -> None:
 
 
 def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for what is no JSON Schema, or looks like the wanted value itself: that would allow anything."""
+    """Raise ValueError for an invalid schema, or the expected value itself, which as a schema would allow anything."""
     unknown = next((key for key in schema if key not in _KEYWORDS and not key.startswith("x-")), None)
     if unknown is not None:
         raise ValueError(
-            f"`{name}` is a JSON Schema, and {unknown!r} is no keyword of one; for a wanted value write "
+            f"`{name}` must be a JSON Schema, and {unknown!r} is not a keyword of one; to expect a value, write "
             f"{{properties: {{{unknown}: {{const: …}}}}}}"
         )
     check_schema(schema, name=name)
 
 
 def function_name(args: str) -> str:
-    """Return the function that a text names, without the `python:` that may stand before it."""
+    """Return the name of a function without its optional prefix `python:`."""
     return args.removeprefix("python:")
 
 
 def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
-    """Return the check of a call's arguments; a function that a text names is loaded from `base_dir`, once."""
+    """Return a check of a call's arguments; a function given by name is loaded once, from `base_dir`."""
     if isinstance(args, str):
         return _function_check(load_callable(function_name(args), base_dir))
     return _function_check(args) if callable(args) else make_value_check(args)
 
 
 def make_value_check(schema: JsonObject) -> ValueCheck:
-    """Return the check of a value by a JSON Schema. JSON that came as a text is looked into, too."""
+    """Return a check of a value by a JSON Schema. A text that contains JSON is also checked after parsing."""
     problems = make_schema_check(schema)
 
     def check(value: JsonValue) -> str | None:
@@ -84,7 +84,7 @@ def make_value_check(schema: JsonObject) -> ValueCheck:
         try:
             found = list(first_problems(problems(plain_json(value))))
         except RecursionError as error:
-            raise EvaluatorError("nested too deep to compare with the schema") from error
+            raise EvaluatorError("nested too deeply to compare with the schema") from error
         if found and inner is not None:
             found = list(first_problems(problems(inner)))
         return "; ".join(found) or None
@@ -93,7 +93,7 @@ def make_value_check(schema: JsonObject) -> ValueCheck:
 
 
 def _parsed(value: JsonValue) -> JsonValue:
-    """Return the object or list that a text is, None for anything else."""
+    """Return the object or list that a text contains as JSON, else None."""
     if not isinstance(value, str):
         return None
     try:
@@ -109,20 +109,20 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         inner = _parsed(value)
         try:
-            # A copy: whatever the function does to it, nobody else sees.
+            # A copy, since the function may change it.
             returned = function(copy.deepcopy(value if inner is None else inner))
         except (Exception, SystemExit) as error:
             raise EvaluatorError(f"{name} raised {type(error).__name__}: {error}{raised_at(error)}") from error
-        return _said(returned, name)
+        return _refusal(returned, name)
 
     return check
 
 
-def _said(returned: object, name: str) -> str | None:
-    """Return why a function refuses what it was given: it returns a bool, or `{isValid, reason}`."""
+def _refusal(returned: object, name: str) -> str | None:
+    """Return the reason why a function refused a value, or None. It must return a bool or `{isValid, reason}`."""
     if inspect.iscoroutine(returned):
         returned.close()
-        raise EvaluatorError(f"{name} is a coroutine function; a check must be a plain one")
+        raise EvaluatorError(f"{name} is a coroutine function; a check must be a synchronous function")
     reason: object = None
     verdict = returned
     if isinstance(returned, Mapping):
@@ -135,44 +135,43 @@ def _said(returned: object, name: str) -> str | None:
 
 
 class ToolRule(Struct, frozen=True, kw_only=True):
-    """What is demanded of one tool, or with `sequence` of the order of several."""
+    """A requirement on the calls of one tool, or with `sequence` on the order of several."""
 
     criterion: Annotated[
-        str | None, Meta(description="which of the criteria it judges", extra={"aliases": ("criterion_name",)})
+        str | None, Meta(description="the criterion that the rule scores", extra={"aliases": ("criterion_name",)})
     ] = None
     tool: Annotated[
-        str | None, Meta(description="the tool's name, or a glob", extra={"aliases": ("expected_tool_name",)})
+        str | None,
+        Meta(description="the name of the tool, or a glob pattern", extra={"aliases": ("expected_tool_name",)}),
     ] = None
-    required: Annotated[bool, Meta(description="whether it must be called", extra={"aliases": ("is_required",)})] = (
-        False
-    )
-    min_calls: Annotated[int | None, Meta(description="at least so many calls")] = None
-    max_calls: Annotated[int | None, Meta(description="at most so many calls; 0 forbids the tool")] = None
+    required: Annotated[bool, Meta(description="the tool must be called", extra={"aliases": ("is_required",)})] = False
+    min_calls: Annotated[int | None, Meta(description="the minimum number of calls")] = None
+    max_calls: Annotated[int | None, Meta(description="the maximum number of calls; 0 forbids the tool")] = None
     args: Annotated[
         Mapping[str, JsonValue] | str | Callable[..., object] | None,
         Meta(
-            description="what it is called with: a JSON Schema, or python:path.py:function, which gets the arguments",
+            description="check of the arguments: a JSON Schema, or a function as python:path.py:function",
             extra={"aliases": ("argument_checks",)},
         ),
     ] = None
-    result: Annotated[Mapping[str, JsonValue] | None, Meta(description="what it returns, as a JSON Schema")] = None
+    result: Annotated[Mapping[str, JsonValue] | None, Meta(description="check of the result: a JSON Schema")] = None
     each: Annotated[
-        Literal["first", "any", "all"], Meta(description="which calls must be as `args` and `result` say")
+        Literal["first", "any", "all"], Meta(description="which calls must pass `args` and `result`: first, any or all")
     ] = "first"
     sequence: Annotated[
         tuple[str, ...], Meta(description="tools that must be called in this order; others may come between")
     ] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a rule that demands nothing, or what cannot be."""
+        """Raise ValueError for a rule that requires nothing, or contradicts itself."""
         if self.sequence:
             self._check_sequence()
         elif not (self.tool or self.has_check):
-            raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`; without them it judges nothing")
+            raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`; without them it checks nothing")
         if self.min_calls is not None or self.max_calls is not None:
             check_range(self.min_calls, self.max_calls, "tool_usage", ("min_calls", "max_calls"))
         if self.required and self.max_calls == 0:
-            raise ValueError("`required` demands a call, and `max_calls: 0` forbids it")
+            raise ValueError("`required` and `max_calls: 0` contradict each other")
         check_args_setting(self.args)
         if self.result is not None:
             check_value_schema(self.result, name="result")
@@ -180,22 +179,22 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     def _check_sequence(self) -> None:
         counted = self.min_calls is not None or self.max_calls is not None
         if self.tool or self.has_check or self.required or counted:
-            raise ValueError("`sequence` stands alone: what is demanded of one tool is a rule of its own")
+            raise ValueError("`sequence` cannot be combined with keys about one tool; use a separate rule for them")
 
     @property
     def has_check(self) -> bool:
-        """Whether it looks at what a call brought, not only whether there was one."""
+        """True if the rule checks the arguments or results of calls, not only their number."""
         return self.args is not None or self.result is not None
 
     @property
-    def demands_nothing(self) -> bool:
-        """Whether every answer passes it."""
+    def requires_nothing(self) -> bool:
+        """True if every answer passes the rule."""
         counted = self.min_calls is not None or self.max_calls is not None
         return not (self.required or counted or self.has_check or self.sequence)
 
 
 class PreparedToolRule:
-    """A rule with its checks ready. Functions that it names are loaded from `base_dir`."""
+    """A rule with its checks prepared. Functions that it names are loaded from `base_dir`."""
 
     def __init__(self, rule: ToolRule, *, base_dir: str) -> None:
         self._rule = rule
@@ -206,7 +205,7 @@ class PreparedToolRule:
         self._sequence = Trajectory("in_order", tuple(ExpectedCall(tool) for tool in rule.sequence))
 
     def judge(self, calls: Sequence[ToolCall] | None) -> Finding:
-        """Return what the rule says of the calls on record, None when nothing is. Raises EvaluatorError."""
+        """Apply the rule to the recorded calls; None stands for no record. Raises EvaluatorError."""
         rule = self._rule
         if calls is None and (rule.sequence or rule.required or rule.min_calls or rule.max_calls is not None):
             return Finding(passed=False, misses=(NO_TRACE,))
@@ -242,10 +241,10 @@ class PreparedToolRule:
         problems = [self._problem(call, number) for number, call in enumerate(checked_calls, start=1)]
         misses = tuple(problem for problem in problems if problem is not None)
         checked = "every call" if self._rule.each == "all" else "the first call"
-        return Finding(not misses, (f"{self._times(len(calls))}, {checked} as demanded",), misses)
+        return Finding(not misses, (f"{self._times(len(calls))}, {checked} as required",), misses)
 
     def _any(self, calls: Sequence[ToolCall]) -> Finding:
-        """One good call is enough; what cannot be checked matters only when there is none."""
+        """Pass if any call passes. A call that cannot be checked raises its error only if no other passes."""
         problems: list[str] = []
         broken: EvaluatorError | None = None
         for number, call in enumerate(calls, start=1):
@@ -255,14 +254,14 @@ class PreparedToolRule:
                 broken = broken or error
                 continue
             if problem is None:
-                return Finding(passed=True, hits=(f"{self._times(len(calls))}, call {number} as demanded",))
+                return Finding(passed=True, hits=(f"{self._times(len(calls))}, call {number} as required",))
             problems.append(problem)
         if broken is not None:
             raise broken
         return Finding(passed=False, misses=tuple(problems))
 
     def _problem(self, call: ToolCall, number: int) -> str | None:
-        """Return what is wrong with one call. Raises EvaluatorError when that cannot be told."""
+        """Return the fault of one call, or None. Raises EvaluatorError when it cannot be checked."""
         where = f"call {number} of {call.tool}"
         try:
             problem = self._args({} if call.input is None else call.input) if self._args is not None else None
@@ -271,11 +270,11 @@ class PreparedToolRule:
             problem = self._result_problem(call) if self._result is not None else None
         except EvaluatorError as error:
             raise EvaluatorError(f"{where}: {error}", kind=error.failure.kind) from error
-        return None if problem is None else f"{where} returned something else: {problem}"
+        return None if problem is None else f"{where} returned an unexpected result: {problem}"
 
     def _result_problem(self, call: ToolCall) -> str | None:
         if call.output is None:
-            raise EvaluatorError("what it returned is not on record")
+            raise EvaluatorError("its result is not recorded")
         return self._result(call.output) if self._result is not None else None
 
 
@@ -287,15 +286,15 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
 
     rules: Annotated[
         tuple[ToolRule, ...],
-        Meta(description="what to demand: [{criterion, tool, required, min_calls, max_calls, args, result, each}]"),
+        Meta(description="the rules: [{criterion, tool, required, min_calls, max_calls, args, result, each}]"),
     ]
     tool_data_source: Annotated[
         Literal["message_history", "messageHistory", "context"] | None,
-        Meta(description="look for calls only in the messages, or only in context.toolCalls"),
+        Meta(description="use only the calls in the messages, or only those in context.toolCalls"),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse an empty list, which judges nothing."""
+        """Raise ValueError for an empty list."""
         if not self.rules:
             raise ValueError("`rules` must have at least one rule")
 
@@ -310,9 +309,10 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
 
 
 class ToolUsageEvaluator:
-    """Checks the tool calls on record by rules, and gives one result per rule on its criterion's scale.
+    """An evaluator that checks the recorded tool calls by rules and returns one result per rule.
 
-    A rule without a criterion judges `criterion`. `base_dir` is where the functions are that rules name.
+    Each result is on its criterion's scale. A rule without a criterion scores `criterion`. Functions that rules name
+    are loaded from `base_dir`.
 
     >>> ToolUsageEvaluator([ToolRule(tool="search", required=True)]).kind
     'tool_usage'
@@ -331,9 +331,9 @@ class ToolUsageEvaluator:
     ) -> None:
         self.inline = not any(rule.has_check for rule in rules)
         self.warnings = tuple(
-            f"rule {number} demands nothing of {rule.tool}: add `required: true`, or what it is called with"
+            f"rule {number} requires nothing of {rule.tool}: add `required: true`, a number of calls or `args`"
             for number, rule in enumerate(rules, start=1)
-            if rule.demands_nothing
+            if rule.requires_nothing
         )
         self._source = tool_data_source
         self._rules = tuple(
@@ -342,7 +342,7 @@ class ToolUsageEvaluator:
         )
 
     def evaluate(self, context: EvaluationContext) -> list[EvaluationResult]:
-        """Return one result per rule, in order. What a rule cannot judge is that rule's error.
+        """Return one result per rule, in order. A rule that cannot be applied gets an error of its own.
 
         Raises EvaluatorError when `context.toolCalls` cannot be read.
         """
@@ -374,7 +374,7 @@ def _judged(
 
 
 def make_tool_usage(config: EvaluatorConfig, settings: ToolUsageSettings, _tools: EvaluatorTools) -> ToolUsageEvaluator:
-    """Make a `tool_usage`; rules that name no criterion judge the evaluator's own, or one of its name."""
+    """Make a `tool_usage`; rules without a criterion score the evaluator's own criterion, or one of its name."""
     return ToolUsageEvaluator(
         settings.rules,
         criterion=config.criterion or config.name,

@@ -1,4 +1,4 @@
-"""`trace`: bounds on what happened behind an answer: calls, errors, steps, time, money. Its class is TraceEvaluator."""
+"""`trace`: upper limits on calls, errors, steps, time, cost and tokens. Its class is TraceEvaluator."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -21,18 +21,22 @@ Bound: TypeAlias = int | float
 class TraceSettings(Struct, frozen=True, kw_only=True):
     """Settings of `trace`; also the keywords of TraceEvaluator. At least one bound is needed."""
 
-    max_tool_calls: Annotated[int | None, Meta(description="at most so many calls of tools")] = None
-    max_errors: Annotated[int | None, Meta(description="at most so many errors")] = None
-    max_model_steps: Annotated[int | None, Meta(description="at most so many steps of the model")] = None
+    max_tool_calls: Annotated[int | None, Meta(description="the maximum number of tool calls")] = None
+    max_errors: Annotated[int | None, Meta(description="the maximum number of errors")] = None
+    max_model_steps: Annotated[int | None, Meta(description="the maximum number of model steps")] = None
     no_repeated_calls: Annotated[
-        int | None, Meta(description="no call of one tool with the same arguments more often than this")
+        int | None, Meta(description="the maximum number of calls of one tool with the same arguments")
     ] = None
-    max_duration_ms: Annotated[float | None, Meta(description="how long the answer may take")] = None
-    max_cost_usd: Annotated[float | None, Meta(description="what the answer may cost, in dollars")] = None
-    max_tokens: Annotated[int | None, Meta(description="how many tokens the answer may use, in and out")] = None
+    max_duration_ms: Annotated[
+        float | None, Meta(description="the maximum duration of the answer, in milliseconds")
+    ] = None
+    max_cost_usd: Annotated[float | None, Meta(description="the maximum cost of the answer, in dollars")] = None
+    max_tokens: Annotated[
+        int | None, Meta(description="the maximum number of tokens of the answer, input and output")
+    ] = None
 
     def __post_init__(self) -> None:
-        """Refuse no bound at all, and bounds that nothing can meet."""
+        """Raise ValueError without any bound, and for bounds that nothing can meet."""
         bounds = structs.asdict(self)
         if all(value is None for value in bounds.values()):
             raise ValueError(f"`trace` needs at least one of {', '.join(f'`{name}`' for name in bounds)}")
@@ -43,15 +47,15 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
 
 
 class _BoundCheck(Struct, frozen=True):
-    """What one bound found: met or not, in words; `unknown` when there was nothing to compare it with."""
+    """The result of one bound, with its line of text; `unknown` if there was nothing to compare it with."""
 
-    said: str
+    line: str
     met: bool = False
     unknown: bool = False
 
 
 class TraceEvaluator:
-    """Holds what happened behind an answer against bounds; the score is the share of them that are met.
+    """An evaluator that compares the trace of an answer with bounds; the score is the share of bounds that are met.
 
     >>> TraceEvaluator(max_tool_calls=5, no_repeated_calls=1).kind
     'trace'
@@ -68,28 +72,28 @@ class TraceEvaluator:
         self._looks_at_calls = any(bound is not None for bound in about_calls)
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Judge what happened. A bound on time, cost or tokens that are not known is an error, never met."""
-        looked = list(self._look(context))
-        hits = tuple(each.said for each in looked if each.met)
-        misses = tuple(each.said for each in looked if not each.met)
-        unknown = [each.said for each in looked if each.unknown]
+        """Check all bounds. A bound on an unknown duration, cost or number of tokens is an error."""
+        checks = list(self._checks(context))
+        hits = tuple(each.line for each in checks if each.met)
+        misses = tuple(each.line for each in checks if not each.met)
+        unknown = [each.line for each in checks if each.unknown]
         if unknown:
             failure = Failure("evaluator_error", "; ".join(unknown), stage="evaluator")
-            return EvaluationScore(0.0, hits, misses, len(looked), status="error", error=failure)
-        return EvaluationScore(len(hits) / len(looked), hits, misses, len(looked))
+            return EvaluationScore(0.0, hits, misses, len(checks), status="error", error=failure)
+        return EvaluationScore(len(hits) / len(checks), hits, misses, len(checks))
 
-    def _look(self, context: EvaluationContext) -> Iterator[_BoundCheck]:
-        wanted = self._settings
+    def _checks(self, context: EvaluationContext) -> Iterator[_BoundCheck]:
+        bounds = self._settings
         calls = recorded_calls(context) if self._looks_at_calls else None
-        yield from _counted(wanted.max_tool_calls, lambda: count_calls(context, calls), "tool call")
-        yield from _counted(wanted.max_errors, lambda: count_errors(context, calls), "error")
-        yield from _counted(wanted.max_model_steps, lambda: count_model_steps(context), "model step")
-        if wanted.no_repeated_calls is not None:
-            yield _repeated(wanted.no_repeated_calls, most_repeated_call(calls))
-        yield from _measured(wanted.max_duration_ms, context.duration_ms, "{:g} ms", "how long the answer took")
-        yield from _measured(wanted.max_cost_usd, context.cost_usd, "${:g}", "what the answer cost")
+        yield from _counted(bounds.max_tool_calls, lambda: count_calls(context, calls), "tool call")
+        yield from _counted(bounds.max_errors, lambda: count_errors(context, calls), "error")
+        yield from _counted(bounds.max_model_steps, lambda: count_model_steps(context), "model step")
+        if bounds.no_repeated_calls is not None:
+            yield _repeated(bounds.no_repeated_calls, most_repeated_call(calls))
+        yield from _measured(bounds.max_duration_ms, context.duration_ms, "{:g} ms", "the duration of the answer")
+        yield from _measured(bounds.max_cost_usd, context.cost_usd, "${:g}", "the cost of the answer")
         tokens = None if context.usage is None else context.usage.total or context.usage.input + context.usage.output
-        yield from _measured(wanted.max_tokens, tokens, "{:d} tokens", "how many tokens the answer used")
+        yield from _measured(bounds.max_tokens, tokens, "{:d} tokens", "the number of tokens of the answer")
 
 
 def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_BoundCheck]:
@@ -105,10 +109,10 @@ def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> I
 def _repeated(bound: int, most: tuple[str, int] | None) -> _BoundCheck:
     if most is None:
         return _BoundCheck(f"{NO_TRACE} (repeated calls)")
-    said, count = most
+    call, count = most
     if count <= bound:
         return _BoundCheck(f"no call made more than {bound} time{'' if bound == 1 else 's'}", met=True)
-    return _BoundCheck(f"{said} called {count} times (maximum: {bound})")
+    return _BoundCheck(f"{call} called {count} times (maximum: {bound})")
 
 
 def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) -> Iterator[_BoundCheck]:

@@ -1,1 +1,1 @@
-"""Who runs the work: workers of this process."""
+"""Backends that run the work: workers of this process."""

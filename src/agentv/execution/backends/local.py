@@ -8,12 +8,12 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-GIVE_WAY_S = 0.02
-"""How long work that never waits may keep the event loop, before signals, timers and the screen get a turn."""
+YIELD_INTERVAL_S = 0.02
+"""How long work that never waits may occupy the event loop before signals, timers and the screen get a turn."""
 
 
 class LocalBackend:
-    """At most `workers` items at once. Memory is bounded by the workers, never by the number of items."""
+    """Processes at most `workers` items at once. Memory is bounded by the workers, not by the number of items."""
 
     def __init__(self, workers: int) -> None:
         if workers < 1:
@@ -28,29 +28,29 @@ class LocalBackend:
     ) -> None:
         """Call `work` on each item and `emit` on each result, one at a time, as they come.
 
-        An item is taken from `items` only when a worker is free. An exception of any of the three cancels the other
-        workers and is raised, once they have ended.
+        An item is taken from `items` only when a worker is free. An exception from any of the three cancels the
+        other workers and is raised after they have ended.
         """
         source = iter(items)
         turn = asyncio.Lock()
-        gave_way_at = now()
+        yielded_at = now()
 
         async def pull() -> None:
-            nonlocal gave_way_at
+            nonlocal yielded_at
             for item in source:
                 result = await work(item)
                 emitted = emit(result)
                 if emitted is not None:
                     async with turn:
                         await emitted
-                if now() - gave_way_at > GIVE_WAY_S:
+                if now() - yielded_at > YIELD_INTERVAL_S:
                     await asyncio.sleep(0)
-                    gave_way_at = now()
+                    yielded_at = now()
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(self.workers):
                     tasks.create_task(pull())
-                    await asyncio.sleep(0)  # the first are on their way before the last have begun
+                    await asyncio.sleep(0)  # the first calls are in flight before the last workers start
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__

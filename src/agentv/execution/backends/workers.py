@@ -1,4 +1,4 @@
-"""Warm worker processes for a user's function: started when needed, kept for the next call, replaced when broken."""
+"""Warm worker processes for a user's function: started on demand, reused, and replaced when broken."""
 
 import asyncio
 import json
@@ -17,9 +17,9 @@ from agentv.types.messages_json import compact_json
 
 
 class WorkerPool:
-    """Calls one function in processes of its own, as many as there are calls at once.
+    """Calls one function in processes of its own, one per concurrent call.
 
-    `reference` is `path/file.py:function` or `package.module:function`, looked for from `base_dir`. Use the pool as an
+    `reference` is `path/file.py:function` or `package.module:function`, searched from `base_dir`. Use the pool as an
     async context manager: its processes end with it.
     """
 
@@ -29,7 +29,7 @@ class WorkerPool:
         self._idle: list[_Worker] = []
 
     async def __aenter__(self) -> Self:
-        """Start owning; the first process starts with the first call."""
+        """Return the pool; the first process starts with the first call."""
         return self
 
     async def __aexit__(
@@ -42,14 +42,14 @@ class WorkerPool:
     async def call(self, payload: JsonObject, *, timeout_s: float | None) -> JsonValue:
         """Call the function with `payload` and return what it returns, as JSON.
 
-        Raises EvaluatorError when it raises, does not return in time (its process is killed), or takes its process
-        down; the next call is not affected.
+        Raises EvaluatorError when it raises, does not return in time (its process is killed), or crashes its process;
+        the next call is not affected.
         """
         worker = self._idle.pop() if self._idle else await _Worker.start(self.reference, self._base_dir)
         healthy = False
         try:
             async with asyncio.timeout(timeout_s):
-                message = await worker.ask(compact_json(payload).encode("utf-8", "surrogatepass") + b"\n")
+                message = await worker.call(compact_json(payload).encode("utf-8", "surrogatepass") + b"\n")
             healthy = message.get("kind") != "plugin_error"
         except TimeoutError:
             raise self._error(f"did not return within {timeout_s:g} s; its process was ended", "deadline") from None
@@ -69,7 +69,7 @@ class WorkerPool:
 
 
 class _BrokenError(Exception):
-    """A worker that cannot go on; the message completes a sentence about the function."""
+    """A worker that cannot continue; the message completes a sentence that starts with the function."""
 
 
 class _Worker:
@@ -77,7 +77,7 @@ class _Worker:
 
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
-        self._replies = asyncio.StreamReader(limit=MAX_OUTPUT_BYTES)
+        self._responses = asyncio.StreamReader(limit=MAX_OUTPUT_BYTES)
         self._stderr = _Tail()
         self._transports: list[asyncio.BaseTransport] = []
         self._requests: asyncio.WriteTransport | None = None
@@ -96,43 +96,45 @@ class _Worker:
 
     async def _connect(self) -> None:
         loop, process = asyncio.get_running_loop(), self._tree.process
-        replies, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self._replies), process.stdout)
+        responses, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self._responses), process.stdout
+        )
         stderr, _ = await loop.connect_read_pipe(lambda: self._stderr, process.stderr)
         self._requests, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
-        self._transports = [replies, stderr, self._requests]
+        self._transports = [responses, stderr, self._requests]
 
-    async def ask(self, line: bytes) -> Mapping[str, JsonValue]:
-        """Send a request and return the reply. Raises _BrokenError when there is none."""
+    async def call(self, line: bytes) -> Mapping[str, JsonValue]:
+        """Send a request and return the response. Raises _BrokenError when there is none."""
         if self._requests is not None:
             self._requests.write(line)
         try:
-            reply = await self._replies.readline()
+            response = await self._responses.readline()
         except ValueError:
             raise _BrokenError(f"returned more than {MAX_OUTPUT_BYTES // 2**20} MiB") from None
-        if not reply.endswith(b"\n"):
-            raise _BrokenError(f"took its process down{self._stderr.told()}")
-        message: Mapping[str, JsonValue] = json.loads(reply)
+        if not response.endswith(b"\n"):
+            raise _BrokenError(f"crashed its process{self._stderr.text()}")
+        message: Mapping[str, JsonValue] = json.loads(response)
         return message
 
     async def end(self) -> None:
-        """Leave nothing of it behind."""
+        """End the process and all its descendants."""
         for transport in self._transports:
             transport.close()
         await finish(self._tree.end())
 
 
 class _Tail(asyncio.Protocol):
-    """Keeps the end of what a worker writes to standard error (what the user's function prints)."""
+    """Stores the end of a worker's standard error, to which the user's function prints."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        """Remember the last bytes."""
+        """Store the last bytes."""
         self._bytes += data
         del self._bytes[: -4 * STDERR_TAIL]
 
-    def told(self) -> str:
-        """Return the text as the end of a message; empty when nothing was said."""
+    def text(self) -> str:
+        """Return the stored output as the end of a message; empty when there is none."""
         text = self._bytes.decode(errors="replace")[-STDERR_TAIL:].strip()
-        return f"; it said: {text}" if text else ""
+        return f"; standard error: {text}" if text else ""

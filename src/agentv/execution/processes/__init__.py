@@ -1,1 +1,1 @@
-"""Programs: started in a session of their own, read, stopped with all they started."""
+"""Child processes: each runs in a session of its own and ends together with all its descendants."""

@@ -1,4 +1,4 @@
-"""Lines of files and pipes as they come, in bounded memory: nothing is read before somebody wants it."""
+"""Lines of files and pipes as they arrive, in bounded memory: nothing is read before it is needed."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 class Line(Struct, frozen=True):
-    """One line without its newline. `number` counts from 1 in its file, `-` is standard input."""
+    """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input."""
 
     file: str
     number: int
@@ -27,7 +27,7 @@ class Line(Struct, frozen=True):
 
 
 class LostLine(Struct, frozen=True):
-    """A line that could not be read, and why."""
+    """A line that could not be read, with the reason."""
 
     file: str
     number: int
@@ -38,9 +38,9 @@ ReadLine: TypeAlias = Line | LostLine
 
 
 class LineStream:
-    """The lines of several files, one file after the other. `-` is standard input; gzip is seen by its first bytes.
+    """The lines of several files in order. `-` is standard input; gzip is detected by its first bytes.
 
-    A line of more than `max_bytes` is lost, and its bytes with it; so is the rest of a file that cannot be read on.
+    A line of more than `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be read further.
     """
 
     def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
@@ -50,7 +50,7 @@ class LineStream:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """End the stream where it is, also for who waits for the next line."""
+        """End the stream at its current position, also while the next line is awaited."""
         self._is_stopped = True
         self._wake()
 
@@ -59,7 +59,7 @@ class LineStream:
             self._waiting.set_result(None)
 
     async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
-        """Yield what has come, at most 64 KiB and what was left of the line before it."""
+        """Yield the lines that have arrived, at most 64 KiB plus the remainder of the previous line."""
         for file in takewhile(lambda _: not self._is_stopped, self._files):
             lines = _Lines(file, self._max_bytes)
             try:
@@ -68,7 +68,7 @@ class LineStream:
             except OSError as error:
                 yield [*lines.end(), LostLine(file, lines.number + 1, f"cannot be read: {error.strerror or error}")]
             else:
-                # A stream that was stopped in the middle of a line has half of it.
+                # A stream that was stopped within a line has only a part of it.
                 yield [] if self._is_stopped else lines.end()
 
     async def _blocks(self, file: str) -> AsyncGenerator[bytes, None]:
@@ -92,13 +92,13 @@ class LineStream:
                 os.close(descriptor)
 
     async def _read(self, descriptor: int) -> bytes:
-        """Return what there is, waiting for at least one byte; nothing at the end, or once the stream is stopped."""
+        """Return available bytes, at least one; b"" at the end or once the stream is stopped."""
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             await asyncio.sleep(0)
             return b"" if self._is_stopped else os.read(descriptor, _BLOCK_BYTES)
         while True:
             await self._readable(descriptor)
-            # Somebody else who reads the same pipe may have been quicker.
+            # Another reader of the same pipe may have been faster.
             with suppress(BlockingIOError):
                 return b"" if self._is_stopped else os.read(descriptor, _BLOCK_BYTES)
 
@@ -107,7 +107,7 @@ class LineStream:
         self._waiting = waiting = loop.create_future()
         try:
             loop.add_reader(descriptor, self._wake)
-        except PermissionError:  # a device that is never waited for, such as /dev/null
+        except PermissionError:  # a device that is always readable, such as /dev/null
             return
         try:
             if not self._is_stopped:
@@ -117,7 +117,7 @@ class LineStream:
 
 
 class _Lines:
-    """Cuts blocks of one file into lines."""
+    """Splits blocks of one file into lines."""
 
     def __init__(self, file: str, max_bytes: int) -> None:
         self.file = file
@@ -137,7 +137,7 @@ class _Lines:
         return lines
 
     def end(self) -> list[ReadLine]:
-        """Return the last line, when it has no newline."""
+        """Return the last line if it has no newline."""
         return [self._line()] if self._size else []
 
     def _take(self, part: bytes) -> None:
@@ -159,15 +159,15 @@ class _Lines:
 
 
 class _Gunzip:
-    """Unpacks gzip, which may be several streams in a row, a bounded piece at a time. Raises OSError."""
+    """Decompresses gzip, possibly several concatenated streams, in pieces of bounded size. Raises OSError."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(_GZIP_WINDOW)
 
     def of(self, block: bytes) -> Iterator[bytes]:
-        """Yield what a block unpacks to."""
+        """Yield the decompressed pieces of a block."""
         piece = b""
-        # A full piece may have left something inside, though all of the block is taken.
+        # After a full piece more output may be pending, even if the block is consumed.
         while block or len(piece) == _BLOCK_BYTES:
             if self._stream.eof and block:
                 self._stream = zlib.decompressobj(_GZIP_WINDOW)
@@ -180,6 +180,6 @@ class _Gunzip:
             block = self._stream.unconsumed_tail or self._stream.unused_data
 
     def check_end(self) -> None:
-        """Raise OSError when the file ends in the middle."""
+        """Raise OSError if the file is truncated."""
         if not self._stream.eof:
-            raise OSError("the gzip file ends in the middle")
+            raise OSError("the gzip file is truncated")

@@ -1,6 +1,7 @@
-"""The commands that run now, so that all of them can be killed at once, also from a signal handler.
+"""The running commands, so that all of them can be killed at once, also from a signal handler.
 
-Apart from `tree`, whose imports take 20 ms: what ends commands is needed by every run, what starts them by few.
+Separate from `tree`, whose imports are slow: every run needs the code that ends commands, few the code that starts
+them.
 """
 
 import atexit
@@ -17,23 +18,23 @@ class Killable(Protocol):
     """A command with all its descendants."""
 
     def kill(self) -> bool:
-        """Send SIGKILL to all that can be found; return whether nobody is left."""
+        """Send SIGKILL to all processes found; return True if none is left."""
 
 
 LIVE: dict[int, Killable] = {}
-"""What runs, by the process id of the command itself."""
+"""Running commands, by the process id of the command itself."""
 
 STARTING: set[Killable] = set()
-"""What is about to run."""
+"""Commands that are about to start."""
 
 
 def kill_all() -> None:
-    """Kill every live tree at once and wait till nobody is left: for a second Ctrl-C and for the end of the process."""
+    """Kill every running command and wait until none is left: for a second Ctrl-C and the end of the process."""
     kill_until_gone([*STARTING, *LIVE.values()])
 
 
 def kill_until_gone(trees: Iterable[Killable]) -> None:
-    """Kill these, again and again for three seconds, until nobody is left of them."""
+    """Kill these commands repeatedly, for up to three seconds, until no process is left."""
     left = list(trees)
     deadline = time.monotonic() + KILL_S
     while left := [tree for tree in left if not tree.kill()]:
@@ -45,11 +46,11 @@ def kill_until_gone(trees: Iterable[Killable]) -> None:
 atexit.register(kill_all)
 
 
-def _forget_our_parents() -> None:
-    """Leave the commands of the process that we are a copy of to it: it waits for them."""
+def _forget_parent_commands() -> None:
+    """Forget the commands of the parent after a fork: the parent waits for them."""
     LIVE.clear()
     STARTING.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_our_parents)
+    os.register_at_fork(after_in_child=_forget_parent_commands)

@@ -1,7 +1,7 @@
-"""Run a command to its end, whatever it does: hang, flood, fork, close its pipes, or never read its input.
+"""Run a command to its end, even if it hangs, floods, forks, closes its pipes or never reads its input.
 
-The event loop moves the bytes and hears of the end; a thread does nothing but start commands. asyncio's own subprocess
-support is not used: its wait lasts as long as any grandchild holds the pipe.
+The event loop transfers the bytes and is notified of the exit; a thread only starts commands. asyncio's subprocess
+support is not used because it waits as long as any grandchild holds a pipe open.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from agentv.execution.processes.tree import ProcessTree, finish, start_tree
 
 
 class Launched:
-    """A program that was started. `exit_code` is None as long as it runs; -N when signal N ended it."""
+    """A started program. `exit_code` is None while it runs, and -N if signal N ended it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.exit_code: int | None = None
@@ -37,9 +37,9 @@ class Launched:
 
 
 def launch(argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None) -> Launched:
-    """Start a program in a session of its own; what it prints is added to `log`. Raises OSError when it cannot be."""
+    """Start a program in a session of its own and append its output to `log`. Raises OSError if it cannot start."""
     with log.open("ab") as output:
-        process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
+        process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             list(argv),
             cwd=cwd,
             env={**os.environ, **(env or {})},
@@ -55,16 +55,16 @@ _by_loop: dict[asyncio.AbstractEventLoop, "Exits"] = {}
 
 
 class Watched(Struct, frozen=True):
-    """A command whose end is waited for; the number of its pidfd is another's when it is closed."""
+    """A command whose exit is awaited. The number of a closed pidfd may be reused by another command."""
 
     pidfd: int
     exited: Callable[[], None]
 
 
 class Exits:
-    """The commands of one event loop. Nothing is held open while there are none.
+    """Notifies one event loop of the exits of its commands. Holds no descriptors while there are none.
 
-    `nothing` is a descriptor of the null device, for commands that get no input.
+    `nothing` is a descriptor of the null device, for commands without input.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -82,7 +82,7 @@ class Exits:
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> "Exits":
-        """Return the loop's own, for one command more; give it back with `leave`."""
+        """Return the instance of a loop and count one more command; release it with `leave`."""
         exits = _by_loop.get(loop)
         if exits is None:
             exits = _by_loop[loop] = cls(loop)
@@ -90,7 +90,7 @@ class Exits:
         return exits
 
     def leave(self) -> None:
-        """Say that one of the commands is over and done with."""
+        """Count one command less; close the descriptors after the last one."""
         self._commands -= 1
         if self._commands:
             return
@@ -101,12 +101,12 @@ class Exits:
             self._epoll.close()
 
     def watch(self, process: "subprocess.Popen[bytes]", exited: Callable[[], None]) -> Watched | None:
-        """Have `exited` called in the loop when a process is over, and return what to `forget`; from any thread.
+        """Call `exited` in the loop when a process ends; return the argument for `forget`. Thread-safe.
 
-        Where there is no pidfd, a thread waits for the process.
+        Without pidfd support a thread waits for the process.
         """
         if self._epoll is not None:
-            with contextlib.suppress(AttributeError, OSError):  # a Python or kernel without, or no descriptor left
+            with contextlib.suppress(AttributeError, OSError):  # no pidfd support, or no descriptor left
                 return self._add(self._epoll, Watched(os.pidfd_open(process.pid), exited))
         threading.Thread(target=self._wait, args=(process, exited), daemon=True, name="agentv-wait").start()
         return None
@@ -115,17 +115,17 @@ class Exits:
         self._watched[watched.pidfd] = watched
         try:
             epoll.register(watched.pidfd, select.EPOLLIN)
-        except (OSError, ValueError):  # ValueError: there is no epoll any more
+        except (OSError, ValueError):  # ValueError: the epoll is closed
             del self._watched[watched.pidfd]
             os.close(watched.pidfd)
             raise
         return watched
 
     def forget(self, watched: Watched | None) -> None:
-        """Wait no more for the end of a command, unless it has been told."""
+        """Stop waiting for the exit of a command, unless it was already reported."""
         if self._epoll is not None and watched is not None and self._watched.get(watched.pidfd) is watched:
             del self._watched[watched.pidfd]
-            self._epoll.unregister(watched.pidfd)  # to close it is not enough: a command that starts now has a copy
+            self._epoll.unregister(watched.pidfd)  # closing it is not enough: a command that starts now has a copy
             os.close(watched.pidfd)
 
     def _report(self) -> None:
@@ -141,7 +141,7 @@ class Exits:
 
     def _wait(self, process: "subprocess.Popen[bytes]", exited: Callable[[], None]) -> None:
         process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(exited)
 
 
@@ -155,7 +155,7 @@ _lock = threading.Lock()
 
 
 class Start:
-    """A command on its way. `tree` is there once it runs; `error` when it could not be started."""
+    """The start of one command. `tree` is set once it runs, `error` if it could not be started."""
 
     def __init__(
         self,
@@ -178,49 +178,49 @@ class Start:
         self._done: asyncio.Future[None] | None = None
 
     def is_done(self) -> bool:
-        """Whether it runs, has run, could not be started, or never will be."""
+        """Return True unless the command is still waiting to be started."""
         return self._is_done
 
     def begin(self) -> None:
-        """Have it started."""
-        _have_a_thread()
+        """Queue the command for the starter thread."""
+        _ensure_thread()
         STARTING.add(self)
         _queue.put(self)
 
     def start(self) -> None:
-        """Start it now; in the thread. The loop hears of its end, of nothing before."""
+        """Start the command; called in the starter thread. The loop is notified only of its end."""
         pipes = self._exchange
         if not self._take_turn():
-            self._tell(pipes.end)
+            self._call_in_loop(pipes.end)
             return
         try:
             stdin, stdout, stderr = pipes.open()
             self.tree = start_tree(self._words, cwd=self._cwd, env=self._env, stdin=stdin, stdout=stdout, stderr=stderr)
             pipes.started()
             self._watched = self._exits.watch(self.tree.process, pipes.exited)
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to who asked for the command
+        except Exception as error:  # noqa: BLE001 - the caller of the command handles every exception
             self.error = error
         self._is_done = True
         STARTING.discard(self)
         if self.error is not None:
-            self._tell(pipes.end)
+            self._call_in_loop(pipes.end)
         if self._done is not None:
-            self._tell(self._settle)
+            self._call_in_loop(self._settle)
 
     def _take_turn(self) -> bool:
-        """Whether nobody did before: the thread, which starts it then, or who gives it up, so that nobody does."""
+        """Return True on the first call only: either the thread starts the command, or the caller cancels the start."""
         return self._turn.acquire(blocking=False)
 
-    def _give_up(self) -> bool:
-        """Have it never started; False when it is too late for that."""
+    def _cancel_start(self) -> bool:
+        """Cancel the start; return False if it is too late."""
         if self._take_turn():
             self._is_done = True
             STARTING.discard(self)
         return self._is_done and self.tree is None
 
-    def _tell(self, what: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(what)
+    def _call_in_loop(self, callback: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            self._loop.call_soon_threadsafe(callback)
 
     def _settle(self) -> None:
         if self._done is not None and not self._done.done():
@@ -228,20 +228,20 @@ class Start:
 
     @property
     def exit_code(self) -> int | None:
-        """How the command ended; -N when signal N did it, or would have, had it not been given up before."""
+        """The exit code of the command; -N if signal N ended it, and -SIGKILL if it was never started."""
         return self.tree.process.returncode if self.tree is not None else -signal.SIGKILL
 
-    def let_go(self) -> bool:
-        """Forget the command when it is over and left nobody behind; False when there is somebody to end."""
+    def release(self) -> bool:
+        """Release the command if it has exited without descendants; return False if processes must be ended."""
         if self.tree is None:
-            return self._give_up()
-        return self._is_done and self._exchange.has_exited and self.tree.let_go()
+            return self._cancel_start()
+        return self._is_done and self._exchange.has_exited and self.tree.release()
 
     async def end(self) -> None:
-        """Leave nobody behind, as `ProcessTree.end` does; what is being started is waited for, come what may."""
+        """End all processes, as `ProcessTree.end` does; a start in progress is always awaited."""
         self._done = self._loop.create_future()
         try:
-            if not self._is_done:  # if it is by now, nobody might tell
+            if not self._is_done:  # once it is done, the future is no longer resolved
                 await finish(self._done)
         except asyncio.CancelledError:
             self.kill()
@@ -251,11 +251,11 @@ class Start:
                 await self.tree.end()
 
     def kill(self) -> bool:
-        """Send SIGKILL to whoever runs by now; True when nobody does, and nobody is about to."""
-        return self._give_up() or (self.tree is not None and self.tree.kill())
+        """Send SIGKILL to all running processes; return True if none runs and none will be started."""
+        return self._cancel_start() or (self.tree is not None and self.tree.kill())
 
     def close(self) -> None:
-        """Wait for its end no more."""
+        """Stop waiting for the exit of the command."""
         self._exits.forget(self._watched)
 
 
@@ -264,7 +264,7 @@ def _start_all() -> None:
         _queue.get().start()
 
 
-def _have_a_thread() -> None:
+def _ensure_thread() -> None:
     if _threads:
         return
     with _lock:
@@ -274,15 +274,15 @@ def _have_a_thread() -> None:
             _threads.append(thread)
 
 
-def _start_afresh() -> None:
-    """Have a thread of our own, and leave what is in the queue to the process that we are a copy of."""
+def _reset_after_fork() -> None:
+    """After a fork, use a new thread and queue; the parent starts what is queued."""
     global _queue, _lock
     _queue, _lock = queue.SimpleQueue(), threading.Lock()
     _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 __all__ = ["MAX_OUTPUT_BYTES", "STDERR_TAIL", "Command", "Listener", "Outcome", "run_process"]
@@ -291,9 +291,9 @@ MAX_OUTPUT_BYTES = 10 * 2**20
 
 
 class Command(Struct, frozen=True):
-    """What to run: `argv` directly, or `shell` as a text for sh; exactly one of the two.
+    """A command: `argv` to execute directly, or `shell` as a script for sh; exactly one of the two.
 
-    `env` is added to our environment. `stdin` is written while the command runs; one that never reads it is fine.
+    `env` is added to our environment. `stdin` is written while the command runs; a command need not read it.
     """
 
     argv: tuple[str, ...] = ()
@@ -303,9 +303,9 @@ class Command(Struct, frozen=True):
     stdin: bytes = b""
 
     def __post_init__(self) -> None:
-        """Refuse a command with no program, or with two."""
+        """Raise ValueError unless exactly one of `argv` and `shell` is set."""
         if bool(self.argv) == (self.shell is not None):
-            raise ValueError("a Command has either argv or shell")
+            raise ValueError("a Command needs exactly one of argv and shell")
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -314,10 +314,10 @@ class Command(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """How a command ended. `exit_code` is None when we ended it; -N when signal N did.
+    """The result of a command. `exit_code` is None if it was ended here, and -N if signal N ended it.
 
-    `stdout` is whole unless `too_large`, and empty when a listener took it. `stderr` holds its last 2,000 characters,
-    bad bytes replaced.
+    `stdout` is complete unless `too_large`, and empty if a listener received it. `stderr` holds the last 2,000
+    characters, with invalid bytes replaced.
     """
 
     exit_code: int | None
@@ -335,12 +335,12 @@ async def run_process(
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     listener: Listener | None = None,
 ) -> Outcome:
-    """Run a command in a session of its own and return how it ended; none of its descendants outlives the call.
+    """Run a command in a session of its own and return its outcome; none of its descendants outlives the call.
 
-    A `listener` gets standard output chunk by chunk while the command runs, and decides instead of `max_output_bytes`
-    what is too large. Past `timeout_s`, past `max_output_bytes` of standard output, and on cancellation the whole tree
-    gets SIGTERM, after two seconds SIGKILL; what a successful command left in the background likewise. Raises OSError
-    when it cannot be started (no such program or folder, arguments too long), ValueError when an argument holds a NUL.
+    A `listener` receives standard output in chunks while the command runs, and decides instead of `max_output_bytes`
+    what is too large. After `timeout_s`, after `max_output_bytes` of standard output, and on cancellation the whole
+    process tree gets SIGTERM and two seconds later SIGKILL; so do background processes of a successful command. Raises
+    OSError if it cannot start (no such program or folder, arguments too long), ValueError if an argument contains NUL.
     """
     started = time.monotonic()
     exits = Exits.of(asyncio.get_running_loop())
@@ -353,7 +353,7 @@ async def run_process(
             await exchange.over
         finally:
             try:
-                if not start.let_go():
+                if not start.release():
                     await finish(start.end())
             finally:
                 start.close()

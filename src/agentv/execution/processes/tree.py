@@ -1,8 +1,8 @@
-"""One command's whole family of processes: started, found wherever its members hide, and ended.
+"""The process tree of one command: start it, find all its members, end them.
 
-A command may fork children that leave its process group and its session, and whose parents have exited. On Linux we
-are made the reaper of orphans while commands run, so whoever is left behind becomes our child, and is told apart by
-its session or by a mark in its environment. Elsewhere all processes of the machine are looked through for the same two.
+A command may fork children that leave its process group and its session, and whose parents have exited. On Linux this
+process becomes the subreaper while commands run, so that orphans become its children; they are identified by their
+session or by a mark in their environment. Elsewhere all processes of the machine are searched for the same two.
 """
 
 import asyncio
@@ -22,27 +22,34 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import psutil
 
-from agentv.execution.processes.live_trees import KILL_S, LIVE, PAUSE_S, _forget_our_parents, kill_all, kill_until_gone
+from agentv.execution.processes.live_trees import (
+    KILL_S,
+    LIVE,
+    PAUSE_S,
+    _forget_parent_commands,
+    kill_all,
+    kill_until_gone,
+)
 
 atexit.register(kill_all)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_our_parents)
+    os.register_at_fork(after_in_child=_forget_parent_commands)
 
 
 MARK = "AGENTV_COMMAND"
-"""The environment variable that tells a command's descendants; nested commands append to it."""
+"""The environment variable that identifies a command's descendants; nested commands append to it."""
 
 ZOMBIE_S = 10.0
-"""How long a dead process that nobody claims is left to whoever may still ask for its exit code."""
+"""How long an unclaimed zombie is left unreaped, in case its exit code is still read."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = 4096
 _LONGEST_PID = len("4194304 ")
 _unclaimed: dict[int, float] = {}
 _children: int | None = None
-"""Where Linux lists the children of our first thread, open while it gives us orphans."""
+"""The Linux file that lists the children of the main thread, open while this process is the subreaper."""
 
 
 @functools.cache
@@ -51,8 +58,8 @@ def _libc() -> ctypes.CDLL:
 
 
 def adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of the system call
-    """Ask Linux to make us the parent of our descendants' orphans, or stop it."""
-    global _children  # noqa: PLW0603 - what the system keeps of this process as a whole
+    """Make this process the parent of its descendants' orphans (Linux only), or stop that."""
+    global _children  # noqa: PLW0603 - a property of the whole process
     if sys.platform != "linux":
         return
     _libc().prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(adopt), 0, 0, 0)
@@ -65,21 +72,21 @@ def adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of th
 
 
 def possible_orphans() -> list[int]:
-    """Return the pids among which orphans are: our own children on Linux, else every process.
+    """Return the pids that may be orphans: our own children on Linux, else every process.
 
-    Linux gives orphans to the first thread. Looked for after every command, so that the list stays open.
+    Linux assigns orphans to the main thread. The list stays open because it is read after every command.
     """
     if _children is None:
         return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
     text = part = os.pread(_children, _PAGE, 0)
-    while len(part) >= _PAGE - _LONGEST_PID:  # what comes next did not fit: a page is never filled to its last byte
+    while len(part) >= _PAGE - _LONGEST_PID:  # the next pid did not fit: a page is never filled to its last byte
         part = os.pread(_children, _PAGE, len(text))
         text += part
     return [int(pid) for pid in text.split()]
 
 
 def mark_of(pid: int) -> str:
-    """Return the marks that a process was started with; empty when its environment cannot be read."""
+    """Return the marks of a process; empty if its environment cannot be read."""
     try:
         return psutil.Process(pid).environ().get(MARK, "")
     except (psutil.Error, OSError):
@@ -87,12 +94,12 @@ def mark_of(pid: int) -> str:
 
 
 def reap_unclaimed(now: float) -> None:
-    """Reap dead orphans that no tree can claim: a dead process does not show its environment any more.
+    """Reap zombie orphans that no tree can claim: a zombie has no readable environment.
 
-    They are told from the host program's own children by their session, and by nobody having asked for them since an
-    earlier call, `ZOMBIE_S` seconds before `now`.
+    They differ from the host program's own children by their session, and by not having been reaped since an earlier
+    call, `ZOMBIE_S` seconds before `now`.
     """
-    dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_dead_stranger(pid)]
+    dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_foreign_zombie(pid)]
     for pid in _unclaimed.keys() - dead:
         del _unclaimed[pid]
     for pid in dead:
@@ -101,7 +108,7 @@ def reap_unclaimed(now: float) -> None:
                 os.waitpid(pid, os.WNOHANG)
 
 
-def _is_dead_stranger(pid: int) -> bool:
+def _is_foreign_zombie(pid: int) -> bool:
     try:
         status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return status is not None and os.getsid(pid) != os.getsid(0)
@@ -114,20 +121,20 @@ if hasattr(os, "register_at_fork"):
 
 
 GRACE_S = 2.0
-"""How long a tree may take to leave after SIGTERM, before SIGKILL."""
+"""The time between SIGTERM and SIGKILL."""
 
-LOOK_S = 1.0
-"""How long to wait between two looks for dead processes: many short commands need not look after each."""
+REAP_INTERVAL_S = 1.0
+"""The minimum time between two searches for zombies: many short commands need no search after each."""
 
-_looked_at = -math.inf
+_reaped_at = -math.inf
 _running: set[str] = set()
-"""The marks of the commands that run or are about to; as long as there are any, orphans are ours."""
+"""The marks of running and starting commands; while there are any, this process adopts orphans."""
 
 _lock = threading.Lock()
 
 
 class ProcessTree:
-    """A running command and all its descendants. `process` is the command itself, `mark` is in their environments."""
+    """A running command with all its descendants. `process` is the command, `mark` is in all their environments."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
         self.process = process
@@ -135,9 +142,9 @@ class ProcessTree:
         self._known: set[psutil.Process] = set()
 
     async def end(self) -> None:
-        """Leave nobody behind: SIGTERM to all, two seconds of grace, then SIGKILL until no one is left.
+        """End all processes: SIGTERM, two seconds of grace, then SIGKILL until none is left.
 
-        When this itself is cancelled, SIGKILL comes at once.
+        If this call is cancelled, SIGKILL is sent at once.
         """
         try:
             if self._is_over():
@@ -152,8 +159,8 @@ class ProcessTree:
         finally:
             _forget(self)
 
-    def let_go(self) -> bool:
-        """Forget the tree of a command that has exited; False when it left somebody behind, who is to be ended."""
+    def release(self) -> bool:
+        """Release the tree of an exited command; return False if it left processes that must be ended."""
         if self._adopted():
             return False
         _forget(self)
@@ -163,14 +170,14 @@ class ProcessTree:
         return self._has_exited() and not self._adopted()
 
     def kill(self) -> bool:
-        """Send SIGKILL to everyone who is alive; True when there was nobody."""
+        """Send SIGKILL to all living members; return True if there were none."""
         members = self._members()
         for member in members:
             _send(member, signal.SIGKILL)
         return not members
 
     def _has_exited(self) -> bool:
-        """Whether the command itself is over. It stays unreaped till the end, so that its pid names nobody else."""
+        """Return True if the command itself has exited. It is reaped last, so that its pid is not reused before."""
         if self.process.returncode is not None:
             return True
         if sys.platform == "darwin":
@@ -192,9 +199,9 @@ class ProcessTree:
             return False
 
     def _members(self) -> set[psutil.Process]:
-        """Return everyone who is alive, and remember them: who is seen once is found again wherever it goes."""
+        """Return and remember all living members: a process once seen is found again in any session."""
         found: set[psutil.Process] = set()
-        own = [self.process.pid] if self.process.returncode is None else []  # reaped, its number may be another's
+        own = [self.process.pid] if self.process.returncode is None else []  # once reaped, its pid may be reused
         for pid in (*own, *self._adopted()):
             with contextlib.suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
@@ -205,7 +212,7 @@ class ProcessTree:
         return self._known
 
     def _is_alive(self, process: psutil.Process) -> bool:
-        """Whether it still runs; a dead orphan of ours is reaped on the way."""
+        """Return True if the process runs; reap it if it is a zombie orphan of ours."""
         try:
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 return True
@@ -225,16 +232,16 @@ def start_tree(
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
 ) -> ProcessTree:
-    """Start a command in a session of its own; from any thread.
+    """Start a command in a session of its own. Thread-safe.
 
-    `env` is added to our environment; `stdin`, `stdout` and `stderr` are as for Popen, whose pipes are unbuffered; no
-    other file is inherited. Raises OSError (or ValueError for a NUL byte) when it cannot be started.
+    `env` is added to our environment; `stdin`, `stdout` and `stderr` are as for Popen, with unbuffered pipes; no other
+    file is inherited. Raises OSError if it cannot start, ValueError for a NUL byte.
     """
     mark = secrets.token_hex(8)
     added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{mark}"}
     _enter(mark)
     try:
-        process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
+        process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             argv,
             cwd=cwd,
             env={**_environment(), **{os.fsencode(name): os.fsencode(value) for name, value in added.items()}},
@@ -268,13 +275,13 @@ def _leave(mark: str) -> None:
 
 
 def _environment() -> Mapping[bytes, bytes]:
-    """Return our environment as Python keeps it: to copy it by its items takes as long as to start a process."""
+    """Return our environment as Python stores it: copying it item by item takes as long as starting a process."""
     known: Mapping[bytes, bytes] = getattr(os.environ, "_data", os.environb)
     return known
 
 
 async def finish(work: Awaitable[None]) -> None:
-    """Await `work` to its end even if we are cancelled meanwhile; the cancellation is raised afterwards."""
+    """Await `work` to its end even if cancelled meanwhile; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -289,19 +296,19 @@ async def finish(work: Awaitable[None]) -> None:
 
 async def _poll(is_done: Callable[[], bool], *, for_s: float) -> None:
     deadline = time.monotonic() + for_s
-    while not is_done() and time.monotonic() < deadline:  # noqa: ASYNC110 - strangers' children announce their end to nobody
+    while not is_done() and time.monotonic() < deadline:  # noqa: ASYNC110 - the exit of another process's child is not signalled
         await asyncio.sleep(PAUSE_S)
 
 
 def _forget(tree: ProcessTree) -> None:
-    """Reap a command that is over; only then may its number be another's."""
-    global _looked_at  # noqa: PLW0603 - of this process as a whole
+    """Reap an exited command; from then on its pid may be reused."""
+    global _reaped_at  # noqa: PLW0603 - a property of the whole process
     now = time.monotonic()
-    if sys.platform == "linux" and now - _looked_at > LOOK_S:
-        _looked_at = now
+    if sys.platform == "linux" and now - _reaped_at > REAP_INTERVAL_S:
+        _reaped_at = now
         with _lock:
             reap_unclaimed(now)
-    if LIVE.get(tree.process.pid) is tree:  # else it is another's number already
+    if LIVE.get(tree.process.pid) is tree:  # otherwise the pid is already reused
         del LIVE[tree.process.pid]
     tree.process.poll()
     _leave(tree.mark)
@@ -312,11 +319,11 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-def _start_afresh() -> None:
-    global _lock  # noqa: PLW0603 - a thread that we have not may hold it
+def _reset_after_fork() -> None:
+    global _lock  # noqa: PLW0603 - a thread of the parent may hold it
     _lock = threading.Lock()
     _running.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,7 +1,7 @@
-"""What runs inside a warm worker: one JSON line in, one call of the user's function, one JSON line out.
+"""The main loop of a warm worker: one JSON line in, one call of the user's function, one JSON line out.
 
 Started as `python -m agentv.execution.processes.worker_process REFERENCE BASE_DIR`. The two pipes are moved away from
-standard input and output, so that nothing the function prints or reads, not even from C, can touch the conversation.
+standard input and output, so that the function cannot disturb the protocol by printing or reading, not even from C.
 """
 
 import asyncio
@@ -18,26 +18,26 @@ from agentv.types.errors import PluginError
 
 def main() -> None:
     """Serve calls until the other side closes its pipe."""
-    requests, replies = _take_pipes()
+    requests, responses = _take_pipes()
     reference, base_dir = sys.argv[1:]
     try:
         function = load_callable(reference, base_dir)
     except PluginError as error:
-        _reply(replies, {"kind": "plugin_error", "error": f"cannot be used: {error}"})
+        _send(responses, {"kind": "plugin_error", "error": f"cannot be used: {error}"})
         return
     for line in requests:
-        _reply(replies, _answer(function, line))
+        _send(responses, _call(function, line))
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    return requests, replies
+    return requests, responses
 
 
-def _answer(function: Callable[..., Any], line: bytes) -> dict[str, Any]:
+def _call(function: Callable[..., Any], line: bytes) -> dict[str, Any]:
     try:
         value = function(json.loads(line))
         if inspect.isawaitable(value):
@@ -55,9 +55,9 @@ async def _await(value: Any) -> Any:
     return await value
 
 
-def _reply(replies: BinaryIO, message: dict[str, Any]) -> None:
-    replies.write(json.dumps(message).encode() + b"\n")
-    replies.flush()
+def _send(responses: BinaryIO, message: dict[str, Any]) -> None:
+    responses.write(json.dumps(message).encode() + b"\n")
+    responses.flush()
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Copies of folders and repositories that agents work in, and what changed there."""
+"""Workspaces: copies of folders and repositories in which agents work, and the changes they make."""

@@ -1,6 +1,6 @@
-"""What changed in a folder between two looks at it: a list of files, and a unified diff as git writes it.
+"""The changes of a folder between two snapshots: a list of files, and a unified diff in git's format.
 
-No repository of the agent is asked: what it committed, ignored or configured there changes nothing here.
+The agent's repository is not consulted: its commits, ignore rules and configuration have no effect here.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from agentv.types.workspaces import Captured, ChangedFile
 
 CONTEXT_LINES = 3
 MAX_STEPS = 2_000_000
-"""How many lines may be looked at for one pair of texts, a second's worth."""
+"""The maximum number of line comparisons for one pair of texts, about a second."""
 
 
 class Effort(Struct):
-    """How many lines may still be looked at for several pairs of texts together."""
+    """The remaining number of line comparisons for several pairs of texts together."""
 
     steps: int = 5 * MAX_STEPS
 
@@ -36,21 +36,21 @@ class _Edit(Struct, frozen=True):
 
 
 def unified_hunks(old: str, new: str, effort: Effort | None = None) -> str:
-    """Return the hunks that turn one text into the other, "" when they are equal; lines end at LF alone."""
+    """Return the hunks that turn `old` into `new`, "" if they are equal; only LF ends a line."""
     old_lines, new_lines = _lines(old), _lines(new)
     edits = _edits(old_lines, new_lines, effort or Effort())
     return "".join(_hunk(group, old_lines, new_lines) for group in _grouped(edits))
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines with their ends; the last one has none if the text has none there."""
+    """Return the lines with their line ends; the last one has none if the text does not end with one."""
     lines = text.split("\n")
     last = lines.pop()
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def _edits(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[_Edit]:
-    """Return what changed, in order, without the lines both begin and end with being compared twice."""
+    """Return the edits in order; common lines at both ends are skipped."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
@@ -67,10 +67,10 @@ def _edits(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[_Edit
 
 
 def _matches(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[tuple[int, int, int]]:
-    """Return runs of equal lines as (place in old, place in new, length), in order; none when it takes too long.
+    """Return runs of equal lines as (index in old, index in new, length), in order; none if it takes too long.
 
-    Row n of `rows` holds how far down `old` one gets with n edits on each diagonal (place in old - place in new) from
-    -n to n, of which only every other can be reached.
+    This is Myers' algorithm. Row n of `rows` holds the furthest index in `old` that n edits reach on each diagonal
+    (index in old - index in new) from -n to n, of which only every other is reachable.
     """
     rows: list[array[int]] = []
     least = effort.steps - min(effort.steps, MAX_STEPS)
@@ -92,9 +92,9 @@ def _matches(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[tup
 
 
 def _entered(rows: Sequence["array[int]"], count: int, diagonal: int) -> tuple[int, int]:
-    """Return where a diagonal is entered with the last of `count` edits, and the diagonal that one comes from.
+    """Return the index at which edit number `count` enters a diagonal, and the diagonal it comes from.
 
-    The edit is an added line (from the diagonal above) or a removed one, whichever gets further down.
+    The edit is an added line (from the diagonal above) or a removed one, whichever gets further.
     """
     if count == 0:
         return 0, 0
@@ -119,7 +119,7 @@ def _walked_back(rows: Sequence["array[int]"], count: int, at_old: int, at_new: 
 
 
 def _grouped(edits: Sequence[_Edit]) -> Iterator[list[_Edit]]:
-    """Put edits together whose context lines would touch."""
+    """Yield groups of edits whose context lines would touch."""
     group: list[_Edit] = []
     for edit in edits:
         if group and edit.old_start - group[-1].old_end > 2 * CONTEXT_LINES:
@@ -147,7 +147,7 @@ def _hunk(group: Sequence[_Edit], old: Sequence[str], new: Sequence[str]) -> str
 
 
 def _range(start: int, end: int) -> str:
-    """Return a range of lines, numbered from 1; of an empty one the line before it."""
+    """Return a range of lines as in a hunk header, from 1; an empty range is placed after the line before it."""
     count = end - start
     first = start + 1 if count else start
     return str(first) if count == 1 else f"{first},{count}"
@@ -158,25 +158,25 @@ def _line(sign: str, line: str) -> str:
 
 
 MAX_TEXT_BYTES = 2**20
-"""A larger file is named in the diff, not shown."""
+"""A larger file is only named in the diff."""
 
 MAX_DIFF_CHARS = 2**20
 MAX_CHANGED = 2_000
-_LOOKED_AT_FOR_NUL = 8_000
+_BINARY_CHECK_BYTES = 8_000
 _CHUNK = 2**18
 
 FindRoot = Callable[[str], Path]
-"""Returns the folder that holds the former version of a path."""
+"""Returns the folder that holds the version of a path in this snapshot."""
 
 
 class FolderSnapshot(Struct, frozen=True):
-    """A folder as it was scanned. `root_of` tells where the bytes of a path are to be had."""
+    """A scanned folder. `root_of` returns the folder from which the bytes of a path can be read."""
 
     entries: Entries
     root_of: FindRoot
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
-        """Return the beginning of a file, or where a link leads; None when it cannot be read."""
+        """Return the first bytes of a file, or the target of a link; None if it cannot be read."""
         root = self.root_of(path)
         if self.entries[path].is_link:
             try:
@@ -190,7 +190,7 @@ class FolderSnapshot(Struct, frozen=True):
             return file.read(max_bytes)
 
     def digest(self, path: str) -> bytes | None:
-        """Return the SHA-256 of a file's content; None for links and what cannot be read."""
+        """Return the SHA-256 of a file's content; None for links and unreadable files."""
         descriptor = None if self.entries[path].is_link else open_beneath(self.root_of(path), path)
         if descriptor is None:
             return None
@@ -199,7 +199,7 @@ class FolderSnapshot(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One path that differs: `old` or `new` is None when there was or is nothing. `old_path` differs when renamed."""
+    """One changed path: `old` is None if added, `new` is None if deleted, `old_path` differs if renamed."""
 
     path: str
     old_path: str
@@ -208,13 +208,13 @@ class Change(Struct, frozen=True):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """How its two versions are called in a diff."""
+        """The names of its two versions in a diff."""
         old = _quoted(f"a/{self.old_path}") if self.old else "/dev/null"
         return old, _quoted(f"b/{self.path}") if self.new else "/dev/null"
 
 
 def find_changes(before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
-    """Return what differs, in order of paths. A file that was only moved is one change, not two."""
+    """Return the changes in order of paths. A file that was only moved is one change."""
     changes = []
     for path in sorted({*before.entries, *after.entries}):
         old, new = before.entries.get(path), after.entries.get(path)
@@ -237,7 +237,7 @@ def _is_same(path: str, before: FolderSnapshot, after: FolderSnapshot) -> bool:
 
 
 def _with_renames(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
-    """Join each file that is gone with a new one of the same content, if there is one."""
+    """Combine each deleted file with an added one of the same content, if there is one."""
     sizes = {change.new.size for change in changes if change.old is None and change.new is not None}
     gone: dict[bytes, list[Change]] = {}
     for change in changes:
@@ -258,7 +258,7 @@ def _with_renames(changes: Sequence[Change], before: FolderSnapshot, after: Fold
 
 
 def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> Captured:
-    """Return changes as they are kept: the first 2,000 are listed, and shown as a diff of up to a mebibyte."""
+    """Return changes as they are stored: a list of the first 2,000, and a diff of up to 1 MiB."""
     diff = _Diff(before, after)
     changed = tuple(diff.add(change) for change in changes[:MAX_CHANGED])
     unlisted = len(changes) - len(changed)
@@ -270,7 +270,7 @@ def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnap
 
 
 class _Diff:
-    """A diff as it grows, file by file. `left_out` counts the files that it has no room for."""
+    """A diff that is built file by file. `left_out` counts the files for which it has no room."""
 
     def __init__(self, before: FolderSnapshot, after: FolderSnapshot) -> None:
         self.parts: list[str] = []
@@ -281,11 +281,11 @@ class _Diff:
         self._effort = Effort()
 
     def add(self, change: Change) -> ChangedFile:
-        """Show one file, if there is room, and return it as it is listed."""
-        max_bytes = MAX_TEXT_BYTES + 1 if self._room else _LOOKED_AT_FOR_NUL
+        """Append one file's diff if there is room, and return its list entry."""
+        max_bytes = MAX_TEXT_BYTES + 1 if self._room else _BINARY_CHECK_BYTES
         old = self._before.read(change.old_path, max_bytes) if change.old else b""
         new = self._after.read(change.path, max_bytes) if change.new else b""
-        binary = any(b"\0" in (content or b"")[:_LOOKED_AT_FOR_NUL] for content in (old, new))
+        binary = any(b"\0" in (content or b"")[:_BINARY_CHECK_BYTES] for content in (old, new))
         if self._room:
             self._show(change, old, new, binary=binary)
         else:
@@ -348,7 +348,7 @@ def _named(change: Change, what: str, *, binary: bool = False) -> str:
 
 
 def _quoted(path: str) -> str:
-    """Return a path as git writes it: one that could be taken for something else stands in quotes, with escapes."""
+    """Return a path as git writes it: an ambiguous one is quoted, with escapes."""
     if path.isprintable() and not set(path) & set('"\\'):
         return path
     escaped = (

@@ -1,6 +1,6 @@
-"""Folders as values: what lies in one, a copy of it, its removal. No link is ever followed out of one.
+"""Scan, copy and remove folders. No link is followed out of a folder.
 
-An agent may have left anything in its folder: links to the whole machine, named pipes, folders without permissions.
+An agent may leave anything in its folder: links to any place, named pipes, folders without permissions.
 """
 
 import contextlib
@@ -19,17 +19,17 @@ from msgspec import Struct
 
 _FICLONE = 0x40049409
 _RACY_NS = 2_000_000_000
-"""A file that was touched this shortly before it was looked at may change again without showing it in its times."""
+"""A file changed this shortly before the scan may change again without a new timestamp."""
 
-_NOT_TO_BE_READ = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
+_UNREADABLE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 class StoppedError(Exception):
-    """Whoever had asked for a copy does not want it any more."""
+    """The copy was stopped by its caller."""
 
 
 class Entry(Struct, frozen=True):
-    """A regular file or a link, as it was when its folder was scanned."""
+    """A regular file or a link at the time of a scan."""
 
     mode: int
     size: int
@@ -38,24 +38,24 @@ class Entry(Struct, frozen=True):
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link."""
+        """True for a symbolic link."""
         return stat.S_ISLNK(self.mode)
 
     @property
     def git_mode(self) -> str:
-        """Its mode as git writes it."""
+        """The mode as git writes it."""
         return "120000" if self.is_link else "100755" if self.mode & stat.S_IXUSR else "100644"
 
 
 Entries = Mapping[str, Entry]
-"""What lies in a folder, by path with slashes."""
+"""The contents of a folder, by path with slashes."""
 
 
 def scan(root: Path) -> Entries:
-    """Return all files and links below `root`, except what git keeps for itself (`.git`)."""
+    """Return all files and links below `root`, except those in `.git`."""
     now_ns = time.time_ns()
     found: dict[str, Entry] = {}
-    if root.is_symlink():  # it was a folder when we made it: whoever put a link there wants us to look elsewhere
+    if root.is_symlink():  # it was made as a folder: a link in its place would lead out of it
         return found
     for folder, inner in _walk(root):
         for item in inner:
@@ -69,7 +69,7 @@ def scan(root: Path) -> Entries:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
-    """Yield every folder below `root` as a prefix, with what is in it; `.git` and what cannot be read is left out."""
+    """Yield every folder below `root` as a path prefix with its entries, without `.git` and unreadable folders."""
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -82,7 +82,7 @@ def _walk(root: Path) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
 
 
 def _listed(folder: Path) -> list["os.DirEntry[str]"]:
-    """Return what is in a folder, even in one that somebody took our permissions for."""
+    """Return the entries of a folder, also of one whose permissions were removed."""
     try:
         listing = os.scandir(folder)
     except PermissionError:
@@ -93,14 +93,14 @@ def _listed(folder: Path) -> list["os.DirEntry[str]"]:
 
 
 def read_link(path: Path) -> str:
-    """Return where a link leads, letter by letter: a Path would make another text of `./a`."""
+    """Return the target of a link exactly as written: a Path would normalize `./a`."""
     return os.readlink(path)  # noqa: PTH115 - see above
 
 
 def open_beneath(root: Path, path: str) -> int | None:
-    """Return a descriptor of the regular file at `path` below `root`; None when there is none that may be read.
+    """Return a descriptor of the regular file at `path` below `root`; None if there is no readable one.
 
-    A link on the way is not followed, whoever put it there and whenever; a named pipe does not hold us up.
+    No link on the path is followed, even one created meanwhile; a named pipe does not block.
     """
     *folders, name = path.split("/")
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -111,7 +111,7 @@ def open_beneath(root: Path, path: str) -> int | None:
             at = below
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
     except OSError as error:
-        if error.errno in _NOT_TO_BE_READ:
+        if error.errno in _UNREADABLE:
             return None
         raise
     finally:
@@ -123,9 +123,10 @@ def open_beneath(root: Path, path: str) -> int | None:
 
 
 def copy_tree(source: Path, target: Path, stop: threading.Event) -> None:
-    """Copy a folder to `target`, which must not exist: blocks are shared where the file system can, links stay links.
+    """Copy a folder to `target`, which must not exist; links stay links.
 
-    Pipes, sockets and devices are left out. Raises OSError, and StoppedError when `stop` is set meanwhile.
+    Blocks are shared where the file system supports it. Pipes, sockets and devices are skipped. Raises OSError, and
+    StoppedError if `stop` is set meanwhile.
     """
     target.mkdir(mode=0o700, parents=True)
     waiting = [""]
@@ -143,45 +144,45 @@ def copy_tree(source: Path, target: Path, stop: threading.Event) -> None:
                     copy_file(source / path, target / path)
 
 
-def mend_links(copy: Path, source: Path) -> None:
-    """Make the links of a copy lead where they did in `source`: into the copy, or to the same place outside of it."""
+def fix_links(copy: Path, source: Path) -> None:
+    """Rewrite the links of a copy: links within `source` point into the copy, all others to the same target."""
     for path in [path for path, entry in scan(copy).items() if entry.is_link]:
         written = read_link(copy / path)
         leads_to = os.path.normpath(source / Path(path).parent / written)
         if Path(leads_to).is_relative_to(source):
-            mended = os.path.relpath(leads_to, (source / path).parent) if Path(written).is_absolute() else written
+            fixed = os.path.relpath(leads_to, (source / path).parent) if Path(written).is_absolute() else written
         else:
-            mended = leads_to
-        if mended != written:
+            fixed = leads_to
+        if fixed != written:
             (copy / path).unlink()
-            (copy / path).symlink_to(mended)
+            (copy / path).symlink_to(fixed)
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy one file with its mode and times; its blocks are shared where the file system can (btrfs, XFS)."""
+    """Copy one file with its mode and times; blocks are shared where the file system supports it (btrfs, XFS)."""
     if source.is_symlink():
-        os.symlink(read_link(source), target)  # noqa: PTH211 - letter by letter
+        os.symlink(read_link(source), target)  # noqa: PTH211 - exactly as written
         return
-    with source.open("rb") as given, target.open("wb") as made:
-        if not _shared_blocks(given.fileno(), made.fileno()):
-            shutil.copyfileobj(given, made)
+    with source.open("rb") as reader, target.open("wb") as writer:
+        if not _shared_blocks(reader.fileno(), writer.fileno()):
+            shutil.copyfileobj(reader, writer)
     shutil.copystat(source, target)
 
 
-def _shared_blocks(given: int, made: int) -> bool:
+def _shared_blocks(source: int, target: int) -> bool:
     if sys.platform != "linux":
         return False
     try:
-        fcntl.ioctl(made, _FICLONE, given)
+        fcntl.ioctl(target, _FICLONE, source)
     except OSError:
         return False
     return True
 
 
 def remove_tree(root: Path) -> bool:
-    """Remove a folder and all in it, also what somebody took the permissions from; a link is only unlinked.
+    """Remove a folder with all its contents, also those without permissions; a link is only unlinked.
 
-    Returns whether it is gone.
+    Returns True if it no longer exists.
     """
     if root.is_symlink():
         root.unlink()
@@ -193,7 +194,7 @@ def remove_tree(root: Path) -> bool:
 
 
 def _permit(root: Path) -> None:
-    """Make every folder one that we may empty, from the top down."""
+    """Grant ourselves all permissions on every folder, from the top down."""
     with contextlib.suppress(OSError):
         root.chmod(stat.S_IRWXU)
     for folder, folders, _ in os.walk(root):

@@ -1,4 +1,4 @@
-"""Repositories → checked-out folders that share nothing an agent could spoil. Needs the program `git`."""
+"""Clones of repositories that share nothing an agent could damage. Requires the program `git`."""
 
 import fcntl
 import hashlib
@@ -17,7 +17,7 @@ from agentv.types.failures import Failure, FailureKind
 
 TIMEOUT_S = 600.0
 
-# Inside a git hook these name the repository of the person who runs us, and git would work on that one.
+# Inside a git hook these variables name the user's repository, and git would work on that one.
 _VARIABLES = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -27,22 +27,24 @@ _VARIABLES = (
     "GIT_PREFIX",
 )
 WITHOUT_GIT_VARIABLES = ("env", *(word for name in _VARIABLES for word in ("-u", name)))
-"""The beginning of a command that must not work on a repository named by our own environment."""
+"""The prefix of a command that must ignore a repository named by our own environment."""
 
-_NO_QUESTIONS = {"GIT_TERMINAL_PROMPT": "0"}
+_NO_PROMPTS = {"GIT_TERMINAL_PROMPT": "0"}
 _NO_CONFIG = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 async def clone(repository: str, ref: str | None, *, base_dir: Path, home: Path, target: Path) -> None:
-    """Check out a repository at `ref` into `target`, on its main branch, which ends there; it has no remote.
+    """Check out a repository at `ref` into `target`, on its main branch, without a remote.
 
-    A URL is fetched into `home`/git and kept there for the next run. The clone borrows its objects from the repository
-    it was made of, which nothing done in the clone can change.
+    A URL is fetched into `home`/git and cached there for the next run. The clone borrows the objects of its source
+    repository, which nothing done in the clone can change.
     """
     if shutil.which("git") is None:
-        raise ProviderError(Failure("target_missing", "a workspace with `git` needs the program git, which is missing"))
+        raise ProviderError(
+            Failure("target_missing", "a workspace with `git` needs the program git, which is not installed")
+        )
     is_remote = _REMOTE.match(repository)
     origin = await _mirror(repository, ref, home) if is_remote else (base_dir / repository).resolve()
     commit = await _commit(origin, ref or "HEAD", repository)
@@ -54,7 +56,7 @@ async def clone(repository: str, ref: str | None, *, base_dir: Path, home: Path,
 
 
 def missing_repository(repository: str, base_dir: Path) -> str | None:
-    """Return a sentence when a repository on this disk is not there. What a URL leads to is not looked at."""
+    """Return a message if a local repository does not exist, else None. URLs are not checked."""
     path = (base_dir / repository).resolve()
     return None if _REMOTE.match(repository) or path.is_dir() else f"workspace: there is no repository {path}"
 
@@ -62,7 +64,7 @@ def missing_repository(repository: str, base_dir: Path) -> str | None:
 async def ignored(paths: Iterable[str], folder: Path, scratch: Path) -> frozenset[str]:
     """Return those of `paths`, which need not exist, that the `.gitignore` files in `folder` cover.
 
-    `scratch` is where an empty repository may be made. Without git, or an own `.gitignore` at its top, none is.
+    An empty repository is made at `scratch`. Without git or a `.gitignore` at the top of `folder`, nothing is ignored.
     """
     listed = os.fsencode("".join(f"{path}\0" for path in paths))
     if not listed or not (folder / ".gitignore").is_file() or shutil.which("git") is None:
@@ -80,22 +82,22 @@ async def _commit(origin: Path, ref: str, repository: str) -> str:
         ["-C", str(origin), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"]
     )
     if outcome.exit_code != 0:
-        said = f" ({outcome.stderr.strip()})" if outcome.stderr.strip() else ""
-        raise ProviderError(Failure("config_error", f"workspace: {repository} has no commit called {ref!r}{said}"))
+        reason = f" ({outcome.stderr.strip()})" if outcome.stderr.strip() else ""
+        raise ProviderError(Failure("config_error", f"workspace: {repository} has no commit called {ref!r}{reason}"))
     return outcome.stdout.decode().strip()
 
 
 async def _mirror(url: str, ref: str | None, home: Path) -> Path:
-    """Return a bare copy of what is at a URL, brought up to date unless the very commit is there already."""
+    """Return a bare mirror of the repository at a URL, updated unless it already has the exact commit."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", url.rsplit("@", 1)[-1])[-60:].strip("-.")
     mirror = home / "git" / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
     mirror.parent.mkdir(parents=True, exist_ok=True)
     async with _locked(mirror.with_suffix(".lock")):
         if not mirror.is_dir():
-            making = mirror.with_suffix(".new")
-            remove_tree(making)
-            await _git(["clone", "--quiet", "--mirror", "--", url, str(making)])
-            making.rename(mirror)
+            partial = mirror.with_suffix(".new")
+            remove_tree(partial)
+            await _git(["clone", "--quiet", "--mirror", "--", url, str(partial)])
+            partial.rename(mirror)
         elif not (_COMMIT_ID.fullmatch(ref or "") and await _has_commit(mirror, ref or "")):
             await _git(["-C", str(mirror), "fetch", "--quiet", "--prune", "origin"])
     return mirror
@@ -107,7 +109,7 @@ async def _has_commit(repository: Path, commit: str) -> bool:
 
 @asynccontextmanager
 async def _locked(path: Path) -> AsyncIterator[None]:
-    """Hold a lock between processes; the system lets go of it when we end, however that happens."""
+    """Hold a lock between processes; the system releases it when this process ends in any way."""
     with path.open("wb") as file:
         try:
             await call_in_thread(fcntl.flock, file.fileno(), fcntl.LOCK_EX, timeout_s=TIMEOUT_S)
@@ -118,14 +120,14 @@ async def _locked(path: Path) -> AsyncIterator[None]:
 
 
 async def _git(arguments: Sequence[str], *, kind: FailureKind = "target_exit") -> None:
-    """Run git, which must exit with 0. Raises ProviderError with what it said."""
+    """Run git. Raises ProviderError with its standard error unless it exits with 0."""
     outcome = await _run(arguments)
     if outcome.timed_out:
         message = f"workspace: git {_verb(arguments)} took longer than {TIMEOUT_S:g} s"
         raise ProviderError(Failure("target_timeout", message))
     if outcome.exit_code != 0:
-        said = outcome.stderr.strip() or f"exit code {outcome.exit_code}"
-        raise ProviderError(Failure(kind, f"workspace: git {_verb(arguments)} failed: {said}"))
+        reason = outcome.stderr.strip() or f"exit code {outcome.exit_code}"
+        raise ProviderError(Failure(kind, f"workspace: git {_verb(arguments)} failed: {reason}"))
 
 
 def _verb(arguments: Sequence[str]) -> str:
@@ -138,7 +140,7 @@ async def _run(
     command = Command(
         argv=(*WITHOUT_GIT_VARIABLES, "git", *arguments),
         cwd=str(cwd or Path.cwd()),
-        env={**_NO_QUESTIONS, **(env or {})},
+        env={**_NO_PROMPTS, **(env or {})},
         stdin=stdin,
     )
     return await run_process(command, timeout_s=TIMEOUT_S, max_output_bytes=MAX_OUTPUT_BYTES + len(stdin))

@@ -1,4 +1,4 @@
-"""What workspaces are copies of: fetched once in a process, so that every row starts from the same files."""
+"""Sources of workspaces: fetched once per process, so that every case starts from the same files."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentv.execution.processes.tree import finish
 from agentv.execution.threads import call_in_thread
-from agentv.execution.workspaces.folder_trees import copy_tree, mend_links, remove_tree
+from agentv.execution.workspaces.folder_trees import copy_tree, fix_links, remove_tree
 from agentv.execution.workspaces.git_clones import clone, ignored, missing_repository
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -24,20 +24,20 @@ R = TypeVar("R")
 
 
 class Source(Struct, frozen=True):
-    """The files that every workspace of one config starts with. Nobody works in `folder`: it is there to compare."""
+    """The initial files of all workspaces of one config. `folder` is never modified: it is the base of diffs."""
 
     folder: Path
     scratch: Path
 
     async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those new paths that the source's own `.gitignore` covers; one that an agent wrote hides nothing."""
+        """Return those of `paths` that the source's own `.gitignore` covers; one written by an agent has no effect."""
         return await ignored(paths, self.folder, self.scratch)
 
 
 def missing_source(config: WorkspaceConfig, base_dir: Path) -> str | None:
-    """Return a sentence when what workspaces are to be copies of is not on this disk, None when it is or has a URL.
+    """Return a message if the source of a config's workspaces does not exist locally; None if it does or is a URL.
 
-    `base_dir` is the folder that a relative `template` or `git` starts from. Only looks: nothing is fetched or made.
+    A relative `template` or `git` starts from `base_dir`. Nothing is fetched or created.
     """
     if config.git is not None:
         return missing_repository(config.git, base_dir)
@@ -50,9 +50,9 @@ def _template(config: WorkspaceConfig, base_dir: Path) -> Path:
 
 
 async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, shared: SharedParts) -> Source:
-    """Return what the workspaces of a config are copies of, fetched when first asked for in this process.
+    """Return the source of a config's workspaces, fetched on first use in this process.
 
-    `base_dir` is the folder that a relative `template` or `git` starts from. Raises ProviderError when there is none.
+    A relative `template` or `git` starts from `base_dir`. Raises ProviderError if the source does not exist.
     """
     key = json.dumps(["workspace", config.template, config.git, config.ref, str(base_dir)])
     return await shared.get(key, lambda: _open_source(config, base_dir=base_dir, home=home))
@@ -70,29 +70,29 @@ async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -
             await clone(config.git, config.ref, base_dir=base_dir, home=home, target=folder)
         else:
             template = _template(config, base_dir)
-            await in_thread(lambda stop: _take_template(template, folder, stop))
+            await in_thread(lambda stop: _copy_template(template, folder, stop))
         yield Source(folder, place / "rules.git")
     finally:
         remove_tree(place)
 
 
-def _take_template(template: Path, folder: Path, stop: threading.Event) -> None:
+def _copy_template(template: Path, folder: Path, stop: threading.Event) -> None:
     try:
         copy_tree(template, folder, stop)
-        mend_links(folder, template)
+        fix_links(folder, template)
     except OSError as error:
         raise ProviderError(Failure("config_error", f"workspace: {template} cannot be copied: {error}")) from error
-    if (folder / ".git").is_file():  # it says where the real repository is, and a commit in a copy would go there
+    if (folder / ".git").is_file():  # it names the real repository, which a commit in a copy would change
         (folder / ".git").unlink()
 
 
 def new_folder() -> Path:
-    """Make a folder for one workspace, away from every repository, whose instructions would guide an agent as well."""
+    """Make a folder for one workspace outside of any repository, whose instructions would influence an agent."""
     return Path(tempfile.mkdtemp(prefix="agentv-")).resolve()
 
 
 async def in_thread(work: Callable[[threading.Event], R]) -> R:
-    """Do file work in a thread. On cancellation the event is set that `work` is given, and its end is awaited."""
+    """Run file work in a thread. On cancellation the event passed to `work` is set, and its end is awaited."""
     stop = threading.Event()
     task = asyncio.ensure_future(call_in_thread(work, stop, timeout_s=None))
     try:
@@ -106,4 +106,4 @@ async def in_thread(work: Callable[[threading.Event], R]) -> R:
 async def _ended(task: "asyncio.Future[R]") -> None:
     await asyncio.wait([task])
     if not task.cancelled():
-        task.exception()  # nobody wants to hear of it any more
+        task.exception()  # retrieve the exception, so that asyncio does not log it

@@ -1,8 +1,8 @@
-"""A folder of its own for every row: a copy to work in, then what was changed there (formats.md, "Workspace").
+"""A workspace for one result: a copy of the source to work in, and the changes made there (docs/how-to/workspaces.md).
 
 async with open_workspace(config, name="refunds-7", base_dir=…, home=…, shared=…) as workspace:
     …                                    # an agent works in workspace.path
-    captured = await workspace.capture() # then it is judged
+    captured = await workspace.capture() # then the answer is evaluated
     notes = await workspace.finish(failed=False)
 """
 
@@ -24,24 +24,24 @@ from agentv.types.protocols import SharedParts
 from agentv.types.workspaces import Captured, WorkspaceConfig
 
 COMMAND_TIMEOUT_S = 600.0
-"""How long `setup` and `teardown` may take."""
+"""The timeout of `setup` and of `teardown`."""
 
 _NAME_LENGTH = 100
-_SAID = 2_000
+_OUTPUT_TAIL = 2_000
 
 
 @asynccontextmanager
 async def open_workspace(
     config: WorkspaceConfig, *, name: str, base_dir: Path, home: Path, shared: SharedParts
 ) -> AsyncIterator["Workspace"]:
-    """Make a workspace, set it up, and remove it at the end of the block or keep it in `home`/workspaces.
+    """Make a workspace, set it up, and remove it at the end of the block or save it in `home`/workspaces.
 
-    `name` is what a kept one is called after. A block that is left before `finish` counts as failed. Raises
+    A saved workspace is named after `name`. A block that is left before `finish` counts as failed. Raises
     ProviderError: `config_error`, `target_missing` (git), `target_exit` or `target_timeout` (setup).
     """
     source = await get_source(config, base_dir=base_dir, home=home, shared=shared)
     place = new_folder()
-    workspace = Workspace(config, source, place, home / "workspaces" / _kept_name(name, place))
+    workspace = Workspace(config, source, place, home / "workspaces" / _saved_name(name, place))
     try:
         await workspace.set_up()
         yield workspace
@@ -49,17 +49,17 @@ async def open_workspace(
         await to_the_end(workspace.close())
 
 
-def _kept_name(name: str, place: Path) -> str:
+def _saved_name(name: str, place: Path) -> str:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_NAME_LENGTH]
     return f"{plain or 'row'}-{place.name.removeprefix('agentv-')}"
 
 
 class Workspace:
-    """One row's folder. `path` is where its agent works; `kept_path` where it will be found if it is kept."""
+    """The workspace of one result. The agent works in `path`; `saved_path` is its location if it is saved."""
 
-    def __init__(self, config: WorkspaceConfig, source: Source, place: Path, kept_path: Path) -> None:
+    def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path) -> None:
         self.path = place / "work"
-        self.kept_path = None if config.keep == "never" else kept_path
+        self.saved_path = None if config.keep == "never" else saved_path
         self._config = config
         self._source = source
         self._place = place
@@ -68,7 +68,7 @@ class Workspace:
         self._is_finished = False
 
     async def set_up(self) -> None:
-        """Copy the source and run `setup`. What that changed is not the agent's doing, and is not captured."""
+        """Copy the source and run `setup`, whose changes are not captured."""
         try:
             copied = await in_thread(self._copy)
         except OSError as error:
@@ -79,12 +79,12 @@ class Workspace:
         failure = await self._run(self._config.setup, "setup")
         if failure is not None:
             raise ProviderError(failure)
-        self._before = await self._look_again()
+        self._before = await self._snapshot_after_setup()
 
     async def reset(self) -> None:
-        """Start anew: remove everything and set up again, `setup` included, for instance before a second attempt.
+        """Remove everything and set up again, including `setup`, for instance before a second attempt.
 
-        Raises what `set_up` raises. `teardown` is for the end, and does not run here.
+        Raises what `set_up` raises. `teardown` does not run here.
         """
         leftovers = (self.path, self._place / "set-up")
         if not await in_thread(lambda _: all(remove_tree(folder) for folder in leftovers)):
@@ -95,23 +95,23 @@ class Workspace:
         copy_tree(self._source.folder, self.path, stop)
         return scan(self.path)
 
-    async def _look_again(self) -> FolderSnapshot:
-        """Return the workspace as `setup` left it, with copies of what it made or changed."""
-        now = await self._look_now()
+    async def _snapshot_after_setup(self) -> FolderSnapshot:
+        """Return a snapshot after `setup`, with copies of the files it created or changed."""
+        now = await self._snapshot()
         changes = await in_thread(lambda _: find_changes(self._before, now))
         made = frozenset(change.path for change in changes if change.new is not None)
         folder = self._place / "set-up"
 
-        def keep(_: threading.Event) -> None:
+        def save(_: threading.Event) -> None:
             for path in made:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 copy_file(self.path / path, folder / path)
 
-        await in_thread(keep)
+        await in_thread(save)
         return FolderSnapshot(now.entries, lambda path: folder if path in made else self._source.folder)
 
-    async def _look_now(self) -> FolderSnapshot:
-        """Return the workspace as it is, without new files that the source's own `.gitignore` covers."""
+    async def _snapshot(self) -> FolderSnapshot:
+        """Return a snapshot without new files that the source's own `.gitignore` covers."""
         entries = await in_thread(lambda _: scan(self.path))
         ignored = await self._source.ignored(entries.keys() - self._before.entries.keys())
         return FolderSnapshot(
@@ -119,64 +119,66 @@ class Workspace:
         )
 
     async def capture(self) -> Captured:
-        """Return what differs from the workspace as it was set up, whatever was committed meanwhile."""
-        now = await self._look_now()
+        """Return the changes since the setup, regardless of commits made meanwhile."""
+        now = await self._snapshot()
         return await in_thread(lambda _: capture(find_changes(self._before, now), self._before, now))
 
     async def finish(self, *, failed: bool) -> tuple[str, ...]:
-        """Run `teardown`, then keep the workspace or remove it; return what people should know of this.
+        """Run `teardown`, then save or remove the workspace; return notes for the user.
 
-        When it is cancelled, `close` does what is left to do, except a `teardown` that has begun.
+        If this is cancelled, `close` does the rest, except a `teardown` that has begun.
         """
         notes = []
-        if self._config.teardown is not None and self._is_there() and not self._is_torn_down:
+        if self._config.teardown is not None and self._exists() and not self._is_torn_down:
             self._is_torn_down = True
             failure = await self._run(self._config.teardown, "teardown")
             notes += [failure.message] if failure is not None else []
         if self._config.keep == "always" or (self._config.keep == "failed" and failed):
-            notes += await in_thread(self._keep)
+            notes += await in_thread(self._save)
         if not await in_thread(lambda _: remove_tree(self._place)):
             notes.append(f"workspace: {self._place} could not be removed")
         self._is_finished = True
         return tuple(notes)
 
     async def close(self) -> None:
-        """Finish, if nobody did so to the end; whoever was cut short has failed."""
+        """Finish as failed, unless `finish` completed."""
         if not self._is_finished:
             await self.finish(failed=True)
 
-    def _is_there(self) -> bool:
-        """Whether it is still the folder that we made, not a link to another that somebody put in its place."""
+    def _exists(self) -> bool:
+        """Return True if the folder still exists and was not replaced by a link."""
         return self.path.is_dir() and not self.path.is_symlink()
 
-    def _keep(self, stop: threading.Event) -> list[str]:
-        if self.kept_path is None or not self._is_there():
-            return ["workspace: nothing is left of it to keep"]
+    def _save(self, stop: threading.Event) -> list[str]:
+        if self.saved_path is None or not self._exists():
+            return ["workspace: cannot be saved, its folder no longer exists"]
         try:
-            self.kept_path.parent.mkdir(parents=True, exist_ok=True)
+            self.saved_path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                self.path.rename(self.kept_path)
-            except OSError:  # another file system; a copy that was cut short may be there
-                remove_tree(self.kept_path)
-                copy_tree(self.path, self.kept_path, stop)
+                self.path.rename(self.saved_path)
+            except OSError:  # another file system; a partial copy may exist
+                remove_tree(self.saved_path)
+                copy_tree(self.path, self.saved_path, stop)
         except OSError as error:
-            return [f"workspace: it could not be kept as {self.kept_path}: {error}"]
-        # Of a workspace that is always kept the answer tells the place; of this one nobody knew before it was judged.
-        return [f"workspace: kept as {self.kept_path}"] if self._config.keep == "failed" else []
+            return [f"workspace: could not be saved to {self.saved_path}: {error}"]
+        # With keep: always the answer already holds the path; here it is known only after the evaluation.
+        return [f"workspace: saved to {self.saved_path}"] if self._config.keep == "failed" else []
 
-    async def _run(self, text: str, called: str) -> Failure | None:
-        """Run a command for sh in the workspace; return why it failed, None when it did well."""
-        command = Command(argv=(*WITHOUT_GIT_VARIABLES, "/bin/sh", "-c", text), cwd=str(self.path))
+    async def _run(self, script: str, called: str) -> Failure | None:
+        """Run a shell command in the workspace; return its failure, or None on success."""
+        command = Command(argv=(*WITHOUT_GIT_VARIABLES, "/bin/sh", "-c", script), cwd=str(self.path))
         try:
             outcome = await run_process(command, timeout_s=COMMAND_TIMEOUT_S)
         except (OSError, ValueError) as error:
             return Failure("config_error", f"workspace {called} could not be started: {error}")
-        said = outcome.stderr.strip() or outcome.stdout[-_SAID:].decode(errors="replace").strip()
-        said = f"; it said:\n{said}" if said else ""
+        output = outcome.stderr.strip() or outcome.stdout[-_OUTPUT_TAIL:].decode(errors="replace").strip()
+        output = f"; output:\n{output}" if output else ""
         if outcome.timed_out:
-            message = f"workspace {called} took longer than {COMMAND_TIMEOUT_S:g} s and was ended{said}"
+            message = f"workspace {called} took longer than {COMMAND_TIMEOUT_S:g} s and was ended{output}"
             return Failure("target_timeout", message)
         if outcome.too_large or outcome.exit_code != 0:
             what = "printed too much" if outcome.too_large else f"failed with exit code {outcome.exit_code}"
-            return Failure("target_exit", f"workspace {called} {what}{said}", details={"exit_code": outcome.exit_code})
+            return Failure(
+                "target_exit", f"workspace {called} {what}{output}", details={"exit_code": outcome.exit_code}
+            )
         return None

@@ -1,1 +1,1 @@
-"""What `agentv check` finds beyond single values: gates, names, the whole of a project."""
+"""The checks of `agentv check` beyond single values: gates, names, whole projects."""

@@ -1,6 +1,6 @@
-"""Everything that `agentv check` tells: eval files whole, their targets files, the project's files.
+"""The checks of `agentv check`: eval files, their targets files, and the project's files.
 
-Nothing of a suite is executed or imported.
+No part of a suite is executed or imported.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ from agentv.types.targets import TargetConfig
 
 
 def check_gate_names(read: ReadSuite, targets: Collection[str] | None) -> Iterator[Problem]:
-    """Yield the gates on an unknown name, at their place. `targets` are those of the targets file, None without one.
+    """Yield a problem for each gate on an unknown name. `targets` are those of the targets file, None without one.
 
-    Nothing is said of a stream, whose rows are not known, or of a file whose cases could not all be read.
+    Streams, whose cases are not known, are not checked, nor are files with cases that could not be read.
     """
     suite = read.suite
     is_whole = all(problem.severity != "error" for problem in read.problems)
@@ -44,7 +44,7 @@ def check_gate_names(read: ReadSuite, targets: Collection[str] | None) -> Iterat
     for index, expression in enumerate(suite.gates):
         try:
             gate = parse_gate(expression)
-        except ConfigError:  # told already
+        except ConfigError:  # already reported
             continue
         names = known.get(gate.name)
         if names is not None and gate.argument not in names:
@@ -65,16 +65,16 @@ def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Co
 
 
 class Checked(Struct, frozen=True):
-    """The files that were named or found, and every problem, in order."""
+    """The checked files, and all problems in order."""
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
 
 
 def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], specs: Specs) -> Checked:
-    """Check eval files, and with them the targets and project files that they use; such files may be named, too.
+    """Check eval files and the targets and project files that they use; `paths` may also name the latter.
 
-    JSON Lines files are read to their end. Raises ConfigError for a path that is not there.
+    JSON Lines files are read to their end. Raises ConfigError for a path that does not exist.
     """
     files = find_eval_files(paths, cwd=cwd)
     problems = [problem for file in files for problem in _check_file(file, cwd, env, specs)]
@@ -97,7 +97,7 @@ def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> 
 
 
 def _unknown(plugins: Sequence[str]) -> Severity:
-    """Plug-ins are not imported here, so what is unknown may be theirs."""
+    """Return the severity of an unknown name: a warning if plug-ins, which are not imported, may define it."""
     return "warning" if plugins else "error"
 
 
@@ -147,7 +147,7 @@ def _check_stream(cases: CaseSource) -> Iterator[Problem]:
 
 
 def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> Iterator[Problem]:
-    """Yield a problem when the suite names a target that is not there."""
+    """Yield a problem if the suite names an unknown target."""
     name = read.suite.target if read.suite else None
     names = [target.name for target in targets.targets]
     if read.reader is None or name is None or name in names:
@@ -155,7 +155,7 @@ def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> 
     places: tuple[JsonPath, ...] = (("execution", "target"), ("target",))
     at = next((place for place in places if read.reader.document.at(place) == name), ())
     reader = Reader(read.reader.document)
-    allowed = f"there: {', '.join(names) or 'none'}"
+    allowed = f"known: {', '.join(names) or 'none'}"
     message = f"there is no target {name!r} in {targets_file.name}"
     reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
     yield from reader.problems
@@ -164,7 +164,7 @@ def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> 
 def _check_use(
     read: ReadSuite, targets: ReadTargets, targets_file: Path, env: Mapping[str, str], specs: Specs
 ) -> Iterator[Problem]:
-    """Yield what stands in the way of using the suite's target: unset variables are warnings here."""
+    """Yield the problems of the suite's target and its judge; unset variables are warnings here."""
     try:
         chosen = choose_target(targets.targets, read.suite.target if read.suite else None)
         reader = open_targets(targets_file)

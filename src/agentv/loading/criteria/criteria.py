@@ -1,4 +1,4 @@
-"""Named criteria: lists in eval files, and `.agentv/criteria.yaml` with evaluator profiles."""
+"""Named criteria: lists of criteria in eval files, with names from `.agentv/criteria.yaml`."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -10,13 +10,13 @@ from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import nearest
 
 NamedCriteria: TypeAlias = Mapping[str, tuple[EvaluationCriteria, ...]]
-"""What a name in a list of criteria stands for: one criterion, or a set of them."""
+"""The criteria by the names that lists may use: one criterion each, or a set of them."""
 
 
 def named_criteria(
     criteria: Mapping[str, EvaluationCriteria], sets: Mapping[str, tuple[EvaluationCriteria, ...]]
 ) -> NamedCriteria:
-    """Return what the names of `.agentv/criteria.yaml` stand for in a list of criteria."""
+    """Return the criteria and sets of `.agentv/criteria.yaml` by name, for use in lists of criteria."""
     return {**{name: (criterion,) for name, criterion in criteria.items()}, **sets}
 
 
@@ -42,7 +42,7 @@ def _named(reader: Reader, at: JsonPath, name: str, named: NamedCriteria) -> tup
     if name not in named:
         known = ", ".join(named) or "none"
         near = nearest(name, named)
-        reader.error(at, f"no criterion {name!r} in .agentv/criteria.yaml", allowed=f"there: {known}", suggestion=near)
+        reader.error(at, f"no criterion {name!r} in .agentv/criteria.yaml", allowed=f"known: {known}", suggestion=near)
     return named.get(name, ())
 
 
@@ -52,7 +52,7 @@ def _written(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
         return ()
     near = nearest(str(model.scale), NAMED_SCALES) if model.is_custom_scale else None
     if near is not None:
-        message = f"{model.scale!r} is no known scale and will not be averaged; did you mean {near!r}?"
+        message = f"{model.scale!r} is not a known scale and will not be averaged; did you mean {near!r}?"
         reader.warn((*at, "scale"), message)
     criterion = model.to_criterion()
     for fault in criterion.faults():

@@ -1,4 +1,4 @@
-"""The configuration of the criteria door: a file that `EvaluationRunConfig.load` reads, or the same from Python."""
+"""The configuration of the criteria API: a file that `EvaluationRunConfig.load` reads, or a dict from Python."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ from agentv.types.problems import Problem, Severity
 
 
 class RunConfigModel(FileModel, frozen=True, kw_only=True):
-    """How given answers are judged: `EvaluationRunConfig` as a file."""
+    """`EvaluationRunConfig` as a file."""
 
     ALIASES: ClassVar = {"evaluator_configs": "evaluators", "llm": "judge", "storage_provider": "storage"}
 
@@ -44,7 +44,7 @@ class RunConfigModel(FileModel, frozen=True, kw_only=True):
 
 
 class ReadRunConfig(Struct, frozen=True):
-    """A configuration as read. `plain` holds the keys that are neither evaluators nor criteria, as they were given."""
+    """A parsed configuration. `plain` has the keys other than evaluators and criteria, as they were given."""
 
     evaluators: tuple[EvaluatorConfig, ...]
     criteria: tuple[EvaluationCriteria, ...] = ()
@@ -54,7 +54,7 @@ class ReadRunConfig(Struct, frozen=True):
 def load_run_config(path: Path, specs: Specs) -> ReadRunConfig:
     """Return the configuration in a YAML or JSON file. Raises EvalFileError with all its problems.
 
-    Evaluators and criteria may be called by the names that the nearest `.agentv/criteria.yaml` gives them.
+    Evaluators and criteria may be named as in the nearest `.agentv/criteria.yaml`.
     """
     read, problems = read_run_config(path, specs)
     raise_errors(str(path), problems)
@@ -64,7 +64,7 @@ def load_run_config(path: Path, specs: Specs) -> ReadRunConfig:
 def read_run_config(
     path: Path, specs: Specs, *, unknown_type: Severity = "error"
 ) -> tuple[ReadRunConfig, tuple[Problem, ...]]:
-    """Return what can be read of a configuration, and every problem. Raises EvalFileError when it is no YAML."""
+    """Return the readable part of a configuration, and every problem. Raises EvalFileError when it is not YAML."""
     reader = open_yaml(path)
     named, scope, problems = named_parts_around(path.resolve().parent, specs, unknown_type=unknown_type)
     reader.problems += problems
@@ -72,14 +72,14 @@ def read_run_config(
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
     evaluators_at = _written_at(reader, "evaluators")
     if reader.document.at(evaluators_at) is None and model is not None:
-        reader.error((), "there is no evaluator", allowed="`evaluators:` lists at least one")
+        reader.error((), "there are no evaluators", allowed="list at least one under `evaluators:`")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
     _check_rest(reader, evaluators_at, scope)
     _check_storage(reader, specs.stores)
     only = None if model is None else model.only
     for index in unselectable(only, evaluators, specs.evaluators):
         names = ", ".join(config.name for config in evaluators)
-        reader.error(("only", index), "is no evaluator's name or type here", allowed=f"there are: {names}")
+        reader.error(("only", index), "is not the name or type of an evaluator here", allowed=f"known: {names}")
     plain = _plain_keys(model)
     return ReadRunConfig(evaluators, criteria, plain), tuple(reader.problems)
 
@@ -87,7 +87,7 @@ def read_run_config(
 def unselectable(
     only: Sequence[object] | str | None, evaluators: Sequence[EvaluatorConfig], registry: Registry
 ) -> tuple[int, ...]:
-    """Return which entries of `only` select none of the evaluators, by their place."""
+    """Return the indices of the entries of `only` that select none of the evaluators."""
     if only is None or isinstance(only, str):
         return ()
     known = {config.name for config in evaluators} | {config.type for config in evaluators}
@@ -98,20 +98,22 @@ def unselectable(
 def read_given_entries(
     entries: Sequence[object], scope: EvaluatorScope, *, where: str
 ) -> tuple[Mapping[int, EvaluatorConfig], tuple[Problem, ...]]:
-    """Return the evaluators among what was given from Python, by their place, and the problems of all of them.
+    """Return the evaluators in a list given from Python, by index, and all their problems.
 
-    Objects that are neither a dict nor a name are left alone. The dicts are changed: they must be the caller's own.
+    Objects that are neither a dict nor a name are skipped. The dicts are modified: pass copies.
     """
-    document = {"evaluators": list(cast(Sequence[JsonValue], entries))}  # objects among JSON, which nobody looks into
+    document = {
+        "evaluators": list(cast(Sequence[JsonValue], entries))
+    }  # the objects among the JSON are never inspected
     reader = Reader(Document(where, document))
     found = dict(read_entries(reader, ("evaluators",), scope))
     return found, tuple(reader.problems)
 
 
 def read_plain_keys(raw: JsonObject, *, where: str) -> JsonObject:
-    """Return the keys of a configuration given from Python, other than its evaluators and criteria, under our names.
+    """Return the keys of a configuration from Python, without evaluators and criteria, by their canonical names.
 
-    Raises EvalFileError with all their problems.
+    Raises EvalFileError with all problems.
     """
     reader = Reader(Document(where, dict(raw)))
     model = reader.read(RunConfigModel)
@@ -120,7 +122,7 @@ def read_plain_keys(raw: JsonObject, *, where: str) -> JsonObject:
 
 
 def _plain_keys(model: RunConfigModel | None) -> JsonObject:
-    """Return the keys that are neither evaluators nor criteria, as they were given."""
+    """Return the keys other than evaluators and criteria, as they were given."""
     given = {} if model is None else model.given()
     return {key: value for key, value in given.items() if key not in ("evaluators", "criteria")}
 
@@ -128,7 +130,7 @@ def _plain_keys(model: RunConfigModel | None) -> JsonObject:
 def named_parts_around(
     folder: Path, specs: Specs, *, unknown_type: Severity = "error"
 ) -> tuple[NamedParts, EvaluatorScope, tuple[Problem, ...]]:
-    """Return what the nearest `.agentv/criteria.yaml` names, the scope of entries beside it, and problems."""
+    """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems."""
     scope = EvaluatorScope(specs.evaluators, str(folder), unknown_type=unknown_type)
     named, problems = read_named_parts(find_criteria_file(folder, find_repository_root(folder)), scope)
     return (
@@ -139,9 +141,9 @@ def named_parts_around(
 
 
 def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterator[tuple[int, EvaluatorConfig]]:
-    """Yield the evaluators of a list, each with its place; what is neither an object nor a name is left alone.
+    """Yield the evaluators of a list with their indices; skip entries that are neither an object nor a name.
 
-    An entry without a name is called by its criterion, else by its type, with a number where that is taken.
+    An entry without a name is named after its criterion, else its type, with a number if that name is taken.
     """
     raw = reader.document.at(at)
     if raw is None:
@@ -159,14 +161,14 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
         if config is None:
             continue
         if config.name in seen:
-            advice = "results are told apart by their evaluator's name"
+            advice = "evaluator names must be unique"
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen.add(config.name)
         yield index, config
 
 
 def _check_rest(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
-    """Note the entries of a file's list that are neither an object nor a name."""
+    """Record a problem for each entry of a file's list that is neither an object nor a name."""
     raw = reader.document.at(at)
     for index, entry in enumerate(raw if isinstance(raw, list | tuple) else ()):
         if not isinstance(entry, Mapping | str):
@@ -174,13 +176,13 @@ def _check_rest(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
 
 
 def _check_storage(reader: Reader, stores: Registry) -> None:
-    """Note what is wrong with the store that a file names and with its settings."""
+    """Record the problems of the store that a file names, and of its settings."""
     at = _written_at(reader, "storage")
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):
         return
     for key in reader.document.lift(at, "config"):
-        reader.error((*at, key), f"`{key}` stands in `config` and beside it", on_key=True)
+        reader.error((*at, key), f"`{key}` is given both inside and outside `config`", on_key=True)
     type_ = str(raw.get("type"))
     if "type" not in raw:
         reader.error(at, "the key 'type' is missing", allowed=f"known: {', '.join(stores.names())}")
@@ -197,7 +199,7 @@ def _own_name(entry: object) -> str | None:
 
 
 def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
-    """Return a name for an entry that has none, and take it."""
+    """Return a name for an entry that has none, and add it to `taken`."""
     if not isinstance(entry, Mapping) or "name" in entry:
         return "evaluator"
     names = EvaluatorModel.names()
@@ -205,14 +207,14 @@ def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
     places = (entry, nested) if isinstance(nested, Mapping) else (entry,)
     named = (place[key] for place in places if (key := names.written(place, "criterion")) is not None)
     type_ = str(entry.get("type"))
-    wanted = str(next(named, scope.registry.canonical(type_) or type_))
-    name, number = wanted, 2
+    base_name = str(next(named, scope.registry.canonical(type_) or type_))
+    name, number = base_name, 2
     while name in taken:
-        name, number = f"{wanted}-{number}", number + 1
+        name, number = f"{base_name}-{number}", number + 1
     taken.add(name)
     return name
 
 
 def _written_at(reader: Reader, name: str) -> JsonPath:
-    """Return the path of a top-level key, however it is spelled."""
+    """Return the path of a top-level key, in the spelling of the file."""
     return (RunConfigModel.names().written(reader.document.value, name) or name,)

@@ -1,1 +1,1 @@
-"""Files that are written for people: cases added with their comments kept, conversions."""
+"""Edits of files that people wrote: adding to cases without losing comments, and conversions."""

@@ -1,4 +1,4 @@
-"""An eval file that is added to: its bytes as they were read, its cases as they stand, and the bytes it may become."""
+"""Additions to an eval file: new keys and new cases, with all other bytes unchanged."""
 
 import io
 import json
@@ -29,11 +29,11 @@ _LAST_BREAK = re.compile(r"(?:\r\n|[\n\r])\Z")
 _BREAKS = "\n\r\x85\u2028\u2029"
 _STRIPPED = re.compile(r"[^\n\r]*?[|>]\d?-")
 _CASE_LEVEL = 3
-"""Values that are deeper than those of a case are only walked over."""
+"""Values nested more deeply than those of a case are skipped."""
 
 
 class Entry(NamedTuple):
-    """A new key of a case: `block` is its lines from column 1 on, `flow` its value on one line."""
+    """A new key of a case: `block` has its lines, starting at column 1; `flow` its value on one line."""
 
     key: str
     block: str
@@ -41,9 +41,9 @@ class Entry(NamedTuple):
 
 
 class _Node(Struct):
-    """A value in the text: where it starts and where its last character is followed by something else.
+    """A value in the text, with its start, and the index `end` after its last character.
 
-    `end` is None when nothing can be put behind it.
+    `end` is None when nothing can be inserted after it.
     """
 
     start: Mark
@@ -59,8 +59,8 @@ class _Node(Struct):
 def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
     """Return a suite's text with a new key at the end of some cases, named by their index.
 
-    Raises EvalFileError for a case that is an alias, or whose end cannot take more. Whether the rest of the file still
-    means the same is for the caller to check: what is aliased or merged elsewhere changes there, too.
+    Raises EvalFileError for a case that is an alias, or that nothing can be added to. The caller must check that the
+    rest of the file still has the same meaning: values that are aliased or merged elsewhere change there, too.
     """
     cases = _cases(text, path)
     compact = cases.column == 0 and not cases.is_flow
@@ -69,8 +69,8 @@ def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
     for index, entry in entries.items():
         node = cases.items[index]
         if node.is_alias or not node.ends:
-            what = "this case is an alias" if node.is_alias else "nothing can be added to this case as it is written"
-            problems.append(_problem(path, node=node, index=index, message=what, advice="write it out"))
+            what = "this case is an alias" if node.is_alias else "this case cannot be extended as it is written"
+            problems.append(_problem(path, node=node, index=index, message=what, advice="write the case out in full"))
         elif node.is_flow:
             put.append((node.ends[-1], f", {entry.key}: {entry.flow}"))
         else:
@@ -81,20 +81,20 @@ def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
 
 
 def append_items(text: str, path: str, items: Sequence[str]) -> str:
-    """Return a suite's text with more cases at the end of its list. Raises EvalFileError when it has none of its own.
+    """Return a suite's text with more cases at the end of its list. Raises EvalFileError if the file has no such list.
 
-    An item is its lines from column 1 on, the first with `- ` at its start.
+    Each item is a text of lines that start at column 1, the first one with `- `.
     """
     cases = _cases(text, path)
     if cases.is_flow or cases.end is None:
-        message = "cases can be added only to a list whose items start with '-' on lines of their own"
+        message = "cases can be added only to a list whose items start with '-' on separate lines"
         raise EvalFileError(path, [Problem(path, message, *cases.start, "$.evalcases")])
     block = "".join(_indented(_lines(item), cases.column) for item in items)
     return _with(text, [_on_lines(text, cases.end, block)])
 
 
 def _cases(text: str, path: str) -> _Node:
-    """Return the list of cases. Raises EvalFileError when they do not stand here."""
+    """Return the list of cases. Raises EvalFileError when this file does not contain them."""
     events = yaml.parse(text, Loader=yaml.CSafeLoader)
     next(events)
     next(events)
@@ -102,9 +102,9 @@ def _cases(text: str, path: str) -> _Node:
     found = next((root.keys[key] for key in CASE_KEYS if key in root.keys), None)
     if found is not None and found.items:
         return found
-    message = "the cases of this suite are not written here, where they could be added to"
+    message = "the cases of this suite are not in this file"
     place = root.start if found is None else found.start
-    raise EvalFileError(path, [Problem(path, message, *place, "$.evalcases", "name the file that they stand in")])
+    raise EvalFileError(path, [Problem(path, message, *place, "$.evalcases", "name the file that contains them")])
 
 
 def _problem(path: str, node: _Node, index: int, message: str, advice: str) -> Problem:
@@ -158,9 +158,9 @@ def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: i
 
 
 def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
-    """Return where a scalar ends. Blank lines below a block text are not its own, unless it keeps them (`|+`).
+    """Return where a scalar ends. Blank lines after a block scalar are not part of it, unless it keeps them (`|+`).
 
-    A block text that ends with the file, without a line break, would get one if anything followed: None.
+    Return None for a block scalar at the end of the file without a line break, which an addition would change.
     """
     start, end = cast(yaml.Mark, event.start_mark).index, cast(yaml.Mark, event.end_mark).index
     if event.style not in ("|", ">"):
@@ -175,7 +175,7 @@ def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
 
 
 def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
-    """Return where lines go that follow the line on which a value ends, and the lines with that line's own break."""
+    """Return the index for lines after the line on which a value ends, and the lines with that line's break."""
     at_start = end > 0 and text[end - 1] in _BREAKS
     found = _BREAK.search(text, end)
     place = end if at_start else found.end() if found else len(text)
@@ -186,7 +186,7 @@ def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
 
 
 def _shifted(block: str, column: int, *, compact: bool) -> str:
-    """Return a block at a column. Where the file's own list of cases stands under its key's column, so does this."""
+    """Return a block indented to a column. `compact`: the file's list of cases is not indented below its key."""
     first, *others = _lines(block)
     return _indented([first, *(line[2:] if compact and line else line for line in others)], column)
 
@@ -200,7 +200,7 @@ def _indented(lines: Iterable[str], column: int) -> str:
 
 
 def _with(text: str, put: Iterable[tuple[int, str]]) -> str:
-    """Return the text with others put in, each at its index."""
+    """Return the text with each addition inserted at its index."""
     pieces: list[str] = []
     before = 0
     for index, addition in sorted(put):
@@ -210,24 +210,24 @@ def _with(text: str, put: Iterable[tuple[int, str]]) -> str:
 
 
 class NewKey(Struct, frozen=True):
-    """A key that a case gets: its value, and its lines as YAML, from column 1 on."""
+    """A key to add to a case: its value, and its lines as YAML, starting at column 1."""
 
     key: str
     value: JsonValue
     yaml: str
     line: str
-    """The value as JSON on one line that a YAML reader takes, too."""
+    """The value as JSON on one line, which is also valid YAML."""
 
 
 class CasesFile(Struct, frozen=True):
-    """An eval file whose cases stand in it. `cases` are in the file's order; `data` is what was read."""
+    """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read."""
 
     path: Path
     data: bytes
     cases: tuple[JsonObject, ...]
 
     def with_keys(self, keys: Mapping[int, NewKey], specs: Specs) -> bytes:
-        """Return the file's bytes with a key added to some cases, by their index; the rest is as it was, to the byte.
+        """Return the file's bytes with a key added to some cases, by their index; all other bytes are unchanged.
 
         Raises EvalFileError when the result would not be the same suite with these keys and nothing else.
         """
@@ -235,11 +235,11 @@ class CasesFile(Struct, frozen=True):
             return self._lines_with(keys)
         entries = {index: Entry(new.key, new.yaml, new.line) for index, new in keys.items()}
         text = add_entries(self._text(), shown(self.path), entries)
-        wanted = [{**case, keys[i].key: keys[i].value} if i in keys else case for i, case in enumerate(self.cases)]
-        return self._checked(text, wanted, specs)
+        expected = [{**case, keys[i].key: keys[i].value} if i in keys else case for i, case in enumerate(self.cases)]
+        return self._checked(text, expected, specs)
 
     def with_cases(self, items: Sequence[JsonObject], yaml: Sequence[str], specs: Specs) -> bytes:
-        """Return the file's bytes with more cases at the end; `yaml` are the same as items of a list from column 1 on.
+        """Return the file's bytes with more cases at the end; `yaml` has the same items as YAML, starting at column 1.
 
         Raises EvalFileError as `with_keys` does.
         """
@@ -254,21 +254,19 @@ class CasesFile(Struct, frozen=True):
     def _text(self) -> str:
         return decode(self.data, shown(self.path))
 
-    def _checked(self, text: str, wanted: Sequence[JsonValue], specs: Specs) -> bytes:
-        """Return a new text as bytes, after reading it as a suite."""
+    def _checked(self, text: str, expected: Sequence[JsonValue], specs: Specs) -> bytes:
+        """Return a new text as bytes, after checking that it is the expected suite."""
         name = shown(self.path)
         document, _ = compose(text, name)
         top, _ = compose(self._text(), name)
         if document is None or top is None:
-            advice = "write its cases as plain YAML, one key a line"
-            raise EvalFileError(
-                name, [Problem(name, "nothing can be added to this file as it is written", allowed=advice)]
-            )
+            advice = "write its cases as plain YAML, one key per line"
+            raise EvalFileError(name, [Problem(name, "this file cannot be extended as it is written", allowed=advice)])
         key = _cases_key(top)
         got = document.at((key,))
         others = _without(top.value, key) == _without(document.value, key)
-        if not others or got != list(wanted):
-            raise EvalFileError(name, [_not_alone(top, key, got, wanted)])
+        if not others or got != list(expected):
+            raise EvalFileError(name, [_shared_value_problem(top, key, got, expected)])
         mark = BYTE_ORDER_MARK if self.data.startswith(BYTE_ORDER_MARK) else b""
         data = mark + text.encode()
         raise_errors(name, read_suite(self.path, specs, content=data).problems)
@@ -292,7 +290,7 @@ class CasesFile(Struct, frozen=True):
 
 
 def open_cases(path: Path) -> CasesFile:
-    """Return an eval file to be added to. Raises EvalFileError when it cannot be read or its cases stand elsewhere."""
+    """Open an eval file for additions. Raises EvalFileError when it is unreadable or its cases are in another file."""
     data, name = read_bytes(path), shown(path)
     if path.suffix == ".jsonl":
         return CasesFile(path, data, tuple(_json_cases(data, name)))
@@ -303,8 +301,8 @@ def open_cases(path: Path) -> CasesFile:
     cases = document.at((key,))
     if not isinstance(cases, list):
         place = document.mark((key,))
-        advice = "give the JSON Lines file that they stand in, or write them here"
-        problem = Problem(name, "the cases of this suite stand in other files", *place, f"$.{key}", advice)
+        advice = "name the JSON Lines file that contains them, or move them into this file"
+        problem = Problem(name, "the cases of this suite are in other files", *place, f"$.{key}", advice)
         raise EvalFileError(name, [problem])
     return CasesFile(path, data, tuple(case for case in cases if isinstance(case, Mapping)))
 
@@ -321,12 +319,12 @@ def _json_cases(data: bytes, name: str) -> list[JsonObject]:
 
 
 def _split(data: bytes) -> list[bytes]:
-    """Return the lines with their ends; only a newline ends one, as everywhere that JSON Lines are read."""
+    """Return the lines with their ends; as always in JSON Lines, only a newline ends a line."""
     return io.BytesIO(data).readlines()
 
 
 def _check_line(line: bytes, name: str, number: int) -> None:
-    """Raise EvalFileError unless a line is a case."""
+    """Raise EvalFileError if a line is not a valid case."""
     document, problems = parse_json(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
     reader = Reader(document or Document(name, {}), problems)
     reader.read(CaseModel)
@@ -342,11 +340,11 @@ def _without(value: JsonValue, key: str) -> JsonValue:
     return {name: inner for name, inner in value.items() if name != key} if isinstance(value, Mapping) else value
 
 
-def _not_alone(document: Document, key: str, got: JsonValue, wanted: Sequence[JsonValue]) -> Problem:
-    """Return the problem of an addition that changed more than it should: something is shared by anchor or merge."""
+def _shared_value_problem(document: Document, key: str, got: JsonValue, expected: Sequence[JsonValue]) -> Problem:
+    """Return the problem of an addition that also changed another case, through an anchor or merge key."""
     listed = got if isinstance(got, list) else []
-    index = next((i for i, (a, b) in enumerate(zip(listed, wanted, strict=False)) if a != b), 0)
+    index = next((i for i, (a, b) in enumerate(zip(listed, expected, strict=False)) if a != b), 0)
     place = document.mark((key, index))
-    advice = "write out what this case takes over by anchor, alias or merge key"
-    message = "what is added to another case would change this one, too"
+    advice = "write out the values that this case takes from an anchor, alias or merge key"
+    message = "an addition to another case would also change this one"
     return Problem(document.path, message, *place, f"$.{key}[{index}]", advice)

@@ -1,4 +1,4 @@
-"""Eval files and results as they stand, to be written in another format: values only, nothing interpreted."""
+"""Raw values of eval files and results, for conversion to another format; nothing is interpreted."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ _RESULT_KEYS = frozenset({"eval_id", "target", "status"})
 
 
 class Records(Struct, frozen=True):
-    """A file's records, cases or rows, read on demand; `top` are the other keys of an eval file."""
+    """The records of a file, read lazily: cases or results. `top` has the other keys of an eval file."""
 
     sort: Sort
     items: Iterator[JsonObject]
@@ -29,7 +29,7 @@ class Records(Struct, frozen=True):
 
 
 def read_records(path: Path) -> Records:
-    """Return the cases of an eval file, or the rows of a results file. Raises EvalFileError, now or while reading."""
+    """Return the cases of an eval file, or the results of a results file. Raises EvalFileError, now or later."""
     if path.suffix == ".jsonl":
         return _json_lines(path)
     if path.suffix in YAML_SUFFIXES:
@@ -43,13 +43,13 @@ def _json_lines(path: Path) -> Records:
     if first is None:
         raise EvalFileError(shown(path), (Problem(shown(path), "the file is empty"),))
     if first.keys() >= _RESULT_KEYS:
-        return Records("results", _chained(first, items))
-    beside = side_file(path)
-    top = open_yaml(beside).document.value if beside is not None else {}
-    return Records("eval", _chained(first, items), top if isinstance(top, Mapping) else {})
+        return Records("results", _chain(first, items))
+    side = side_file(path)
+    top = open_yaml(side).document.value if side is not None else {}
+    return Records("eval", _chain(first, items), top if isinstance(top, Mapping) else {})
 
 
-def _chained(first: JsonObject, others: Iterator[JsonObject]) -> Iterator[JsonObject]:
+def _chain(first: JsonObject, others: Iterator[JsonObject]) -> Iterator[JsonObject]:
     yield first
     yield from others
 
@@ -86,7 +86,7 @@ def _yaml(path: Path) -> Records:
         raise ConfigError(f"cannot convert {path}: it has neither `evalcases` nor a list of results")
     cases = value[key]
     if not isinstance(cases, list):
-        raise ConfigError(f"cannot convert {path}: its cases stand in other files; convert those")
+        raise ConfigError(f"cannot convert {path}: its cases are in other files; convert those")
     top = {name: inner for name, inner in value.items() if name != key}
     return Records("eval", iter(_objects(cases, path)), top)
 

@@ -1,1 +1,1 @@
-"""Bytes of files: YAML, JSON and text with the position of every value, attachments, `.env`, safe writes."""
+"""Low-level file access: YAML, JSON and text with the position of every value, attachments, `.env`, atomic writes."""

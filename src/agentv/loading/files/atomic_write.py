@@ -1,4 +1,4 @@
-"""Files are written beside their place and renamed into it: nobody ever sees half of one."""
+"""Atomic writes: a file is written to a temporary file in the same folder, then renamed."""
 
 import os
 import tempfile
@@ -11,15 +11,15 @@ from agentv.types.errors import StorageError
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[TextIO]:
-    """Open a text file that takes the place of `path` only when all went well. Raises StorageError."""
+def open_atomically(path: Path) -> Iterator[TextIO]:
+    """Open a temporary text file that replaces `path` on success only. Raises StorageError."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
     temporary = Path(name)
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a handle, no path
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a handle, not a path
             yield file
         mask = os.umask(0)
         os.umask(mask)
@@ -32,15 +32,15 @@ def written_whole(path: Path) -> Iterator[TextIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole, or not at all."""
-    with written_whole(path) as file:
+    """Write a text file atomically."""
+    with open_atomically(path) as file:
         file.write(text)
 
 
 def replace_content(path: Path, data: bytes, *, before: bytes) -> None:
-    """Put other bytes into a file, whole or not at all; a link stays one, permissions and owner stay.
+    """Replace the content of a file atomically; links, permissions and owner are preserved.
 
-    Raises StorageError when the file no longer holds `before`: somebody else's work is never overwritten.
+    Raises StorageError when the content is no longer `before`, so that a concurrent change is never overwritten.
     """
     real = path.resolve()
     try:
@@ -50,11 +50,11 @@ def replace_content(path: Path, data: bytes, *, before: bytes) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
     temporary = Path(name)
     try:
-        with open(handle, "wb") as file:  # noqa: PTH123 - a handle, no path
+        with open(handle, "wb") as file:  # noqa: PTH123 - a handle, not a path
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        with suppress(OSError):  # only root may give files away; others keep them
+        with suppress(OSError):  # only root may change the owner
             os.chown(temporary, status.st_uid, status.st_gid)
         temporary.chmod(status.st_mode & 0o7777)
         is_unchanged = real.read_bytes() == before
@@ -65,4 +65,4 @@ def replace_content(path: Path, data: bytes, *, before: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     if not is_unchanged:
-        raise StorageError(f"{path} was changed meanwhile; it was left as it is now")
+        raise StorageError(f"{path} was changed by another program and was not overwritten")

@@ -1,4 +1,4 @@
-"""Files that messages name: found, checked, read, and told apart into text, binary and guideline."""
+"""Files attached to messages: found, checked, read, and classified as text, binary or guideline."""
 
 import functools
 import hashlib
@@ -21,7 +21,7 @@ _MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def matches_any(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a relative path with `/` matches one of the patterns, from its beginning to its end."""
+    """Return True if a whole relative path with `/` matches one of the patterns."""
     return any(_compiled(pattern).fullmatch(path) for pattern in patterns)
 
 
@@ -39,7 +39,7 @@ _CACHED_FILES = 256
 
 
 class FileProblemError(Exception):
-    """A file that cannot be attached; `allowed` and `suggestion` complete the problem."""
+    """An error for a file that cannot be attached; `allowed` and `suggestion` complete the message."""
 
     def __init__(self, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
         self.message, self.allowed, self.suggestion = message, allowed, suggestion
@@ -47,9 +47,9 @@ class FileProblemError(Exception):
 
 
 class FileFinder(Struct, frozen=True):
-    """Finds and reads the files of one suite.
+    """A reader of the files that one suite names.
 
-    A path is tried beside the eval file, in that folder's parents up to the repository root, in the root, and in the
+    A path is tried in the eval file's folder, in its parents up to the repository root, in the root, and in the
     working directory. Only regular files whose real path lies under the root are read, unless `allow_outside`.
     """
 
@@ -84,7 +84,7 @@ class FileFinder(Struct, frozen=True):
             else:
                 return real
         if outside is not None:
-            message = f"{written!r} leads outside the repository, to {outside}"
+            message = f"{written!r} is outside the repository, at {outside}"
             raise FileProblemError(message, allowed="allow it with `allow_outside: true` in .agentv.yaml")
         raise self._missing(written)
 
@@ -106,7 +106,7 @@ class FileFinder(Struct, frozen=True):
         name = nearest(Path(written).name, siblings)
         near = os.path.join(os.path.dirname(written), name) if name else None  # noqa: PTH118, PTH120 - keeps "./"
         return FileProblemError(
-            f"the file {written!r} is not there", allowed=f"searched in {searched}", suggestion=near
+            f"the file {written!r} does not exist", allowed=f"searched in {searched}", suggestion=near
         )
 
     def _read(self, written: str, real: Path) -> FilePart:
@@ -127,7 +127,7 @@ class FileFinder(Struct, frozen=True):
         )
 
     def is_guideline(self, real: Path) -> bool:
-        """Whether a file matches a guideline pattern, relative to the repository root."""
+        """Return True if a file matches a guideline pattern, relative to the repository root."""
         inside = real.is_relative_to(self.repository_root)
         relative = real.relative_to(self.repository_root).as_posix() if inside else real.as_posix().lstrip("/")
         return matches_any(relative, self.guideline_patterns)
@@ -151,5 +151,5 @@ def _text(data: bytes, written: str) -> str:
 
 @functools.cache
 def _types() -> mimetypes.MimeTypes:
-    """Return the types that Python knows, asked for with the first file: it reads the system's lists on the way."""
+    """Return Python's MIME types, loaded with the first file, since this reads the lists of the system."""
     return mimetypes.MimeTypes()

@@ -1,7 +1,7 @@
-"""YAML text → values with positions: libyaml's events under a composer of ours.
+"""A composer that turns libyaml's events into values with positions.
 
-The composer keeps three budgets (depth, values copied by aliases, values copied by merge keys), so that a small file
-cannot become a huge value, and it reads events one at a time, so that a bomb ends at the first event too many.
+It limits the depth and the number of values copied by aliases and merge keys, so that a small file cannot expand to a
+huge value. It reads events one at a time, so that a YAML bomb stops at the first event beyond a limit.
 """
 
 import math
@@ -24,12 +24,12 @@ _OCTAL = re.compile(r"0o[0-7]+")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-# Only text that starts with one of these can be anything but text.
+# Only text that starts with one of these characters can be a value other than text.
 _SPECIAL_STARTS = frozenset("-+.0123456789~nNtTfF")
 
 
 def resolve_plain(text: str) -> bool | int | float | str | None:
-    """Return what an unquoted scalar means. Raises ValueError with a sentence for numbers that cannot be kept."""
+    """Return the value of an unquoted scalar. Raises ValueError with a message for numbers out of range."""
     if text and text[0] not in _SPECIAL_STARTS:
         return text
     if text in _NULLS:
@@ -49,12 +49,12 @@ def _number(text: str) -> int | float | str:
     if _FLOAT.fullmatch(text):
         return to_float(text)
     if _NOT_FINITE.fullmatch(text):
-        raise ValueError("infinity and NaN are not numbers here")
+        raise ValueError("infinity and NaN are not allowed")
     return text
 
 
 def to_integer(text: str) -> int:
-    """Return a decimal whole number. Raises ValueError with a sentence when it has thousands of digits."""
+    """Return a decimal integer. Raises ValueError with a message when it has thousands of digits."""
     try:
         return int(text)
     except ValueError:
@@ -62,31 +62,31 @@ def to_integer(text: str) -> int:
 
 
 def to_float(text: str) -> float:
-    """Return a decimal fraction. Raises ValueError with a sentence when it is beyond what a float can hold."""
+    """Return a decimal fraction. Raises ValueError with a message when it exceeds the range of a float."""
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError("this number is too large to be kept")
+        raise ValueError("this number is too large")
     return value
 
 
 MAX_DEPTH = 100
 MAX_EXPANSION = 1_000_000
-"""How many values aliases and merge keys may add to one file; a long text counts for each hundred characters."""
+"""The number of values that aliases and merge keys may add to one file; text counts per hundred characters."""
 
 
 class YamlLimitError(Exception):
-    """A limit of the composer was passed; `args[0]` is the problem."""
+    """A limit of the composer was exceeded; `args[0]` is the problem."""
 
 
 class _Size(NamedTuple):
-    """How large a value is when every alias in it is written out: number of values, levels of nesting."""
+    """The size of a value with every alias in it expanded: number of values, levels of nesting."""
 
     values: int
     depth: int
 
 
 _TEXT_UNIT = 100
-_MERGED_ENTRY = 4  # an entry that is merged is copied; a value that is aliased is shared
+_MERGED_ENTRY = 4  # a merged entry is copied; an aliased value is shared
 _SCALAR = _Size(1, 0)
 
 
@@ -96,7 +96,7 @@ class _Anchored(NamedTuple):
 
 
 def compose(text: str, path: str) -> tuple[Document | None, tuple[Problem, ...]]:
-    """Read one YAML document. Problems are located; with a syntax error or a passed limit there is no document."""
+    """Return one YAML document and its problems; None with a syntax error or an exceeded limit."""
     composer = _Composer(text, path)
     try:
         return composer.document(), tuple(composer.problems)
@@ -112,7 +112,7 @@ def _place(event: yaml.Event) -> Mark:
 
 
 class _Composer:
-    """Composes one document. `problems` are those that do not stop it: duplicate keys, tags, odd keys, odd numbers."""
+    """A composer of one document. `problems` has the errors that do not stop it: bad keys, tags and numbers."""
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path
@@ -125,7 +125,7 @@ class _Composer:
         self._at: list[Key] = []
 
     def document(self) -> Document | None:
-        """Compose the first document; a second one is a problem, none at all too."""
+        """Compose the only document; record a problem if there is none, or a second one."""
         next(self._events)  # stream start
         event = next(self._events)
         if isinstance(event, yaml.StreamEndEvent):
@@ -136,9 +136,7 @@ class _Composer:
         next(self._events)  # document end
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
-            self._report(
-                _place(event), "a second document starts here", "one file holds one document; remove the '---'"
-            )
+            self._report(_place(event), "a second document starts here", "a file has one document; remove the '---'")
         return Document(self.path, value, _place(first), self._marks)
 
     def _report(self, place: Mark, message: str, allowed: str | None = None) -> None:
@@ -164,7 +162,7 @@ class _Composer:
         self._check_depth(len(self._at) + 1, event)
         self._check_tag(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = None  # not finished: an alias to it in here would contain itself
+            self._anchors[event.anchor] = None  # not finished: an alias to it would contain itself
         value, size = self._mapping() if isinstance(event, yaml.MappingStartEvent) else self._sequence()
         self._sizes[id(value)] = size
         if event.anchor is not None:
@@ -179,13 +177,13 @@ class _Composer:
         if event.tag is not None:
             advice = "write the value itself, in quotes if it is text"
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self._report(_place(event), f"tags such as {tag!r} are not used here", advice)
+            self._report(_place(event), f"tags such as {tag!r} are not supported", advice)
 
     def _alias(self, event: yaml.AliasEvent) -> JsonValue:
         anchored = self._anchors.get(str(event.anchor))
         if anchored is None:
             inside = event.anchor in self._anchors
-            reason = "stands inside the very thing it names" if inside else "names no anchor above it"
+            reason = "is inside the value that it refers to" if inside else "refers to no anchor above it"
             self._report(_place(event), f"the alias *{event.anchor} {reason}")
             return None
         self._spend(anchored.size.values, event)
@@ -246,13 +244,13 @@ class _Composer:
         for source in merged:
             for key, value in source.items():
                 entries.setdefault(key, value)
-        # The places of merged entries are looked up where they came from: copying them would double the cost.
+        # Merged entries keep the marks of their sources, without a copy.
         self._marks[id(entries)] = ChainMap(spots, *(self._marks[id(source)] for source in merged)) if merged else spots
         sizes = [self._size(value) for value in entries.values()]
         return entries, _Size(1 + sum(s.values for s in sizes), 1 + max((s.depth for s in sizes), default=0))
 
     def _key(self, event: yaml.Event, seen: dict[Key, Spot]) -> str:
-        """Return a key as text; what is no text, or stands there already, is a problem."""
+        """Return a key as text; record a problem if it is not text, or a duplicate."""
         place = _place(event)
         if not isinstance(event, yaml.ScalarEvent):
             self._at.append("?")
@@ -268,11 +266,11 @@ class _Composer:
             self._anchors[event.anchor] = _Anchored(name, _SCALAR)
         if name in seen:
             first = seen[name].key
-            self._report(place, f"the key {name!r} stands twice here, first in line {first.line}", "keep one of them")
+            self._report(place, f"the key {name!r} appears twice, first in line {first.line}", "remove one of them")
         return name
 
     def _merge_sources(self, value: JsonValue, event: yaml.Event) -> list[dict[str, JsonValue]]:
-        """Return the objects that a merge key brings in; each is charged to the budget."""
+        """Return the objects that a merge key inserts; each counts towards the limit."""
         sources = value if isinstance(value, list) else [value]
         merged: list[dict[str, JsonValue]] = []
         for source in sources:

@@ -1,4 +1,4 @@
-"""A file as read: plain values, and where each of them stands."""
+"""The parsed content of a file: plain values, and the position of each of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
@@ -12,14 +12,14 @@ JsonPath: TypeAlias = tuple[Key, ...]
 
 
 class Mark(NamedTuple):
-    """A place in a text; both count from 1, and 0 stands for a place that is not known."""
+    """A position in a text; both count from 1, and 0 means unknown."""
 
     line: int
     column: int
 
 
 class Spot(NamedTuple):
-    """Where an entry of an object or list stands. The key of a list item is the item itself."""
+    """The position of an entry of an object or list. The key of a list item is the item itself."""
 
     key: Mark
     value: Mark
@@ -28,11 +28,11 @@ class Spot(NamedTuple):
 NOWHERE = Mark(0, 0)
 
 Marks: TypeAlias = Mapping[int, Mapping[Key, Spot]]
-"""For each object and list, by identity, where its entries stand."""
+"""The positions of the entries of each object and list, by identity."""
 
 
 class Document(Struct, frozen=True):
-    """One file's content. `path` is how messages call the file. Positions are known for every entry, or for none."""
+    """The content of one file. `path` is its name in messages. Positions are known for all entries, or for none."""
 
     path: str
     value: JsonValue
@@ -40,14 +40,14 @@ class Document(Struct, frozen=True):
     marks: Marks = field(default_factory=dict)
 
     def at(self, path: JsonPath) -> JsonValue:
-        """Return the value at a path; None when there is nothing."""
+        """Return the value at a path; None if there is none."""
         value = self.value
         for key in path:
             value = child(value, key)
         return value
 
     def mark(self, path: JsonPath, *, on_key: bool = False) -> Mark:
-        """Return where the value at `path` (or its key) stands, or the nearest thing around it whose place is known."""
+        """Return the position of the value at `path` (or its key), or of the nearest enclosing value that has one."""
         value, place = self.value, self.start
         for index, key in enumerate(path):
             spot = self.marks.get(id(value), {}).get(key)
@@ -60,7 +60,7 @@ class Document(Struct, frozen=True):
     def lift(self, at: JsonPath, key: Key) -> tuple[Key, ...]:
         """Move the entries of the object under `key` into the object at `at`, which contains it.
 
-        Entries that stand there already stay as they are; their keys are returned.
+        Entries that exist there already are not overwritten; their keys are returned.
         """
         outer, inner = self.at(at), self.at((*at, key))
         if not isinstance(outer, dict) or not isinstance(inner, dict):
@@ -75,8 +75,8 @@ class Document(Struct, frozen=True):
 
 
 def child(value: JsonValue, key: Key) -> JsonValue:
-    """Return one entry of an object or list; None when there is none."""
-    if isinstance(value, dict):  # what files hold, told at once; asking for a Mapping takes ten times as long
+    """Return one entry of an object or list; None if there is none."""
+    if isinstance(value, dict):  # the usual type; isinstance with Mapping is much slower
         return value.get(key) if isinstance(key, str) else None
     if isinstance(key, int):
         return value[key] if isinstance(value, list | tuple) and key < len(value) else None
@@ -84,14 +84,14 @@ def child(value: JsonValue, key: Key) -> JsonValue:
 
 
 def has_child(value: JsonValue, key: Key) -> bool:
-    """Whether an object or list has that entry."""
+    """Return True if an object or list has that entry."""
     if isinstance(key, int):
         return isinstance(value, list | tuple) and key < len(value)
     return isinstance(value, Mapping) and key in value
 
 
 def is_deeper(value: JsonValue, levels: int) -> bool:
-    """Whether objects and lists are nested more than `levels` deep in a value."""
+    """Return True if objects and lists in a value are nested more than `levels` deep."""
     if not isinstance(value, Mapping | list | tuple):
         return False
     inner = value.values() if isinstance(value, Mapping) else value
@@ -99,13 +99,13 @@ def is_deeper(value: JsonValue, levels: int) -> bool:
 
 
 def shown_path(path: JsonPath) -> str:
-    """Return a path as people write it: `$.evalcases[0].id`."""
+    """Return a path as text: `$.evalcases[0].id`."""
     return "$" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
 
 
-def find_container(value: JsonValue, wanted: object) -> JsonPath | None:
+def find_container(value: JsonValue, container: object) -> JsonPath | None:
     """Return the path to an object or list inside a value, found by identity."""
-    return next((path for path, inner in containers(value) if inner is wanted), None)
+    return next((path for path, inner in containers(value) if inner is container), None)
 
 
 def containers(value: JsonValue, path: JsonPath = ()) -> Iterator[tuple[JsonPath, JsonValue]]:

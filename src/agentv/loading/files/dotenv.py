@@ -1,4 +1,4 @@
-"""`.env` files: `NAME=value` lines, the first file found upward, never overriding what the process has."""
+"""`.env` files: `NAME=value` lines. The first file found upward counts and never overrides the process environment."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def load_env(folder: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """Return `base` with what the first `.env` from `folder` upward adds. Raises EvalFileError for a broken file."""
+    """Return `base` extended by the first `.env` from `folder` upward. Raises EvalFileError for a broken file."""
     found = next((place / ENV_FILE for place in upward(folder.resolve()) if (place / ENV_FILE).is_file()), None)
     if found is None:
         return dict(base)
@@ -39,8 +39,8 @@ def load_env(folder: Path, base: Mapping[str, str]) -> dict[str, str]:
 def parse_env(text: str, path: str) -> tuple[dict[str, str], tuple[Problem, ...]]:
     r"""Return the variables of a `.env` text, and its problems.
 
-    `#` starts a comment, `export` is allowed. Single quotes keep a value as it is, double quotes know `\n`, `\r`,
-    `\t`, `\"` and `\\`; quoted values may span lines. Nothing is expanded.
+    `#` starts a comment, `export` is allowed. Single quotes take a value literally; in double quotes, `\n`, `\r`, `\t`,
+    `\"` and `\\` are escapes. Quoted values may span lines. Variables are not expanded.
     """
     text = text.replace("\r\n", "\n")
     values: dict[str, str] = {}

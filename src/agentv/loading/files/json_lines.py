@@ -1,4 +1,4 @@
-"""JSON with positions: quick for lines that are fine, exact about places in lines that are not."""
+"""JSON with positions: a quick parser for valid lines, and one with exact positions for all others."""
 
 from collections.abc import Iterable
 from json.decoder import JSONDecodeError, JSONDecoder
@@ -12,14 +12,14 @@ from agentv.types.problems import Problem
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number here")
+    raise ValueError(f"{name} is not allowed")
 
 
 def _unique(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     listed = list(pairs)
     entries = dict(listed)
     if len(entries) < len(listed):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return entries
 
 
@@ -28,7 +28,7 @@ _SCALAR = JSONDecoder(parse_constant=_no_constant, parse_float=to_float, parse_i
 
 
 def quick_json(text: str, path: str, line: int) -> Document | None:
-    """Return one line's document without places inside the line; None when there is anything odd about it."""
+    """Return one line's document without positions in the line; None if the line has any problem."""
     try:
         value = cast(JsonValue, _QUICK.decode(text))
         if "\\ud" in text or "\\uD" in text:
@@ -41,14 +41,14 @@ def quick_json(text: str, path: str, line: int) -> Document | None:
 
 
 def parse_json(text: str, path: str, line: int) -> tuple[Document | None, tuple[Problem, ...]]:
-    """Return one line's document with the place of every entry, and its problems; None when it is no JSON."""
+    """Return one line's document with all positions, and its problems; None if it is not JSON."""
     parser = _Parser(text, path, line)
     try:
         value = parser.whole()
     except JSONDecodeError as error:
         message = _SENTENCES.get(error.msg, error.msg)
         place = Mark(line, error.pos + 1)
-        return None, (*parser.problems, Problem(path, f"this line is no valid JSON: {message}", *place))
+        return None, (*parser.problems, Problem(path, f"this line is not valid JSON: {message}", *place))
     return Document(path, value, Mark(line, parser.skip(0) + 1), parser.marks), tuple(parser.problems)
 
 
@@ -57,15 +57,15 @@ _SENTENCES = {
     "Expecting ',' delimiter": "a ',' is missing here",
     "Expecting ':' delimiter": "a ':' is missing here",
     "Expecting property name enclosed in double quotes": "a key in double quotes is missing here",
-    "Unterminated string starting at": "a text starts here and is not closed",
-    "Invalid control character at": "a control character stands in a text; write it as an escape",
-    "Invalid \\escape": "this '\\' starts no known escape",
+    "Unterminated string starting at": "the text that starts here is not closed",
+    "Invalid control character at": "a text contains a control character; write it as an escape sequence",
+    "Invalid \\escape": "'\\' starts an unknown escape sequence",
     "Invalid \\uXXXX escape": "'\\u' needs four hexadecimal digits",
 }
 
 
 class _Parser:
-    """Parses one line; duplicate keys and numbers that cannot be kept do not stop it."""
+    """A parser of one line that continues after duplicate keys and numbers out of range."""
 
     def __init__(self, text: str, path: str, line: int) -> None:
         self.text, self.path, self.line = text, path, line
@@ -76,11 +76,11 @@ class _Parser:
         """Parse the line's value. Raises JSONDecodeError."""
         value, end = self.value(self.skip(0), ())
         if self.skip(end) < len(self.text):
-            raise JSONDecodeError("something follows the end of the object", self.text, self.skip(end))
+            raise JSONDecodeError("unexpected text after the end of the object", self.text, self.skip(end))
         return value
 
     def skip(self, index: int) -> int:
-        """Return the index of the next character that is no white space."""
+        """Return the index of the next character that is not white space."""
         while index < len(self.text) and self.text[index] in " \t\r\n":
             index += 1
         return index
@@ -110,7 +110,7 @@ class _Parser:
     def _string(self, index: int, at: JsonPath) -> tuple[str, int]:
         text, end = cast(tuple[str, int], _SCALAR.raw_decode(self.text, index))
         if any("\ud800" <= character <= "\udfff" for character in text):
-            self._report(index, "half of a surrogate pair is no character", at)
+            self._report(index, "half of a surrogate pair is not a character", at)
             text = text.encode("utf-8", "replace").decode()
         return text, end
 
@@ -127,7 +127,7 @@ class _Parser:
             key, index = self._string(index, at)
             index = self.skip(self._expect(":", self.skip(index)))
             if key in entries:
-                self._report(key_at, f"the key {key!r} stands twice here", (*at, key))
+                self._report(key_at, f"the key {key!r} appears twice", (*at, key))
             spots[key] = Spot(self._mark(key_at), self._mark(index))
             entries[key], index = self.value(index, (*at, key))
             index = self.skip(index)

@@ -1,4 +1,4 @@
-"""What sort of file a YAML file is, told from its top-level keys without reading it whole."""
+"""Detection of the kind of a YAML file from its top-level keys, without reading the whole file."""
 
 import os
 import re
@@ -25,9 +25,9 @@ FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"
 
 
 def kind_of_file(path: Path) -> FileKind:
-    """Return what a YAML file is: an eval file has cases or says so in `$schema`, a targets file has targets.
+    """Return the kind of a YAML file: an eval file has cases or its `$schema`, a targets file has targets.
 
-    A configuration of the criteria door has evaluators and neither of these. A broken file is an eval file when one of
+    A configuration of the criteria API has evaluators and neither of these. A broken file is an eval file if one of
     its lines starts with the key of the cases.
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
@@ -40,7 +40,7 @@ def kind_of_file(path: Path) -> FileKind:
 
 
 def has_cases(path: Path) -> bool:
-    """Whether a YAML file has the key of the cases, as far as it can be read."""
+    """Return True if a YAML file has the key of the cases, as far as it can be read."""
     text = _start(path)
     try:
         return any(key in CASE_KEYS for key, _ in _top_level_entries(text))
@@ -49,7 +49,7 @@ def has_cases(path: Path) -> bool:
 
 
 def _start(path: Path) -> str:
-    """Return a regular file's text, of a large one the first mebibyte; nothing of what cannot be read."""
+    """Return the text of a regular file; the first MiB of a large one, "" if it cannot be read."""
     if not path.is_file():
         return ""
     try:
@@ -86,7 +86,7 @@ def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
 
 
 def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a YAML file's object, with their values when those are scalars, reading no more than asked."""
+    """Yield the keys of a YAML file's object, with the values of scalars; the text is parsed lazily."""
     depth = 0
     key: str | None = None
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

@@ -1,4 +1,4 @@
-"""Where things are: the repository root, the `.agentv` folder, the eval files of a folder, the targets file."""
+"""Search for the repository root, the `.agentv` folder, the targets file and the eval files of a folder."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -22,8 +22,8 @@ def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
 def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
     """Yield a folder and its parents up to the repository root.
 
-    Where there is no repository the search ends at the first folder that belongs to somebody else: a file there may
-    name plug-ins, and nobody else's code is run unasked.
+    Without a repository, the search ends at the first folder that belongs to another user: a file there may name
+    plug-ins, and the code of other users must not run.
     """
     folder, root = folder.resolve(), repository_root.resolve()
     if (root / ".git").exists():
@@ -42,10 +42,9 @@ def find_repository_root(path: Path) -> Path:
 
 
 def find_home(cwd: Path) -> Path:
-    """Return the `.agentv` folder that runs go to (decisions.md, "Where runs go"); it may not exist yet.
+    """Return the `.agentv` folder that runs are stored in (docs/reference/run-folder.md); it may not exist yet.
 
-    The search ends at the repository root: `~/.agentv`, where editors' agents live, must not collect every project's
-    runs.
+    The search ends at the repository root, so that `~/.agentv` does not collect the runs of all projects.
     """
     cwd = cwd.resolve()
     root = find_repository_root(cwd)
@@ -56,10 +55,10 @@ def find_home(cwd: Path) -> Path:
 
 
 def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
-    """Return the targets file in use: from the suite's folder up to the repository root, then `cwd`; None if none.
+    """Return the first targets file from the suite's folder up to the repository root, then in `cwd`; else None.
 
-    Where there is no repository the search goes up as that for `.agentv.yaml` does. `override` is a file or a folder
-    that has one. Raises ConfigError when it has none.
+    Without a repository, the search ends where that for `.agentv.yaml` does. `override` is a targets file or a folder
+    with one. Raises ConfigError when it has none.
     """
     if override is not None:
         if override.is_file():
@@ -74,11 +73,11 @@ def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, overrid
 
 
 def targets_searched(suite_dir: Path, repository_root: Path, cwd: Path) -> str:
-    """Return where a targets file was looked for, for the message that there is none."""
+    """Return the places searched for a targets file, for the message that there is none."""
     *places, last = _targets_places(suite_dir, repository_root, cwd)
     folders = str(places[0]) if len(places) == 1 else f"{places[0]} and the folders above it up to {places[-1]}"
-    beside = "" if last.resolve() in places else f", and in {last}"
-    return f"looked for {', '.join(TARGETS_FILES)} in {folders}{beside}"
+    in_cwd = "" if last.resolve() in places else f", and in {last}"
+    return f"looked for {', '.join(TARGETS_FILES)} in {folders}{in_cwd}"
 
 
 def _targets_places(suite_dir: Path, repository_root: Path, cwd: Path) -> tuple[Path, ...]:
@@ -90,12 +89,12 @@ def _targets_in(folder: Path) -> Path | None:
 
 
 def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ...]:
-    """Return the eval files that paths stand for, each once, in the order given; no path means the folder `evals`.
+    """Return the eval files at some paths, each once, in the order given; without paths, those of the folder `evals`.
 
-    A folder stands for its eval files, at any depth (decisions.md, "What a folder means"). Raises ConfigError for a
-    path that is not there.
+    A folder stands for all eval files in it, at any depth. Raises ConfigError for a path that
+    does not exist.
     """
-    found: dict[Path, Path] = {}  # by its real path: links that lead to one file mean it once
+    found: dict[Path, Path] = {}  # by real path, so that several links to a file count once
     for path in paths or ("evals",):
         place = cwd / path
         if place.is_dir():
@@ -111,16 +110,16 @@ def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ..
 
 
 def side_file(dataset: Path) -> Path | None:
-    """Return the YAML file that gives a JSONL dataset its top-level keys; None when there is none.
+    """Return the YAML file with the top-level keys of a JSONL dataset; None if there is none.
 
-    A file of that name that has cases is a suite of its own; it may name the dataset as its cases.
+    A file of that name with cases is a suite of its own, and may name the dataset as its cases.
     """
     candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
 
 
 def _eval_files_in(folder: Path, visited: set[Path]) -> Iterator[Path]:
-    """Yield the eval files of a folder at any depth; a folder that a link leads back to is visited once."""
+    """Yield the eval files of a folder at any depth; folders linked repeatedly are visited once."""
     if folder.resolve() in visited:
         return
     visited.add(folder.resolve())

@@ -1,4 +1,4 @@
-"""What libyaml says about broken YAML → located sentences for people."""
+"""Readable messages, with positions, for the errors of libyaml."""
 
 import yaml
 from yaml.reader import ReaderError
@@ -6,16 +6,16 @@ from yaml.reader import ReaderError
 from agentv.loading.files.documents import Mark
 from agentv.types.problems import Problem
 
-# Part of libyaml's wording → what is wrong, what to do.
+# Part of libyaml's wording, our message, and advice.
 _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
-    ("block sequence entries are not allowed", "a '- ' cannot stand here", "start the list on a line of its own"),
-    ("mapping keys are not allowed", "a '? ' cannot stand here", "put text that starts with '?' in quotes"),
-    ("found unexpected ':'", "a ':' stands inside a text", "put the text in quotes"),
-    ("tab character", "a tab stands where spaces are needed", "indent with spaces"),
+    ("block sequence entries are not allowed", "'- ' is not allowed here", "start the list on a new line"),
+    ("mapping keys are not allowed", "'? ' is not allowed here", "put text that starts with '?' in quotes"),
+    ("found unexpected ':'", "unexpected ':' in a text", "put the text in quotes"),
+    ("tab character", "a tab where spaces are required", "indent with spaces"),
     (
         "mapping values are not allowed",
-        "a ':' stands where no key can be",
-        "check the indentation; quote text with ': '",
+        "unexpected ':' where no key is allowed",
+        "check the indentation; quote text that contains ': '",
     ),
     (
         "expected ',' or ']'",
@@ -29,14 +29,14 @@ _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
     ),
     ("unexpected end of stream", "a quoted text is not closed", "add the closing quote"),
     ("expected '-' indicator", "an item of this list does not start with '-'", "check the indentation"),
-    ("did not find expected key", "this line does not fit in here", "check its indentation, and quotes before it"),
-    ("unknown escape character", "this '\\' starts no known escape", "use single quotes, or write '\\\\'"),
+    ("did not find expected key", "this line does not fit here", "check its indentation, and quotes before it"),
+    ("unknown escape character", "'\\' starts an unknown escape sequence", "use single quotes, or write '\\\\'"),
     ("expected hexdecimal number", "this escape needs hexadecimal digits", "use single quotes, or write '\\\\'"),
-    ("invalid Unicode character escape", "this '\\u' escape is no character", "write the character itself"),
+    ("invalid Unicode character escape", "this '\\u' escape is not a character", "write the character itself"),
     ("could not find expected ':'", "a key without ':'", "write 'key: value'"),
     (
         "expected <document start>",
-        "something follows the end of the document",
+        "unexpected text after the end of the document",
         "check its indentation, and quotes before it",
     ),
     ("expected node content", "a value is missing here", None),
@@ -45,26 +45,26 @@ _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
         "a name must follow '*' and '&'",
         "put text that starts with '*' or '&' in quotes",
     ),
-    ("undefined tag handle", "tags are not used here", "put text that starts with '!' in quotes"),
-    ("a tag", "tags are not used here", "put text that starts with '!' in quotes"),
-    ("directive", "a line that starts with '%' is no directive that is known here", "put the text in quotes"),
-    ("block scalar", "the text after '|' or '>' is not indented rightly", "indent all its lines alike"),
+    ("undefined tag handle", "tags are not supported", "put text that starts with '!' in quotes"),
+    ("a tag", "tags are not supported", "put text that starts with '!' in quotes"),
+    ("directive", "a line starts with '%', but directives are not supported", "put the text in quotes"),
+    ("block scalar", "the text after '|' or '>' is not indented correctly", "indent all its lines equally"),
 )
 
 
 def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: str) -> Problem:
-    """Return the located problem for an error of the parser."""
+    """Return the problem, with its position, for an error of the parser."""
     if isinstance(error, ReaderError):
         place = place_of(text, error.position)
-        return Problem(path, f"the control character U+{int(error.character):04X} cannot stand in YAML", *place)
+        return Problem(path, f"the control character U+{int(error.character):04X} is not allowed in YAML", *place)
     if isinstance(error, UnicodeEncodeError):
-        return Problem(path, "half of a surrogate pair is no character", *place_of(text, error.start))
+        return Problem(path, "half of a surrogate pair is not a character", *place_of(text, error.start))
     mark = getattr(error, "problem_mark", None)
     if mark is not None and "cannot start any token" in str(error):
         return _odd_start(text, path, Mark(mark.line + 1, mark.column + 1))
     wording = f"{getattr(error, 'problem', None) or error} {getattr(error, 'context', None) or ''}"
     message, allowed = _sentence(wording)
-    # Something that is not closed is reported where it starts: that is where one has to look.
+    # A value that is not closed is reported where it starts, since the fault is there.
     if "not closed" in message and getattr(error, "context_mark", None) is not None:
         mark = getattr(error, "context_mark", None)
     place = Mark(mark.line + 1, mark.column + 1) if mark is not None else Mark(1, 1)
@@ -72,10 +72,10 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
 
 
 def _odd_start(text: str, path: str, place: Mark) -> Problem:
-    """Return the problem of a character that no value can start with: most often a tab."""
+    """Return the problem of a character that cannot start a value, most often a tab."""
     character = text.split("\n")[place.line - 1][place.column - 1 : place.column]
     if character == "\t":
-        return Problem(path, "a tab stands where spaces are needed", *place, allowed="indent with spaces")
+        return Problem(path, "a tab where spaces are required", *place, allowed="indent with spaces")
     message = f"the character {character!r} cannot start a value"
     return Problem(path, message, *place, allowed="put the text in quotes")
 
@@ -84,10 +84,10 @@ def _sentence(wording: str) -> tuple[str, str | None]:
     for part, message, allowed in _SENTENCES:
         if part in wording:
             return message, allowed
-    return f"this is no valid YAML ({wording.strip()})", None
+    return f"not valid YAML ({wording.strip()})", None
 
 
 def place_of(text: str, offset: int) -> Mark:
-    """Return line and column of a character."""
+    """Return the line and column of a character."""
     before = text[:offset]
     return Mark(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)

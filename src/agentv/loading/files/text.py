@@ -1,4 +1,4 @@
-"""Bytes of a file → text: UTF-8 only, a bad byte is told with its place."""
+"""Reading of files as UTF-8 text; an invalid byte is reported with its position."""
 
 import hashlib
 import os
@@ -14,14 +14,14 @@ from agentv.types.problems import Problem
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_BYTES = 64 * 2**20
-"""How large a file that is read whole, or one line of a stream, may be."""
+"""The maximum size of a file that is read at once, or of one line of a stream."""
 
 TOO_LARGE = f"is larger than {MAX_BYTES // 2**20} MiB"
 
 
 def shown(path: Path) -> str:
-    """Return how messages call a file: relative to the working directory when it lies in there."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and people know the link
+    """Return a file's name in messages: relative to the working directory if it is inside it."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, but users know the link
     try:
         return absolute.relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -30,7 +30,7 @@ def shown(path: Path) -> str:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file. Raises EvalFileError when it is not there, no file (a pipe, a device), or unreadable."""
+    """Open a regular file. Raises EvalFileError if it does not exist, is a pipe or device, or is unreadable."""
     name = shown(path)
     try:
         if path.exists() and not path.is_file():
@@ -53,7 +53,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield a regular file's lines; a line of more than MAX_BYTES comes cut after one byte more, and is the last.
+    """Yield a regular file's lines. A line longer than MAX_BYTES is cut after one byte more, and is the last.
 
     Raises EvalFileError when the file cannot be read.
     """
@@ -79,7 +79,7 @@ def read_text(path: Path) -> str:
 
 
 def decode(data: bytes, path: str, *, first_line: int = 1) -> str:
-    """Return UTF-8 bytes as text, without a byte order mark. Raises EvalFileError with the place of a bad byte."""
+    """Return UTF-8 bytes as text, without a byte order mark. Raises EvalFileError with the position of a bad byte."""
     if data.startswith(_WIDE_STARTS):
         raise EvalFileError(path, (Problem(path, "is UTF-16 text", 1, 1, allowed="save it as UTF-8"),))
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -91,7 +91,7 @@ def decode(data: bytes, path: str, *, first_line: int = 1) -> str:
 
 
 def bad_byte(data: bytes, error: UnicodeDecodeError, path: str, *, first_line: int = 1) -> Problem:
-    """Return the located problem of a byte that is not UTF-8."""
+    """Return the problem, with its position, of a byte that is not UTF-8."""
     before = data[: error.start]
     line_start = before.rfind(b"\n") + 1
     place = Mark(before.count(b"\n") + first_line, len(before[line_start:].decode(errors="replace")) + 1)

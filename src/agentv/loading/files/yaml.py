@@ -1,4 +1,4 @@
-"""A YAML file → a reader over its document."""
+"""Opening of YAML files for reading with models."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from agentv.types.errors import EvalFileError
 
 
 def open_yaml(path: Path, data: bytes | None = None) -> Reader:
-    """Return a reader of a YAML file whose content is an object or list. `data` spares reading the bytes again.
+    """Return a reader of a YAML file whose content is an object or list. `data`, if given, are the file's bytes.
 
-    Raises EvalFileError when the file cannot be read or is no YAML.
+    Raises EvalFileError when the file cannot be read or is not YAML.
     """
     name = shown(path)
     text = decode(read_bytes(path) if data is None else data, name)

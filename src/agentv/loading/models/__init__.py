@@ -1,1 +1,1 @@
-"""What may stand in a file: the base of file models, reading values by their types, JSON Schemas."""
+"""Models of files: their base class, validation by types, and JSON Schemas."""

@@ -1,4 +1,4 @@
-"""The base of everything that people write in files: strict, nothing unknown, every spelling accepted."""
+"""The base class of models of files: strict types, no unknown keys, every spelling of a key accepted."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -11,9 +11,9 @@ from agentv.types.struct_fields import StructField, names_of_fields, struct_fiel
 
 
 class Names(Struct, frozen=True, eq=False):
-    """The keys of one kind of object: `canonical` in the order people are told them, and every other spelling.
+    """The keys of one kind of object: `canonical` in the order of messages, and `spellings` of them.
 
-    `elsewhere` says of keys that are often put here where they belong. `ours` are the canonical ones, to look up.
+    `elsewhere` maps keys that are often put here by mistake to advice. `ours` are the canonical keys as a set.
     """
 
     canonical: tuple[str, ...]
@@ -22,16 +22,16 @@ class Names(Struct, frozen=True, eq=False):
     ours: frozenset[str] = frozenset()
 
     def of(self, written: str) -> str | None:
-        """Return the name that a written key stands for; None when it stands for nothing."""
+        """Return the canonical name of a written key; None if it is unknown."""
         return self.spellings.get(written)
 
-    def beside(self, other: "Names") -> "Names":
-        """Return these names and those that may stand in the same object."""
+    def combined_with(self, other: "Names") -> "Names":
+        """Return these names combined with others that are allowed in the same object."""
         spellings = {**other.spellings, **self.spellings}
         return Names((*self.canonical, *other.canonical), spellings, {**other.elsewhere, **self.elsewhere})
 
     def written(self, raw: JsonValue, name: str) -> str | None:
-        """Return how `name` is spelled in an object; our own spelling wins; None when it is not there."""
+        """Return the spelling of `name` in an object, preferably the canonical one; None if it is absent."""
         if not isinstance(raw, Mapping):
             return None
         if name in raw:
@@ -44,7 +44,7 @@ class Names(Struct, frozen=True, eq=False):
 def make_names(
     canonical: Iterable[str], aliases: Mapping[str, str], elsewhere: Mapping[str, str] | None = None
 ) -> Names:
-    """Return the names with their camelCase twins; `aliases` maps an alias to the name it stands for."""
+    """Return names with their camelCase spellings; `aliases` maps each alias to a name."""
     listed = tuple(canonical)
     spellings: dict[str, str] = {}
     for written, name in [*aliases.items(), *((name, name) for name in listed)]:
@@ -54,14 +54,14 @@ def make_names(
 
 
 class SpellingNotes(Struct):
-    """What was seen while one value was validated: keys that nobody knows, and how known ones were written."""
+    """Notes on one validation: the unknown keys, and the spellings of the known ones."""
 
     unknown: list[tuple[object, str, Names]] = field(default_factory=list)
     written: dict[str, set[str]] = field(default_factory=dict)
     _joined: list[tuple[object, tuple[Mapping[str, JsonValue], ...]]] = field(default_factory=list)
 
     def join(self, outer: Mapping[str, JsonValue], key: str) -> Mapping[str, JsonValue]:
-        """Return an object with what stands under `key` beside its other keys; as it is when they would clash."""
+        """Return an object with the entries of `key` merged into it, or unchanged if keys would clash."""
         inner = outer.get(key)
         if not isinstance(inner, Mapping) or inner.keys() & outer.keys():
             return outer
@@ -70,14 +70,14 @@ class SpellingNotes(Struct):
         return joined
 
     def owner_of(self, made: object, key: str) -> object:
-        """Return the object of the file in which a key stands that was seen in one made by `join`."""
+        """Return the object of the file that contains a key of an object made by `join`."""
         parts = next((parts for joined, parts in self._joined if joined is made), ())
         return next((part for part in parts if key in part), made)
 
     def rename(self, raw: Mapping[str, JsonValue], names: Names) -> dict[str, JsonValue]:
-        """Return an object with our names for its keys. Unknown keys are left out and noted."""
+        """Return an object with canonical keys. Unknown keys are left out and recorded."""
         if isinstance(raw, dict) and raw.keys() <= names.ours:
-            return raw  # as nearly all are
+            return raw  # the usual case
         renamed: dict[str, JsonValue] = {}
         for key, value in raw.items():
             name = names.of(key)
@@ -91,16 +91,15 @@ class SpellingNotes(Struct):
 
 
 DEPRECATED = Meta(extra={"deprecated": True})
-"""Marks a field whose key is still read, but no longer named to people."""
+"""Marks a field whose key is still read, but no longer listed in messages."""
 
 
 class FileModel(Struct, frozen=True):
-    """An object in a file. Subclasses are frozen Structs whose types say what may stand there (shapes.py).
+    """An object in a file. Subclasses are frozen Structs; their types define what is valid (see core_schema.py).
 
-    `ALIASES` maps other spellings to field names; camelCase twins need no entry. `ELSEWHERE` tells of keys that are
-    often put here where they belong. `KEYS` has the key of a field where that is no Python name. A subclass may refuse
-    values in `__post_init__` by a ValueError with a plain sentence, and ends with a method that makes what the object
-    stands for.
+    `ALIASES` maps other spellings to field names; camelCase spellings need no entry. `ELSEWHERE` maps keys that are
+    often put here by mistake to advice. `KEYS` has the key of a field whose key is not a Python name. A subclass may
+    reject values in `__post_init__` by a ValueError with a plain message.
     """
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
@@ -113,7 +112,7 @@ class FileModel(Struct, frozen=True):
         return _names_of(cast(type, cls))
 
     def given(self) -> JsonObject:
-        """Return the fields that have a value, models and lists in them as plain values of their own."""
+        """Return the fields that have a value, with models and lists in them as plain copies."""
         values = structs.asdict(self)
         return {name: _plain(value) for name, value in values.items() if value is not None}
 
@@ -129,7 +128,7 @@ def _plain(value: Any) -> Any:
 @cache
 def _names_of(model: type) -> Names:
     own, kind = model.__annotations__, cast(type[FileModel], model)
-    # A base class's keys come last.
+    # The keys of a base class come last.
     listed = sorted(struct_fields(model), key=lambda each: each.name not in own)
     keys = {kind.KEYS.get(each.name, each.name): "deprecated" in each.extra for each in listed}
     current = [key for key, is_deprecated in keys.items() if not is_deprecated]
@@ -137,7 +136,7 @@ def _names_of(model: type) -> Names:
 
 
 class Limits(Struct, frozen=True):
-    """Bounds of a number, or of the length of a text or list; None is no bound."""
+    """Bounds of a number, or of the length of a text or list; None means no bound."""
 
     ge: float | None = None
     gt: float | None = None
@@ -145,19 +144,19 @@ class Limits(Struct, frozen=True):
     min_length: int | None = None
 
     def given(self) -> dict[str, Any]:
-        """Return the bounds that there are, by name."""
+        """Return the bounds that are set, by name."""
         named = {"ge": self.ge, "gt": self.gt, "le": self.le, "min_length": self.min_length}
         return {name: bound for name, bound in named.items() if bound is not None}
 
 
 class Checked(Struct, frozen=True, eq=False):
-    """A check of a value that has the right type; it returns the value, or raises ValueError with a plain sentence."""
+    """A check of a value of the right type; it returns the value, or raises ValueError with a plain message."""
 
     check: Callable[[Any], object]
 
 
 class DefinedAs(Struct, frozen=True):
-    """A value that is read apart; its schema stands under `$defs` with that name, once the whole is put together."""
+    """A value that is read separately; its schema is under `$defs` with that name in the complete schema."""
 
     name: str
 
@@ -167,12 +166,12 @@ class _HasJson:
 
 
 _JSON_VALUE = get_type_hints(_HasJson, localns={"JsonValue": Any})["value"]
-"""What JsonValue becomes when hints are read: JSON of any shape."""
+"""The resolved type hint of JsonValue: any JSON."""
 
 
 @cache
 def names_of(kind: type[Any]) -> Names:
-    """Return the keys of a model, or of settings with the aliases that their fields declare."""
+    """Return the keys of a model, or of a settings class with the aliases of its fields."""
     if issubclass(kind, FileModel):
         return kind.names()
     listed = struct_fields(cast(type, kind))
@@ -181,37 +180,37 @@ def names_of(kind: type[Any]) -> Names:
 
 
 def key_of(kind: type, name: str) -> str:
-    """Return how a field's key is written."""
+    """Return the key of a field."""
     return kind.KEYS.get(name, name) if issubclass(kind, FileModel) else name
 
 
 def is_json(hint: object) -> bool:
-    """Whether a type is JSON of any shape."""
+    """Return True if a type is any JSON."""
     return bool(hint == _JSON_VALUE)
 
 
 def has_members(field: StructField) -> bool:
-    """Whether a field holds evaluators: loading.evaluator_configs reads them, which knows every type."""
+    """Return True if a field has evaluators, which loading.suites.evaluators reads, as it knows all types."""
     return bool(field.extra.get("evaluators"))
 
 
 def spell(raw: object, notes: SpellingNotes, names: Names) -> object:
-    """Return an object with our names for its keys; anything else as it is."""
+    """Return an object with canonical keys; anything else unchanged."""
     return notes.rename(cast(Mapping[str, JsonValue], raw), names) if isinstance(raw, Mapping) else raw
 
 
 def flatten(raw: object, notes: SpellingNotes, key: str) -> object:
-    """Return a list with the entries under `key` of each object beside its other keys, as some write them."""
+    """Return a list with the entries of `key` in each object merged into that object."""
     if not isinstance(raw, list | tuple):
         return raw
     return [notes.join(item, key) if isinstance(item, Mapping) else item for item in raw]
 
 
 def translate(raw: object, spellings: Mapping[str, str]) -> object:
-    """Return our word for a text that others spell otherwise; anything else as it is."""
+    """Return the canonical value of a text with another spelling; anything else unchanged."""
     return spellings.get(raw, raw) if isinstance(raw, str) else raw
 
 
 def make(kind: type, values: Mapping[str, object]) -> object:
-    """Return the instance of a class whose keys have these values."""
+    """Return an instance of a class from the values of its keys."""
     return kind(**{name: values[key] for name in names_of_fields(kind) if (key := key_of(kind, name)) in values})

@@ -1,4 +1,4 @@
-"""Reads one file's document with models and collects every problem, each with its place."""
+"""Validation of one file's document with models; all problems are collected, each with its position."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,14 +16,14 @@ from agentv.types.problems import Problem, Severity
 
 
 class Sentence(NamedTuple):
-    """The three clauses of a problem."""
+    """The message of a problem, with what is allowed and a suggestion."""
 
     message: str
     allowed: str | None = None
     suggestion: str | None = None
 
 
-_WANTED = {
+_KINDS = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
 def kind_of(value: JsonValue) -> str:
-    """Return what a value is, in words: `a number`, `text`, `a list`."""
+    """Return the kind of a value in words: `a number`, `text`, `a list`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -53,51 +53,51 @@ def kind_of(value: JsonValue) -> str:
         return "text"
     if isinstance(value, Mapping):
         return "an object"
-    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"  # Python's, among JSON
+    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"  # a Python object among JSON
 
 
-def wanted_by(error: ErrorDetails) -> str | None:
-    """Return what should stand there, when an error is about the sort of value; None for other errors."""
+def expected_kind(error: ErrorDetails) -> str | None:
+    """Return the expected kind of value in words, if an error is about the kind; else None."""
     if error["type"] == "literal_error":
         return f"one of {', '.join(_expected(error))}"
-    return _WANTED.get(error["type"])
+    return _KINDS.get(error["type"])
 
 
 def _expected(error: ErrorDetails) -> list[str]:
-    """Return the literals, which stand there as `'a', 'b' or 'c'`."""
+    """Return the allowed literals, which pydantic writes as `'a', 'b' or 'c'`."""
     return re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
 
 
 def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool = True) -> Sentence:
-    """Return the sentence for a value of the wrong sort; several errors are the branches of one choice.
+    """Return the sentence for a value of the wrong kind; several errors are those of the branches of a union.
 
-    Without `as_written` the value is not what stands in the file, and there is no advice on how to write it.
+    Without `as_written` the value differs from the file, and the sentence has no advice on how to write it.
     """
-    wanted = list(dict.fromkeys(filter(None, map(wanted_by, errors))))
+    kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
     choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
     if choices and isinstance(raw, str):
         allowed = f"allowed: {', '.join(choices)}"
         return Sentence(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
-    is_fraction = isinstance(raw, float) and wanted == ["a whole number"]
+    is_fraction = isinstance(raw, float) and kinds == ["a whole number"]
     kind = f"the fraction {raw}" if is_fraction else kind_of(raw)
-    return Sentence(f"must be {' or '.join(wanted)}, but is {kind}", _advice(wanted, raw) if as_written else None)
+    return Sentence(f"must be {' or '.join(kinds)}, but is {kind}", _advice(kinds, raw) if as_written else None)
 
 
-def _advice(wanted: Iterable[str], raw: JsonValue) -> str | None:
-    if "text" in wanted and (isinstance(raw, int | float)):
+def _advice(kinds: Iterable[str], raw: JsonValue) -> str | None:
+    if "text" in kinds and (isinstance(raw, int | float)):
         return "put it in quotes"
     if not isinstance(raw, str):
         return None
-    if "true or false" in wanted and raw.lower() in _YES:
+    if "true or false" in kinds and raw.lower() in _YES:
         return f"write {_YES[raw.lower()]}"
-    if {"a number", "a whole number"} & set(wanted) and _NUMBER.fullmatch(raw):
+    if {"a number", "a whole number"} & set(kinds) and _NUMBER.fullmatch(raw):
         return "remove the quotes"
-    return 'write it as a list: ["…"]' if "a list" in wanted and "an object" not in wanted else None
+    return 'write it as a list: ["…"]' if "a list" in kinds and "an object" not in kinds else None
 
 
 def sentence(error: ErrorDetails, raw: JsonValue) -> Sentence:
     """Return the sentence for one error about the value `raw`."""
-    if wanted_by(error) is not None:
+    if expected_kind(error) is not None:
         return mismatch([error], raw)
     context = error.get("ctx", {})
     match error["type"]:
@@ -150,41 +150,41 @@ M = TypeVar("M", bound=FileModel)
 
 
 class Reader:
-    """One document that is being read. Nothing stops at a problem: what can still be read is read."""
+    """A reader of one document. It continues after a problem and reads everything that can be read."""
 
     def __init__(self, document: Document, problems: Iterable[Problem] = ()) -> None:
         self.document = document
         self.problems = list(problems)
         self._broken = {(problem.line, problem.column) for problem in self.problems if problem.line}
-        self._spoiled: set[JsonPath] = set()
-        self._told: set[tuple[Mark | JsonPath, str]] = set()
+        self._suppressed: set[JsonPath] = set()
+        self._reported: set[tuple[Mark | JsonPath, str]] = set()
 
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
-        """Return the value at a path as a model, or None when it has problems, which are then noted."""
+        """Return the value at a path as a model; record its problems and return None if it has any."""
         raw = self.document.at(at)
         return self.validate(partial(reader_of(model), raw), raw, at)
 
     def validate(
-        self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, beside: Names | None = None
+        self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, other_names: Names | None = None
     ) -> T | None:
-        """Run one validation of `raw`, which stands at `at`; note its problems, and return its result if none.
+        """Run one validation of `raw`, the value at `at`; record its problems, or return the result.
 
-        `raw` may be a part of the object there, some of its keys; `beside` are then the names of the others.
+        `raw` may have only some of the keys of the object there; `other_names` are then the names of the other keys.
         """
         notes = SpellingNotes()
         result: T | None = None
         try:
             result = run(notes)
         except ValidationError as error:
-            self._note(error.errors(include_url=False, include_input=False), raw, notes, at)
+            self._record_errors(error.errors(include_url=False, include_input=False), raw, notes, at)
         for owner, key, names in notes.unknown:
             path = () if owner is raw else find_container(raw, owner) or ()
-            known = names.beside(beside) if owner is raw and beside is not None else names
+            known = names.combined_with(other_names) if owner is raw and other_names is not None else names
             self._unknown_key((*at, *path, key), key, known)
         return None if notes.unknown else result
 
     def _unknown_key(self, at: JsonPath, key: str, names: Names) -> None:
-        """Note a key that nobody knows, with the keys that there are and the nearest one."""
+        """Record a problem for an unknown key, with the known keys and the nearest one."""
         if key in names.elsewhere:
             self.error(at, f"unknown key {key!r}", allowed=names.elsewhere[key], on_key=True)
             return
@@ -203,13 +203,13 @@ class Reader:
         on_key: bool = False,
         severity: Severity = "error",
     ) -> None:
-        """Note a problem of the value at a path, or of its key; a value that is broken already is not told twice."""
+        """Record a problem of the value at a path, or of its key, unless one is already recorded for that value."""
         place = self.document.mark(at, on_key=on_key)
-        # What many aliases share is wrong once, however many paths lead to it.
-        told = (place if place.line else at, message)
-        if place in self._broken or at in self._spoiled or told in self._told:
+        # A value shared by aliases is reported once, although several paths lead to it.
+        key = (place if place.line else at, message)
+        if place in self._broken or at in self._suppressed or key in self._reported:
             return
-        self._told.add(told)
+        self._reported.add(key)
         shown = shown_path(at)
         self.problems.append(
             Problem(
@@ -224,54 +224,56 @@ class Reader:
             )
         )
 
-    def spoil(self, at: JsonPath) -> None:
-        """Say nothing more about the value at a path: what is wrong with it has been noted."""
-        self._spoiled.add(at)
+    def suppress(self, at: JsonPath) -> None:
+        """Ignore further problems of the value at a path, since its fault is already recorded."""
+        self._suppressed.add(at)
 
     def warn(self, at: JsonPath, message: str, *, allowed: str | None = None, on_key: bool = False) -> None:
-        """Note something that does not stop a run."""
+        """Record a warning, which does not stop a run."""
         self.error(at, message, allowed=allowed, on_key=on_key, severity="warning")
 
-    def _note(self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath) -> None:
-        """Note pydantic's errors. Those of the branches of one choice become one problem."""
+    def _record_errors(
+        self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath
+    ) -> None:
+        """Record pydantic's errors. Those of the branches of one union become one problem."""
         located = [(locate(error["loc"], raw, notes), error) for error in errors]
         groups: dict[JsonPath, list[ErrorDetails]] = {}
         for path, error in located:
             if self.is_open((*at, *path), error["type"]):
                 continue
-            if wanted_by(error) is None:
-                self._say_about(at, path, raw, error)
+            if expected_kind(error) is None:
+                self._record_error(at, path, raw, error)
             elif not any(_is_closer(other, path, known) for known, other in located):
                 groups.setdefault(path, []).append(error)
         for path, group in groups.items():
             value = value_at(raw, path)
             as_written = self.document.at((*at, *path)) == value
-            self._say((*at, *path), mismatch(group, value, as_written=as_written))
+            self._record((*at, *path), mismatch(group, value, as_written=as_written))
 
-    def is_open(self, at: JsonPath, error_type: str) -> bool:  # noqa: ARG002 - what a subclass decides by
-        """Whether nothing can be said yet about the value at a path: here never."""
+    def is_open(self, at: JsonPath, error_type: str) -> bool:  # noqa: ARG002 - used by a subclass
+        """Return True if the value at a path cannot be judged yet; a subclass may override this."""
         return False
 
-    def _say_about(self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails) -> None:
-        """Note one error. A sentence of a dataclass that starts with one of its keys is told at that key."""
+    def _record_error(self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails) -> None:
+        """Record one error. A message of a class that starts with one of its keys is reported at that key."""
         value = value_at(raw, path)
-        said = sentence(error, value)
-        first_word = said.message.split(maxsplit=1)[0].strip("`'\":")
+        wording = sentence(error, value)
+        first_word = wording.message.split(maxsplit=1)[0].strip("`'\":")
         if error["type"] == "value_error" and has_child(value, first_word):
             path = (*path, first_word)
-        self._say((*at, *path), said)
+        self._record((*at, *path), wording)
 
-    def _say(self, at: JsonPath, said: Sentence) -> None:
-        self.error(at, said.message, allowed=said.allowed, suggestion=said.suggestion)
+    def _record(self, at: JsonPath, wording: Sentence) -> None:
+        self.error(at, wording.message, allowed=wording.allowed, suggestion=wording.suggestion)
 
 
 def _is_closer(error: ErrorDetails, path: JsonPath, known: JsonPath) -> bool:
-    """Whether another error, at `known`, says more about the value at `path`: another branch got further there."""
-    return known[: len(path)] == path and (known != path or wanted_by(error) is None)
+    """Return True if the error at `known` is more specific for `path`, as another branch of the union got further."""
+    return known[: len(path)] == path and (known != path or expected_kind(error) is None)
 
 
 def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> JsonPath:
-    """Return the path of an error in what was written: names as written, without the branches of a choice."""
+    """Return the path of an error in the file: keys as written, without the branches of a union."""
     path: list[int | str] = []
     value = raw
     for step in loc:
@@ -291,13 +293,13 @@ def value_at(raw: JsonValue, path: JsonPath) -> JsonValue:
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return problems in the order of their places, each once."""
+    """Return problems in the order of their positions, each once."""
     unique = dict.fromkeys(problems)
     return tuple(sorted(unique, key=lambda problem: (problem.path, problem.line, problem.column)))
 
 
 def raise_errors(path: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Raise EvalFileError when there are errors among the problems; return them (warnings) otherwise."""
+    """Raise EvalFileError if there are errors among the problems, else return the problems, all warnings."""
     ordered = in_order(problems)
     if any(problem.severity == "error" for problem in ordered):
         raise EvalFileError(path, ordered)

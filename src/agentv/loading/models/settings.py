@@ -1,12 +1,11 @@
-"""A plug-in's settings: its frozen dataclass → the strict shape of what people write, and back to an instance.
+"""Validation of a plug-in's settings: a raw object is checked against the settings class and made an instance of it.
 
-A dataclass may refuse values of its own in `__post_init__` by raising ValueError with a plain sentence; when the
-sentence starts with a setting's name, the problem is shown at that setting. It may have a method
-`files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run. When they
-are there, a method `problems(base_dir: str) -> tuple[Problem, ...]` is asked what is wrong inside them. A field
-that is a list of objects may say in its metadata that `nested` keys of each may stand under another key (the PRD's
-rules keep theirs under `config`), and any field may give `aliases` of its key and `spellings` of its values, as others
-write them.
+A settings class may reject values in `__post_init__` by raising ValueError with a plain message; if the message starts
+with the name of a setting, the problem is reported at that setting. It may have a method
+`files(base_dir: str) -> tuple[str, ...]` that returns the files it names; these must exist before a run. If they do, a
+method `problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. In its metadata, a
+field that is a list of objects may have `nested`: the key under which the keys of each may be nested (as in rules
+with `config`). Any field may have `aliases` of its key and `spellings` of its values.
 """
 
 from collections.abc import Mapping
@@ -24,9 +23,9 @@ from agentv.types.problems import Problem
 
 
 def read_settings(spec: Spec, raw: Mapping[str, JsonValue], *, where: str) -> object:
-    """Return a plug-in's settings as its typed dataclass. Raises EvalFileError with every problem.
+    """Return a plug-in's settings as an instance of its settings class. Raises EvalFileError with all problems.
 
-    `where` is what messages call the place: a file, or words such as "evaluator 'tone'".
+    `where` is the name of the source in messages: a file, or words such as "evaluator 'tone'".
     """
     reader = Reader(Document(where, dict(raw)))
     made = validate_settings(reader, spec.load_settings(), raw, ())
@@ -36,7 +35,7 @@ def read_settings(spec: Spec, raw: Mapping[str, JsonValue], *, where: str) -> ob
 
 
 def settings_type(reader: Reader, at: JsonPath, spec: Spec) -> type | None:
-    """Return a plug-in's settings dataclass; None when the plug-in cannot be loaded, which is noted at `at`."""
+    """Return a plug-in's settings class; if it cannot be loaded, record a problem at `at` and return None."""
     try:
         return spec.load_settings()
     except PluginError as error:
@@ -45,34 +44,34 @@ def settings_type(reader: Reader, at: JsonPath, spec: Spec) -> type | None:
 
 
 def validate_settings(
-    reader: Reader, settings: type, raw: JsonObject, at: JsonPath, *, beside: Names | None = None
+    reader: Reader, settings: type, raw: JsonObject, at: JsonPath, *, other_names: Names | None = None
 ) -> object | None:
-    """Return the typed settings for `raw`, which stands at `at`, or None when there are problems, which are noted.
+    """Return the typed settings for `raw`, the value at `at`; record its problems and return None if it has any.
 
-    `beside` are the names of keys that stand in the same object and are read apart.
+    `other_names` are the names of the other keys in the same object, which are read separately.
     """
-    return reader.validate(partial(reader_of(settings), raw), raw, at, beside=beside)
+    return reader.validate(partial(reader_of(settings), raw), raw, at, other_names=other_names)
 
 
 def named_files(settings: object, base_dir: str) -> tuple[str, ...]:
     """Return the files that an evaluator's settings depend on, as absolute paths; they must exist.
 
-    A settings class tells them by a method `files(base_dir)`, which it may have.
+    They come from the optional method `files(base_dir)` of the settings class.
     """
     files = getattr(settings, "files", None)
     return tuple(files(base_dir)) if callable(files) else ()
 
 
 def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
-    """Return those of the named files that do not exist."""
+    """Return the named files that do not exist."""
     return tuple(path for path in named_files(settings, base_dir) if not Path(path).is_file())
 
 
 def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
-    """Return the criteria that an evaluator's settings name; None when only its results will tell.
+    """Return the criteria that an evaluator's settings name; None if only its results show them.
 
-    Settings tell by a field `criteria`, whose names may be filled in, or by a method of that name, where None among
-    the names stands for the evaluator's own criterion. An object has no settings, and tells nothing.
+    They come from a field `criteria`, or from a method of that name, which may return None for the evaluator's own
+    criterion. An evaluator object has no settings, so the result is None.
     """
     if settings is None:
         return None
@@ -82,9 +81,9 @@ def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
 
 
 def content_problems(settings: object, base_dir: str) -> tuple[Problem, ...]:
-    """Return what is wrong inside the files that settings name; nothing while one of them is missing.
+    """Return the problems of the content of the files that settings name; none while a file is missing.
 
-    A settings class tells it by a method `problems(base_dir)`, which it may have.
+    They come from the optional method `problems(base_dir)` of the settings class.
     """
     problems = getattr(settings, "problems", None)
     if not callable(problems) or missing_files(settings, base_dir):

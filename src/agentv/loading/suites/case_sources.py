@@ -1,4 +1,4 @@
-"""Cases that can be opened again and again: lists in memory, JSON Lines read as a stream, several of them in a row."""
+"""Sources of cases that can be iterated repeatedly: JSON Lines files read as streams, and chains of sources."""
 
 from collections.abc import Iterator
 from itertools import chain, starmap
@@ -28,7 +28,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Case(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """What is read here of eval_models.CaseModel; a test holds the two together."""
+    """The keys of suites.models.CaseModel that are read quickly; a test compares the two."""
 
     id: _Name
     expected_outcome: _Name
@@ -43,13 +43,13 @@ _decode = msgspec.json.Decoder(_Case).decode
 
 
 def read_plain(line: bytes, location: Location) -> EvalCase | None:
-    """Return the case on a line; None when there is anything on it that needs, or deserves, a closer look."""
+    """Return the case on a line; None if the line needs the full reader."""
     try:
         found = _decode(line)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    # A key that stands twice shows only in that the line has more texts than the case. Where backslashes stand before
-    # backslashes, nobody can tell at a glance which quotes are part of a text.
+    # A duplicate key is detected by the number of quotes. After escaped backslashes, the count cannot tell which quotes
+    # belong to a text.
     if b"\\\\" in line or line.count(b'"') - line.count(b'\\"') != 2 * _count_texts(found):
         return None
     return EvalCase(
@@ -69,7 +69,7 @@ def _messages(read: list[_Message]) -> tuple[Message, ...]:
 
 
 def _count_texts(case: _Case) -> int:
-    """Return how many texts a line with this case holds, keys included."""
+    """Return the number of texts on a line with this case, keys included."""
     count = 5 + 4 * len(case.input_messages)
     if case.expected_messages is not UNSET:
         count += 1 + 4 * len(case.expected_messages)
@@ -87,9 +87,9 @@ HEAD_BYTES = 1 << 20
 
 
 class JsonLinesCases(Struct, frozen=True):
-    """The cases of a JSON Lines file, one per line, read anew each time. `shown` is how messages call the file.
+    """The cases of a JSON Lines file, one per line, read again on each iteration. `shown` is its name in messages.
 
-    `head` holds the first of them, which are looked at several times before a run starts.
+    `head` caches the first cases, which are read several times before a run starts.
     """
 
     path: Path
@@ -99,11 +99,11 @@ class JsonLinesCases(Struct, frozen=True):
 
     @property
     def count(self) -> int | None:
-        """Unknown: the file is a stream."""
+        """None: the length of a stream is unknown."""
         return None
 
     def with_head(self, most: int) -> "JsonLinesCases":
-        """Return the same cases with the first of them read: at most so many, and no more than a megabyte of lines."""
+        """Return the same cases with up to `most` of them in `head`, and no more than 1 MiB of lines."""
         head: list[EvalCase | BrokenCase] = []
         size = 0
         for number, line in self._lines(after=0):
@@ -114,12 +114,12 @@ class JsonLinesCases(Struct, frozen=True):
         return replace(self, head=tuple(head))
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
-        """Read line by line; blank lines are skipped, lines with problems become broken cases."""
+        """Yield the case of each line; skip blank lines, and yield a BrokenCase for a line with problems."""
         last = self.head[-1].location if self.head else None
         return chain(self.head, starmap(self._case, self._lines(after=0 if last is None else last.line)))
 
     def _lines(self, *, after: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines that are not blank with their numbers, from behind a line."""
+        """Yield the non-blank lines after line `after`, with their numbers."""
         for number, line in enumerate(read_lines(self.path), 1):
             if number > after:
                 data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
@@ -148,7 +148,7 @@ class JsonLinesCases(Struct, frozen=True):
         return self._with_places(text, number, fallback)
 
     def _with_places(self, text: str, number: int, fallback: str) -> EvalCase | BrokenCase:
-        """Read a line that has problems once more, this time keeping where everything stands."""
+        """Read a line with problems again, with the positions of all values."""
         location = Location(self.scope.file, number)
         document, problems = parse_json(text, self.shown, number)
         if document is None:
@@ -163,7 +163,7 @@ class JsonLinesCases(Struct, frozen=True):
 
 
 class JoinedCases(Struct, frozen=True):
-    """Several sources in a row. A case whose id came before is a broken case that names both places.
+    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions.
 
     `root` is the folder that the files in locations are relative to.
     """
@@ -173,12 +173,12 @@ class JoinedCases(Struct, frozen=True):
 
     @property
     def count(self) -> int | None:
-        """The sum, when every part knows its own."""
+        """The total number of cases; None if that of a part is unknown."""
         counts = [part.count for part in self.parts]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
-        """Yield the cases of all parts, keeping a few bytes of each id."""
+        """Yield the cases of all parts; only a digest of each id stays in memory."""
         seen = DigestSet()
         for case in self._all():
             is_new = seen.add(case.id)
@@ -188,7 +188,7 @@ class JoinedCases(Struct, frozen=True):
         return chain.from_iterable(self.parts)
 
     def _repeated(self, case: EvalCase) -> EvalCase | BrokenCase:
-        """Return what a repeated id becomes. Its first place is looked up only now: repeats are rare, ids are many."""
+        """Return a broken case for a repeated id. The first position is searched only now, since repeats are rare."""
         location = case.location or Location("")
         first = next((earlier.location for earlier in self._all() if earlier.id == case.id), None)
         if first is None or first == location:  # another id had the same digest
@@ -198,7 +198,7 @@ class JoinedCases(Struct, frozen=True):
 
 
 def repeated_id(case_id: str, place: Location, first: Location, column: int = 1) -> Problem:
-    """Return the problem of an id that is used twice, with both places."""
+    """Return the problem of an id that is used twice, with both positions."""
     where = f"line {first.line}" if first.path == place.path else f"{first.path}, line {first.line}"
     message = f"the id {case_id!r} is used twice, first in {where}"
     return Problem(
@@ -207,5 +207,5 @@ def repeated_id(case_id: str, place: Location, first: Location, column: int = 1)
         line=place.line,
         column=column,
         json_path="$.id",
-        allowed="ids are unique in a suite",
+        allowed="ids must be unique in a suite",
     )

@@ -1,4 +1,4 @@
-"""One eval case of a file → EvalCase."""
+"""Reading of one eval case of a file as EvalCase."""
 
 from collections.abc import Mapping
 
@@ -18,9 +18,9 @@ from agentv.types.messages import Content, FilePart, Message, Part, TextPart
 
 
 def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
-    """Return the content of a message, which stands at `at`, its files read; None when it has none.
+    """Return the content of the message at `at`, with its files read; None if it has none.
 
-    Problems are noted.
+    Problems are recorded.
     """
     if not isinstance(message, Mapping):
         return None
@@ -57,7 +57,7 @@ def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> Fi
 
 
 class CaseScope(Struct, frozen=True):
-    """What a case may refer to. `file` names the file it stands in, relative to the repository root."""
+    """The names and files that a case may refer to. `file` is its own file, relative to the repository root."""
 
     evaluators: EvaluatorScope
     files: FileFinder
@@ -65,13 +65,13 @@ class CaseScope(Struct, frozen=True):
 
 
 def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
-    """Return the case at a path; None when it cannot be made. Problems are noted, all of them."""
+    """Return the case at a path; None if it is invalid. All problems are recorded."""
     model = reader.read(CaseModel, at)
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):
         return None
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
-    asked = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
+    inputs = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
     expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
     if model is None:
@@ -80,12 +80,12 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     execution = model.execution
     return EvalCase(
         id=model.id,
-        input_messages=_messages(model.input_messages, asked),
+        input_messages=_messages(model.input_messages, inputs),
         expected_outcome=model.expected_outcome,
         expected_messages=_messages(model.expected_messages, expected),
         conversation_id=model.conversation_id,
         tags=tuple(model.tags),
-        metadata=model.metadata,  # type: ignore[arg-type] # JSON by birth
+        metadata=model.metadata,  # type: ignore[arg-type] # parsed JSON
         rubrics=_rubrics(reader, (*at, "rubrics"), model),
         evaluators=evaluators,
         evaluator=model.evaluator,
@@ -100,16 +100,16 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
 def _evaluators(
     reader: Reader, at: JsonPath, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...]
 ) -> tuple[EvaluatorConfig, ...] | None:
-    """Return the case's own list: the one under `execution` before the one beside it. Both are checked."""
+    """Return the case's own evaluators, preferably those under `execution`. Both lists are checked."""
     if scope.criteria_names is not None and criteria:
         scope = replace(scope, criteria_names=scope.criteria_names | {criterion.name for criterion in criteria})
     under_execution = read_evaluators(reader, (*at, "execution", "evaluators"), scope)
-    beside = read_evaluators(reader, (*at, "evaluators"), scope)
-    return beside if under_execution is None else under_execution
+    top_level = read_evaluators(reader, (*at, "evaluators"), scope)
+    return top_level if under_execution is None else under_execution
 
 
 def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:
-    """Return the contents of messages as written: looked at even when something else is wrong with the case."""
+    """Return the contents of messages; they are checked even if the case has other problems."""
     key = CaseModel.names().written(case, name)
     messages = None if key is None else case[key]
     if key is None or not isinstance(messages, list | tuple):
@@ -122,7 +122,7 @@ def _messages(models: list[MessageModel], contents: list[Content | None]) -> tup
 
 
 def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem, ...]:
-    """Return the rubric items; an item without an id is called by its position."""
+    """Return the rubric items; an item without an id is named by its position."""
     items: list[RubricItem] = []
     seen: set[str] = set()
     for index, entry in enumerate(model.rubrics):

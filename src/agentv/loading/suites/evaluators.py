@@ -1,4 +1,4 @@
-"""Evaluator entries of a file → EvaluatorConfig: common keys, the type's own settings, members of composites."""
+"""Reading of evaluator entries as EvaluatorConfig: common keys, settings of the type, members of composites."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -52,10 +52,10 @@ class SharedLists:
 
 
 class EvaluatorScope(Struct, frozen=True):
-    """What evaluator entries may refer to: types, named profiles, named criteria, and the folder of their paths.
+    """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths.
 
-    `unknown_type` is a warning when plug-ins are declared that were not imported: they may know it. `criteria_names`
-    None means that any name will do.
+    `unknown_type` is "warning" if declared plug-ins were not imported, as they may define the type. `criteria_names`
+    None allows any name.
     """
 
     registry: Registry
@@ -68,7 +68,7 @@ class EvaluatorScope(Struct, frozen=True):
 
 
 def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
-    """Return the evaluators listed at a path; None when nothing is there. Problems are noted."""
+    """Return the evaluators listed at a path; None if there is no list. Problems are recorded."""
     raw = reader.document.at(at)
     if raw is None:
         return None
@@ -79,7 +79,7 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
     seen: set[str] = set()
     for index, config in enumerate(found):
         if config is not None and config.name in seen:
-            advice = "results are told apart by their evaluator's name"
+            advice = "evaluator names must be unique"
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen |= {config.name} if config is not None else set()
     return scope.lists.shared(tuple(config for config in found if config is not None))
@@ -97,8 +97,8 @@ def read_evaluator(
         return None
     if "type" not in raw and raw.get("name") in scope.profiles:
         name = raw["name"]
-        advice = f"write the name alone, {name}, or all that it is with what differs under a name of its own"
-        reader.error(at, f"{name!r} of .agentv/criteria.yaml is taken as it stands there", allowed=advice)
+        advice = f"write only the name, {name}, or a complete evaluator with another name"
+        reader.error(at, f"{name!r} is defined in .agentv/criteria.yaml and cannot be changed here", allowed=advice)
         return None
     written_type = raw.get("type")
     spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
@@ -112,13 +112,13 @@ def read_evaluator(
     if model is None:
         return None
     if model.cost is not None:
-        reader.warn((*at, "cost"), "`cost` is decided by the type and is not read here", on_key=True)
+        reader.warn((*at, "cost"), "`cost` is determined by the type and ignored here", on_key=True)
     try:
         parse_source(model.source)
     except ValueError as error:
         reader.error((*at, names.written(raw, "source") or "source"), str(error))
     if model.aggregate != "mean" and not model.per_turn:
-        reader.error((*at, "aggregate"), "`aggregate` is about turns", allowed="write `per_turn: true` beside it")
+        reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
     if model.criterion is not None:
         _check_criterion(reader, (*at, names.written(raw, "criterion") or "criterion"), model.criterion, scope)
     return EvaluatorConfig(
@@ -139,20 +139,20 @@ def read_evaluator(
 
 
 def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
-    """Move what stands in an entry's `config:`, as the PRD nests it, beside its `type`, places and all."""
+    """Move the keys under an entry's `config:` up to the entry itself, with their positions."""
     dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
     if dataclass is None or names_of(dataclass).of("config") is not None:
         return
     for key in reader.document.lift(at, "config"):
-        reader.error((*at, key), f"`{key}` stands in `config` and beside it", on_key=True)
+        reader.error((*at, key), f"`{key}` is given both inside and outside `config`", on_key=True)
 
 
 def _settings(
     reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec | None, scope: EvaluatorScope
 ) -> Mapping[str, JsonValue]:
-    """Return an entry's own settings as written, after they were checked against the type.
+    """Return an entry's own settings as written, after checking them against the type.
 
-    A common key that the type has among its settings, too, is given to both. A composite's members come as configs.
+    A common key that is also a setting of the type is used for both. Members of a composite are returned as configs.
     """
     common = EvaluatorModel.names()
     dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
@@ -160,7 +160,7 @@ def _settings(
         return {key: value for key, value in raw.items() if common.of(key) is None}
     own = names_of(dataclass)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
-    made = validate_settings(reader, dataclass, settings, at, beside=common)
+    made = validate_settings(reader, dataclass, settings, at, other_names=common)
     for entry in struct_fields(dataclass):
         key = own.written(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:
@@ -170,20 +170,20 @@ def _settings(
     for name in filter(None, criteria_named_by(made) or ()):
         _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
     for problem in () if made is None else content_problems(made, scope.base_dir):
-        if problem not in reader.problems:  # several cases may name one file
+        if problem not in reader.problems:  # several cases may name the same file
             reader.problems.append(problem)
     return settings
 
 
 def _path_naming(path: str, settings: JsonObject) -> JsonPath:
-    """Return where in the settings a file is named: at the shortest text that holds its name."""
+    """Return the path in the settings at which a file is named: the shortest text that contains its name."""
     name = Path(path).name
     texts = [(text, at) for at, text in _texts(settings, ()) if name in text]
     return min(texts, key=lambda found: len(found[0]))[1] if texts else ()
 
 
 def _path_of(text: str, settings: JsonObject) -> JsonPath:
-    """Return where in the settings a text stands as the whole value of a key that is about criteria, or in its list."""
+    """Return the path in the settings of a text that is the value of a `criteri…` key, or in its list."""
     places = (at for at, found in _texts(settings, ()) if found == text)
     return next((at for at in places if any(str(key).startswith("criteri") for key in at[-2:])), ())
 
@@ -200,7 +200,7 @@ def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
 
 
 def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> Spec | None:
-    """Return the evaluator type of that name or alias; one that is unknown, or cannot be loaded, is noted."""
+    """Return the evaluator type of a name or alias; record a problem if it is unknown or cannot be loaded."""
     try:
         if written in scope.registry:
             return scope.registry.get(written)
@@ -216,17 +216,17 @@ def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) 
     allowed = f"known: {', '.join(scope.registry.canonical_names())}"
     near = nearest(written, scope.registry.names())
     if written in scope.profiles:
-        allowed = f"it is an evaluator of .agentv/criteria.yaml; name it in a list: `evaluators: [{written}]`"
+        allowed = f"it is an evaluator defined in .agentv/criteria.yaml; use it in a list: `evaluators: [{written}]`"
         near = None
     elif scope.unknown_type == "warning":
-        # Most likely it is the plug-in's own; those there are help only who mistyped.
-        message += ", unless a plug-in of .agentv.yaml brings it"
-        allowed = "`agentv plugins` lists those there are"
+        # It is most likely defined by a plug-in, so a list of the built-in types would not help.
+        message += ", unless a plug-in of .agentv.yaml provides it"
+        allowed = "`agentv plugins` lists the known types"
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
-    """Check the single form of the object at `at`: the type is known and needs no settings."""
+    """Check the single form of the object at `at`: the type must be known and need no settings."""
     for key in SINGLE_FORM_KEYS:
         written = getattr(model, key)
         if written is None:
@@ -242,11 +242,11 @@ def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> 
     if name in scope.profiles:
         return scope.profiles[name]
     if name in scope.registry:
-        reader.error(at, f"{name!r} is a type", allowed=f"write: {{name: {name}, type: {name}}}")
+        reader.error(at, f"{name!r} is an evaluator type, not a name", allowed=f"write {{name: {name}, type: {name}}}")
         return None
     known = ", ".join(scope.profiles) or "none"
     near = nearest(name, scope.profiles)
-    reader.error(at, f"no evaluator {name!r} in .agentv/criteria.yaml", allowed=f"there: {known}", suggestion=near)
+    reader.error(at, f"no evaluator {name!r} in .agentv/criteria.yaml", allowed=f"known: {known}", suggestion=near)
     return None
 
 
@@ -255,4 +255,4 @@ def _check_criterion(reader: Reader, at: JsonPath, name: str, scope: EvaluatorSc
         return
     known = ", ".join(sorted(scope.criteria_names)) or "none"
     near = nearest(name, scope.criteria_names)
-    reader.error(at, f"no criterion {name!r} in `criteria`", allowed=f"there: {known}", suggestion=near)
+    reader.error(at, f"no criterion {name!r} in `criteria`", allowed=f"known: {known}", suggestion=near)

@@ -1,4 +1,4 @@
-"""Gate expressions in files are parsed when they are read, so that a bad one is refused before the first call."""
+"""Types of gate expressions in files, which are parsed on reading, so that a bad one is refused before the run."""
 
 from functools import partial
 from typing import Annotated, TypeAlias
@@ -18,7 +18,7 @@ def _check(expression: str, metrics: Metrics = METRICS) -> str:
 
 
 Gates: TypeAlias = list[Annotated[str, Checked(_check)]]
-"""Expressions that a run must hold."""
+"""Gate expressions that a run must satisfy."""
 
 StreamGates: TypeAlias = list[Annotated[str, Checked(partial(_check, metrics=STREAM_METRICS))]]
-"""Expressions that a stream of given answers must hold."""
+"""Gate expressions that a stream of given answers must satisfy."""

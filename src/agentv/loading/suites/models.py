@@ -1,4 +1,4 @@
-"""The shape of eval files (formats.md, section 1). Parts whose shape depends on plug-ins or files are read later."""
+"""Models of eval files (docs/reference/eval-files.md). Parts that depend on plug-ins or other files are read later."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar, Literal, TypeAlias
@@ -22,7 +22,7 @@ _WARNING = "`grader` is deprecated"
 
 
 class SingleFormModel(FileModel, frozen=True, kw_only=True):
-    """What suites and cases have in common: the form that names one evaluator by its type."""
+    """The single form that suites and cases share: one evaluator, named by its type."""
 
     evaluator: EvaluatorType | None = None
     grader: Annotated[EvaluatorType | None, DEPRECATED] = None
@@ -32,7 +32,7 @@ SINGLE_FORM_KEYS = SingleFormModel.__struct_fields__
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:
-    """Return the legacy grader of the object at `at`, with a warning; None when `evaluator` stands beside it."""
+    """Return the legacy `grader` of the object at `at`, with a warning; None if it also has `evaluator`."""
     if model.grader is None:
         return None
     reader.warn((*at, "grader"), _WARNING, allowed="write `evaluator` instead", on_key=True)
@@ -40,7 +40,7 @@ def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | N
 
 
 def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield problems in order, of the warnings about `grader` only the first in each file."""
+    """Yield problems in order; of the warnings about `grader`, only the first in each file."""
     warned: set[str] = set()
     for problem in in_order(problems):
         if problem.message == _WARNING:
@@ -63,7 +63,7 @@ JsonFields: TypeAlias = dict[str, Json]
 
 
 class WorkspaceModel(FileModel, frozen=True, kw_only=True):
-    """A fresh folder for each row."""
+    """A new folder for each result."""
 
     template: Name | None = None
     git: Name | None = None
@@ -73,12 +73,12 @@ class WorkspaceModel(FileModel, frozen=True, kw_only=True):
     keep: Keep | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what makes no workspace."""
+        """Raise ValueError for an invalid workspace."""
         workspace_from_json(self.given())
 
 
 class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
-    """How a suite is run."""
+    """The options for running a suite."""
 
     target: Name | None = None
     evaluators: Evaluators = None
@@ -90,7 +90,7 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
 
 
 class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
-    """What one case does differently."""
+    """The options for running one case, which override those of the suite."""
 
     evaluators: Evaluators = None
     trials: Count | None = None
@@ -98,7 +98,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
 
 
 _IN_EXECUTION = {
-    name: f"{name!r} stands under `execution:`"
+    name: f"{name!r} belongs under `execution:`"
     for name in ("evaluators", "workers", "trials", "timeout_seconds", "evaluator_timeout_seconds", "workspace")
 }
 
@@ -122,13 +122,13 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
 
 
 class CaseFilesModel(FileModel, frozen=True, kw_only=True):
-    """Cases that stand in other files."""
+    """A reference to cases in other files."""
 
     file: Name
 
 
 class ToolCallModel(FileModel, frozen=True, kw_only=True):
-    """A call of a tool in an expected or given message."""
+    """A tool call in an expected or given message."""
 
     tool: Name
     input: Json = None
@@ -137,8 +137,8 @@ class ToolCallModel(FileModel, frozen=True, kw_only=True):
     timestamp: str | None = None
 
     def to_tool_call(self) -> ToolCall:
-        """Make the tool call."""
-        return ToolCall(tool=self.tool, input=self.input, output=self.output, id=self.id, timestamp=self.timestamp)  # type: ignore[arg-type] # JSON by birth
+        """Return the tool call."""
+        return ToolCall(tool=self.tool, input=self.input, output=self.output, id=self.id, timestamp=self.timestamp)  # type: ignore[arg-type] # parsed JSON
 
 
 class MessageModel(FileModel, frozen=True, kw_only=True):
@@ -153,7 +153,7 @@ class MessageModel(FileModel, frozen=True, kw_only=True):
     metadata: JsonFields | None = None
 
     def to_message(self, content: MessageContent | None) -> Message:
-        """Make the message around its content, which is read apart: it may name files."""
+        """Return the message with its content, which is read separately, as it may name files."""
         return Message(
             role=self.role,
             content=content,
@@ -161,7 +161,7 @@ class MessageModel(FileModel, frozen=True, kw_only=True):
             tool_calls=tuple(call.to_tool_call() for call in self.tool_calls),
             tool_call_id=self.tool_call_id,
             timestamp=self.timestamp,
-            metadata=self.metadata,  # type: ignore[arg-type] # JSON by birth
+            metadata=self.metadata,  # type: ignore[arg-type] # parsed JSON
         )
 
 
@@ -194,7 +194,7 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
     labels: list[Name] = field(default_factory=list)
 
     def to_criterion(self) -> EvaluationCriteria:
-        """Make the criterion; a list of labels is a scale of its own, from worst to best."""
+        """Return the criterion; a list of labels is a scale, from worst to best."""
         scale, labels = self.scale, tuple(self.labels)
         if not isinstance(scale, str):
             scale, labels = "labels", tuple(scale)
@@ -210,7 +210,7 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
 
     @property
     def is_custom_scale(self) -> bool:
-        """Whether the scale is one of the user's own, which is kept but not averaged."""
+        """True if the scale is a custom one, whose scores are stored but not averaged."""
         return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
 
 
@@ -234,7 +234,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
 
 
 class EvaluatorModel(FileModel, frozen=True, kw_only=True):
-    """The keys that every evaluator has; its own settings stand beside them."""
+    """The common keys of all evaluators; their own settings are in the same object."""
 
     ALIASES: ClassVar = {
         "criterion_name": "criterion",

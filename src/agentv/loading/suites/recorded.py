@@ -1,4 +1,4 @@
-"""One logged line → an input of the criteria door, with the file and line in every complaint."""
+"""Reading of logged lines as inputs of the criteria API, with the file and line in every problem."""
 
 import csv
 import io
@@ -17,11 +17,11 @@ from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
 MAX_LINE_BYTES = MAX_BYTES
-"""How long one line may be."""
+"""The maximum length of one line."""
 
 
 def read_recorded_input(data: bytes, file: str, number: int) -> EvaluationInput:
-    """Return the input that a line holds, keys in either spelling. Raises EvalFileError with every problem."""
+    """Return the input on a line, with keys in either spelling. Raises EvalFileError with all problems."""
     text = decode(data, file, first_line=number)
     document = quick_json(text, file, number)
     if document is None:
@@ -36,21 +36,21 @@ def read_recorded_input(data: bytes, file: str, number: int) -> EvaluationInput:
 
 
 MOST_CHARACTERS = 6_000
-"""How long a piece of a text is at most; a longer record of a table or log is left whole."""
+"""The maximum length of a piece of text; a longer record of a table or log is not split."""
 
 _HEADING = re.compile(r"#{1,6} ")
 _TABLES = {".csv": ",", ".tsv": "\t"}
 
 
 class Record(NamedTuple):
-    """One record: `place` is its file and line, as in `faq.md:12`."""
+    """A record; `place` is its file and line, as in `faq.md:12`."""
 
     place: str
     text: str
 
 
 def read_records_of(path: Path) -> Iterator[Record]:
-    """Yield a file's records, but blank ones. Raises EvalFileError with the place of what cannot be read."""
+    """Yield a file's records without blank ones. Raises EvalFileError with the position of an invalid one."""
     return (record for record in _records(path) if record.text.strip())
 
 
@@ -85,18 +85,18 @@ def _rows(path: Path, delimiter: str) -> Iterator[Record]:
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
     try:
         for row in reader:
-            if None in row or None in row.values():  # csv's way to say too many, or too few
-                message = f"this row has not the {len(reader.fieldnames or ())} columns of the first line"
+            if None in row or None in row.values():  # csv's marks for too many or too few columns
+                message = f"this row does not have the {len(reader.fieldnames or ())} columns of the first line"
                 raise EvalFileError(name, [Problem(name, message, reader.line_num, 1)])
             yield Record(f"{name}:{reader.line_num}", json.dumps(row, ensure_ascii=False, indent=2))
     except csv.Error as error:
-        raise EvalFileError(name, [Problem(name, f"this is no table: {error}", reader.line_num, 1)]) from None
+        raise EvalFileError(name, [Problem(name, f"not a valid table: {error}", reader.line_num, 1)]) from None
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield a text in pieces of at most 6,000 characters, each with the line it starts in.
+    """Yield a text in pieces of at most 6,000 characters, each with the number of its first line.
 
-    A piece ends where the text does so best: before a heading, else after a paragraph, else after a line.
+    A piece ends before a heading if possible, else after a paragraph, else after a line.
     """
     taken: list[str] = []
     start = size = 0
@@ -114,7 +114,7 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
-    """Yield paragraphs with the blank lines behind them, each with its first line's number; long ones in parts."""
+    """Yield paragraphs with the blank lines after them, each with its first line's number; split long ones."""
     block, start = "", 1
     ended = False
     for number, line in enumerate(io.StringIO(text.replace("\r\n", "\n"), newline="\n"), 1):

@@ -1,4 +1,4 @@
-"""`${{ VAR }}` in targets: left open while a file is read, filled from the environment when a target is used."""
+"""References `${{ VAR }}` in targets: kept while a file is read, filled from the environment when a target is used."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,14 +10,14 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import SpellingNotes
 from agentv.loading.models.reader import Reader, locate
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
-from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
+from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Severity
 
 
 def holds_reference(value: JsonValue) -> bool:
-    """Whether a reference stands anywhere in a value."""
+    """Return True if a value contains a reference anywhere."""
     if isinstance(value, str):
         return has_reference(value)
     if isinstance(value, Mapping):
@@ -26,10 +26,10 @@ def holds_reference(value: JsonValue) -> bool:
 
 
 class OpenReader(Reader):
-    """Reads values whose references are not filled: what a reference may become is not judged."""
+    """A reader of values with unfilled references, which are accepted in place of any value."""
 
     def is_open(self, at: JsonPath, error_type: str) -> bool:
-        """Whether the value is, or depends on, a reference."""
+        """Return True if the value is, or depends on, a reference."""
         value = self.document.at(at)
         if isinstance(value, str):
             return has_reference(value)
@@ -37,9 +37,9 @@ class OpenReader(Reader):
 
 
 class Filled(Struct, frozen=True):
-    """A value with its references filled: as it is used, and as it may be shown.
+    """A value with its references filled: as it is used, and as it may be shown (`public`).
 
-    `whole` lists the paths of texts that were nothing but a reference, and so may become numbers or booleans.
+    `whole` has the paths of texts that were only a reference, and so may become numbers or booleans.
     """
 
     value: JsonValue
@@ -49,7 +49,7 @@ class Filled(Struct, frozen=True):
 
 
 class _Filler(Struct):
-    """Fills one target. Variables that are not set are noted, with the target that needs them."""
+    """The filling of one target. Unset variables are recorded as problems, with the target that needs them."""
 
     reader: Reader
     env: Mapping[str, str]
@@ -59,7 +59,7 @@ class _Filler(Struct):
     secrets: set[str] = field(default_factory=set)
 
     def fill(self, value: JsonValue, at: JsonPath, name: str) -> tuple[JsonValue, JsonValue]:
-        """Return a value as used and as shown; `name` is the key it stands under."""
+        """Return a value as used and as shown; `name` is its key."""
         if isinstance(value, Mapping):
             filled = {key: self.fill(inner, (*at, key), key) for key, inner in value.items()}
             return {k: used for k, (used, _) in filled.items()}, {k: public for k, (_, public) in filled.items()}
@@ -73,8 +73,8 @@ class _Filler(Struct):
     def _text(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
         used, public = self._replaced(text, at, name) if has_reference(text) else (text, text)
         if looks_secret(name) and used:
-            self._keep_secret(used)
-            public = STRUCK
+            self._add_secret(used)
+            public = REDACTED
         return used, public
 
     def _replaced(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
@@ -82,7 +82,7 @@ class _Filler(Struct):
             variables = variables_in(text)
         except TemplateError as error:
             self.reader.error(at, str(error))
-            self.reader.spoil(at)
+            self.reader.suppress(at)
             return text, text
         for variable in variables:
             if variable not in self.env:
@@ -90,16 +90,16 @@ class _Filler(Struct):
                 message = f"the variable {variable} is not set, and {needs}"
                 self.reader.error(at, message, allowed=_SET_IT, severity=self.unset)
             elif looks_secret(variable):
-                self._keep_secret(self.env[variable])
+                self._add_secret(self.env[variable])
         if not all(variable in self.env for variable in variables):
-            self.reader.spoil(at)
+            self.reader.suppress(at)
             return text, text
         if is_reference(text):
             self.whole.add(at)
-        struck = {variable: STRUCK if looks_secret(variable) else self.env[variable] for variable in variables}
-        return fill_variables(text, self.env), fill_variables(text, struck)
+        redacted = {variable: REDACTED if looks_secret(variable) else self.env[variable] for variable in variables}
+        return fill_variables(text, self.env), fill_variables(text, redacted)
 
-    def _keep_secret(self, value: str) -> None:
+    def _add_secret(self, value: str) -> None:
         if len(value) >= SHORTEST_SECRET:
             self.secrets.add(value)
 
@@ -110,7 +110,7 @@ _SET_IT = "set it in the environment or in a .env file"
 def fill(
     reader: Reader, at: JsonPath, value: JsonValue, env: Mapping[str, str], target: str, *, unset: Severity = "error"
 ) -> Filled:
-    """Fill the references of the target at `at`. Malformed references are noted, and unset variables as `unset`."""
+    """Fill the references of the target at `at`. Record malformed references, and unset variables as `unset`."""
     filler = _Filler(reader, env, target, unset)
     used, public = filler.fill(value, at, "")
     whole = frozenset(path[len(at) :] for path in filler.whole)
@@ -120,7 +120,7 @@ def fill(
 def validated(
     validate: Callable[[JsonValue], object], raw: JsonValue, whole: frozenset[JsonPath], notes: SpellingNotes
 ) -> object:
-    """Validate; when a text that was only a reference should be a number or boolean, read it as one and try again."""
+    """Validate a value; if a text that was only a reference must be a number or boolean, convert it and retry."""
     try:
         return validate(raw)
     except ValidationError as error:
@@ -144,7 +144,7 @@ def _retyped(value: JsonValue, paths: frozenset[JsonPath] | set[JsonPath], at: J
 
 
 def _plain(text: str) -> JsonValue:
-    """Return the number or boolean that a text spells; any other text stays as it is."""
+    """Return the number or boolean that a text contains; any other text unchanged."""
     try:
         value = resolve_plain(text.strip())
     except ValueError:

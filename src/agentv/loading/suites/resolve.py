@@ -1,4 +1,4 @@
-"""TargetConfig → ResolvedTarget: references filled, settings typed, secrets known."""
+"""Resolution of a TargetConfig: references filled, settings typed, secrets collected."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +18,9 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 
 
 def resolve_target(config: TargetConfig, *, env: Mapping[str, str], specs: Specs) -> ResolvedTarget:
-    """Return a target ready for use. Raises EvalFileError with every problem: unset variables, wrong settings.
+    """Return a target ready for use. Raises EvalFileError with all problems: unset variables, invalid settings.
 
-    Works for targets of a file and for those made in Python.
+    The target may come from a file or from Python.
     """
     where = config.path or f"target {config.name!r}"
     document = Document(where, _as_written(config), Mark(config.line, 1 if config.line else 0))
@@ -39,7 +39,7 @@ def _as_written(config: TargetConfig) -> JsonObject:
 
 
 def _reopened(config: TargetConfig) -> tuple[Reader, JsonPath] | None:
-    """Return the file that a target came from, and where it stands there: only now do its places matter."""
+    """Return a reader of the target's file, and the path of the target in it, to report positions."""
     if not config.line:
         return None
     try:
@@ -56,7 +56,7 @@ def _reopened(config: TargetConfig) -> tuple[Reader, JsonPath] | None:
 def resolve_at(
     reader: Reader, at: JsonPath, config: TargetConfig, *, env: Mapping[str, str], specs: Specs
 ) -> ResolvedTarget | None:
-    """Return the target that stands at `at`, or None when it has problems, which are noted."""
+    """Return the resolved target at `at`; record its problems and return None if it has any."""
     before = len(reader.problems)
     filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name)
     unset = len(reader.problems) > before

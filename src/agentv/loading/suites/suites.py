@@ -1,4 +1,4 @@
-"""An eval file → EvalSuite: the top level, what the project says, and a source of its cases."""
+"""Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ from agentv.types.problems import Problem, Severity
 
 
 class CasesReader(Struct):
-    """Collects the sources of one suite's cases; `problems` are those of all files but the first."""
+    """The sources of one suite's cases; `problems` are those of all files but the eval file itself."""
 
     scope: CaseScope
     parts: list[CaseSource] = field(default_factory=list)
@@ -41,11 +41,13 @@ class CasesReader(Struct):
         return JoinedCases(tuple(self.parts), self.scope.files.repository_root)
 
     def read(self, reader: Reader) -> None:
-        """Read what stands under `evalcases` in the eval file itself."""
+        """Read `evalcases` in the eval file itself."""
         raw = reader.document.value
         key = SuiteModel.names().written(raw, "evalcases")
         if key is None:
-            reader.error((), "the key 'evalcases' is missing", allowed="it lists the cases, or names files with cases")
+            reader.error(
+                (), "the key 'evalcases' is missing", allowed="it must list the cases, or name files that contain them"
+            )
             return
         value = reader.document.at((key,))
         if isinstance(value, str):
@@ -85,7 +87,7 @@ class CasesReader(Struct):
             elif path.suffix in YAML_SUFFIXES:
                 self._read_yaml(path)
             else:
-                reader.error(at, f"{path.name!r} is no file of cases", allowed="allowed: .yaml, .yml, .jsonl")
+                reader.error(at, f"{path.name!r} is not a file of cases", allowed="allowed: .yaml, .yml, .jsonl")
 
     def _matching(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
         finder = self.scope.files
@@ -118,7 +120,7 @@ class CasesReader(Struct):
         self.problems += reader.problems
 
     def read_json_lines(self, path: Path) -> None:
-        """Add a JSON Lines file as a stream, after a look at its first lines."""
+        """Add a JSON Lines file as a stream, after checking its first lines."""
         scope = self._scope_of(path)
         try:
             stream = JsonLinesCases(path, shown(path), scope).with_head(LINES_CHECKED_AT_LOAD)
@@ -152,9 +154,9 @@ def relative_name(path: Path, root: Path) -> str:
 
 
 class ReadSuite(Struct, frozen=True):
-    """What could be read of an eval file, and every problem of the files it consists of.
+    """The readable part of an eval file, and all problems of its files.
 
-    `reader` is that of its top level, which may note more.
+    `reader` is that of its top level, for further checks.
     """
 
     suite: EvalSuite | None
@@ -166,19 +168,19 @@ class ReadSuite(Struct, frozen=True):
 def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
-    Of a JSON Lines file the first 1,000 lines are checked now, the others when they are read.
+    In a JSON Lines file, the first 1,000 lines are checked now, the others when they are read.
     """
     read = read_suite(Path(path), specs)
     warnings = raise_errors(shown(Path(path)), read.problems)
-    if read.suite is None:  # there is none only when there are errors
+    if read.suite is None:  # only with errors
         raise EvalFileError(shown(Path(path)), read.problems)
     return replace(read.suite, warnings=warnings)
 
 
 def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, content: bytes | None = None) -> ReadSuite:
-    """Return what can be read of an eval file. Without its plug-ins an unknown type is only a warning.
+    """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
-    `content` is what a YAML file is going to hold: it is read in the place of what stands there now, if anything does.
+    `content`, if given, is read instead of the current content of a YAML file.
     """
     try:
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
@@ -220,13 +222,13 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
-    """Return a reader of the suite's top level, which for a JSON Lines file stands in its side file, if anywhere."""
+    """Return a reader of the suite's top level; that of a JSON Lines file is in its side file, if there is one."""
     if path.suffix != ".jsonl":
         return open_yaml(path, data)
-    beside = side_file(path)
-    if beside is None:
+    side = side_file(path)
+    if side is None:
         return Reader(Document(shown(path), {}))
-    return open_yaml(beside)
+    return open_yaml(side)
 
 
 def _suite(
@@ -259,7 +261,7 @@ def _suite(
 
 
 def _with_surroundings(suite: EvalSuite, sha256: str, finder: FileFinder, project: ProjectConfig) -> EvalSuite:
-    """Add what comes from the file's place and from the project."""
+    """Return the suite with the values from its location and from the project."""
     return replace(
         suite,
         base_dir=str(finder.base_dir),

@@ -1,1 +1,1 @@
-"""Targets files: targets, their settings, and the choice among them."""
+"""Targets files: targets, their settings, and the choice of a target."""

@@ -1,4 +1,4 @@
-"""Which target is asked: by its name, or by being the one that stands for all."""
+"""The choice of a target: by its name, or the default one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,17 +24,19 @@ def choose_target(targets: Sequence[TargetConfig], name: str | None) -> TargetCo
                 return target
         near = nearest(name, names)
         hint = f" Did you mean {near!r}?" if near else ""
-        raise TargetError(f"there is no target {name!r}; there are: {listed}.{hint}")
+        raise TargetError(f"there is no target {name!r}; known targets: {listed}.{hint}")
     for target in targets:
         if target.name == DEFAULT_TARGET:
             return target
     if len(targets) == 1:
         return targets[0]
-    raise TargetError(f"no target is chosen; name one with --target or `target:` in the eval file. There are: {listed}")
+    raise TargetError(
+        f"no target is chosen; name one with --target or `target:` in the eval file. Known targets: {listed}"
+    )
 
 
 def peek_targets(path: Path) -> tuple[TargetConfig, ...]:
-    """Return the targets of a file by name and provider, without models of what else they say, and what is wrong.
+    """Return the targets of a file with name and provider only, without validation.
 
     Raises EvalFileError when the file cannot be read.
     """

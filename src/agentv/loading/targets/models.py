@@ -1,4 +1,4 @@
-"""The shape of targets files (formats.md, section 2), and of the keys that every target has."""
+"""Models of targets files (docs/reference/targets.md), and of the common keys of all targets."""
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ class PriceModel(FileModel, frozen=True, kw_only=True):
     output_per_million: Annotated[float, Limits(ge=0)]
 
     def to_price(self) -> Price:
-        """Make the price."""
+        """Return the price."""
         return Price(self.input_per_million, self.output_per_million)
 
 
@@ -35,7 +35,7 @@ class TargetsFileModel(FileModel, frozen=True, kw_only=True):
 
 
 class RetryModel(FileModel, frozen=True, kw_only=True):
-    """`retry:`, with or without the prefix that the flat keys have."""
+    """The object `retry:`, whose keys may have the prefix of the flat keys."""
 
     ALIASES: ClassVar = {
         "retry_initial_delay_ms": "initial_delay_ms",
@@ -53,7 +53,7 @@ class RetryModel(FileModel, frozen=True, kw_only=True):
 
 
 class TargetModel(FileModel, frozen=True, kw_only=True):
-    """The keys that every target has; the provider's own settings stand beside them."""
+    """The common keys of all targets; the provider's own settings are in the same object."""
 
     ALIASES: ClassVar = {
         "initial_delay_ms": "retry_initial_delay_ms",
@@ -83,7 +83,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     workspace: WorkspaceModel | None = None
 
     def to_retry_policy(self) -> RetryPolicy:
-        """Make the policy; a flat key comes before its twin under `retry:`, and both before the default."""
+        """Return the policy; a flat key overrides that under `retry:`, and both override the default."""
         nested = self.retry or RetryModel()
         default = RetryPolicy()
         initial_ms = _first(self.retry_initial_delay_ms, nested.initial_delay_ms, default.initial_delay_s * 1000)

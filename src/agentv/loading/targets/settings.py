@@ -1,4 +1,4 @@
-"""One target of a file: its common keys and its provider's settings, checked apart, told at their places."""
+"""Checks of one target of a file: its common keys and its provider's settings, each with its own problems."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ from agentv.types.problems import Severity
 
 
 class CheckedTarget(Struct, frozen=True):
-    """A target whose keys were checked. `settings` is None when the provider is not known, or something is wrong."""
+    """A checked target. `settings` is None if the provider is unknown or a setting is invalid."""
 
     model: TargetModel | None
     spec: Spec | None
@@ -36,9 +36,9 @@ def check_target(
     whole: frozenset[JsonPath] = frozenset(),
     unknown_provider: Severity = "error",
 ) -> CheckedTarget:
-    """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are noted.
+    """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are recorded.
 
-    `whole` are the paths in `raw` of texts that were only a reference.
+    `whole` has the paths in `raw` of texts that were only a reference.
     """
     provider = raw.get("provider")
     spec = None
@@ -61,7 +61,7 @@ def check_target(
 def _check_settings(
     reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, whole: frozenset[JsonPath]
 ) -> object | None:
-    """Check the provider's own keys. A common key that the provider has among its settings, too, is given to both."""
+    """Check the provider's own keys. A common key that is also a setting of the provider is used for both."""
     dataclass = settings_type(reader, (*at, "provider"), spec)
     if dataclass is None:
         return None
@@ -75,7 +75,7 @@ def _check_settings(
         lambda notes: validated(lambda value: read_own(value, notes), settings, whole, notes),
         settings,
         at,
-        beside=common,
+        other_names=common,
     )
 
 
@@ -88,14 +88,14 @@ def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registr
         return None
     message = f"unknown provider {written!r}"
     if severity == "warning":
-        message += ", unless a plug-in of .agentv.yaml brings it"
+        message += ", unless a plug-in of .agentv.yaml provides it"
     known = f"known: {', '.join(registry.canonical_names())}"
     reader.error(at, message, allowed=known, suggestion=nearest(written, registry.names()), severity=severity)
     return None
 
 
 def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") -> None:
-    """Note references that are malformed, and secrets that are written out, anywhere in a target."""
+    """Record malformed references and literal secrets anywhere in a target."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             check_texts(reader, (*at, key), inner, key)
@@ -108,5 +108,5 @@ def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") 
         except TemplateError as error:
             reader.error(at, str(error))
     elif isinstance(value, str) and value and looks_secret(name):
-        advice = "write ${{ NAME }} and keep the value in the environment or in a .env file"
+        advice = "write ${{ NAME }} and put the value in the environment or in a .env file"
         reader.warn(at, f"{name!r} looks like a secret and is written out here", allowed=advice)

@@ -1,6 +1,6 @@
-"""A targets file → TargetConfig: names, providers, shape.
+"""Reading of a targets file as TargetConfigs.
 
-References stay as they are: only a target that is used needs its variables.
+References are not filled: only a target that is used needs its variables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from agentv.types.targets import TargetConfig
 
 
 class ReadTargets(Struct, frozen=True):
-    """What could be read of a targets file, and its problems."""
+    """The readable targets of a file, and its problems."""
 
     targets: tuple[TargetConfig, ...]
     problems: tuple[Problem, ...]
@@ -31,7 +31,7 @@ class ReadTargets(Struct, frozen=True):
 def load_targets(path: str | Path, *, specs: Specs) -> tuple[TargetConfig, ...]:
     """Return the targets of a file. Raises EvalFileError with all its problems.
 
-    Variables are not looked at: resolve_target does that for the targets in use.
+    Variables are not checked: resolve_target does that for the targets in use.
     """
     read = read_targets(Path(path), specs)
     raise_errors(shown(Path(path)), read.problems)
@@ -39,7 +39,7 @@ def load_targets(path: str | Path, *, specs: Specs) -> tuple[TargetConfig, ...]:
 
 
 def read_targets(path: Path, specs: Specs, *, unknown_provider: Severity = "error") -> ReadTargets:
-    """Return what can be read of a targets file."""
+    """Return the readable targets of a file, and its problems."""
     try:
         reader = open_targets(path)
     except EvalFileError as error:
@@ -55,7 +55,7 @@ def read_targets(path: Path, specs: Specs, *, unknown_provider: Severity = "erro
 
 
 def open_targets(path: Path) -> OpenReader:
-    """Return a reader of a targets file. Raises EvalFileError when it is no YAML."""
+    """Return a reader of a targets file. Raises EvalFileError when it is not YAML."""
     plain = open_yaml(path)
     return OpenReader(plain.document, plain.problems)
 
@@ -82,7 +82,7 @@ def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: S
 
 
 def _check_names(reader: Reader, targets: Sequence[TargetConfig]) -> None:
-    """Note names that stand twice, and judges that are not there."""
+    """Record duplicate names, and unknown judge targets."""
     entries = reader.document.at(("targets",))
     names = {target.name for target in targets}
     lines: dict[str, int] = {}
@@ -96,6 +96,6 @@ def _check_names(reader: Reader, targets: Sequence[TargetConfig]) -> None:
         for key in ("judge_target", "judgeTarget"):
             judge = raw.get(key) if isinstance(raw, Mapping) else None
             if isinstance(judge, str) and judge not in names and not holds_reference(judge):
-                allowed = f"there: {', '.join(sorted(names))}"
+                allowed = f"known: {', '.join(sorted(names))}"
                 place = ("targets", index, key)
                 reader.error(place, f"no target {judge!r} here", allowed=allowed, suggestion=nearest(judge, names))

@@ -1,4 +1,4 @@
-"""A coding agent as a provider: its command is run in a folder, its events are read, its answer taken from them."""
+"""Coding agents as providers: run the command in a folder, read its events, extract the answer."""
 
 import asyncio
 import os
@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.workspaces.folder_trees import remove_tree
-from agentv.providers.agents.commands import how_it_ended, not_started
+from agentv.providers.agents.commands import describe_exit, start_failure
 from agentv.providers.agents.json import iso, objects_of, parse_object
 from agentv.providers.agents.log import AgentLog, LogFormat, log_path
 from agentv.providers.agents.prompt import build_agent_prompt
 from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Failed, Step, Transcript, summary_of
-from agentv.templating.secrets import Striker, secret_values
+from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject
@@ -32,75 +32,81 @@ from agentv.types.targets import ResolvedTarget
 
 
 def find_program(executable: str, *, base_dir: Path, env: Mapping[str, str], install: str) -> str:
-    """Return the path of a program given by name (looked for in PATH) or by path (a relative one from `base_dir`).
+    """Return the path of a program given by name (searched in PATH) or by path (relative to `base_dir`).
 
-    Raises ProviderError that names the places and how to `install` the program.
+    Raises ProviderError that names the searched places and the command to `install` the program.
     """
     if os.sep in executable:
         path = base_dir / Path(executable).expanduser()
         if path.is_file() and os.access(path, os.X_OK):
             return str(path.absolute())
-        problem = "is not a program that can be run" if path.exists() else "is not there"
-        raise ProviderError(_missing(f"{path} {problem}; `executable` names it", install))
+        problem = "is not executable" if path.exists() else "does not exist"
+        raise ProviderError(_missing(f"{path} {problem}", install))
     search = env.get("PATH", os.environ.get("PATH", os.defpath))
     found = shutil.which(executable, path=search)
     if found is None:
         places = ", ".join(dict.fromkeys(place for place in search.split(os.pathsep) if place))
-        raise ProviderError(_missing(f"there is no {executable!r} in PATH ({places})", install))
+        raise ProviderError(_missing(f"{executable!r} is not in PATH ({places})", install))
     return str(Path(found).absolute())
 
 
 def _missing(what: str, install: str) -> Failure:
-    message = f"{what}; install it with `{install}`, or name its path as `executable`"
+    message = f"{what}; install it with `{install}`, or set `executable` to its path"
     return Failure("target_missing", message, stage="healthcheck")
 
 
 ReadEvent: TypeAlias = Callable[[JsonObject, str], Iterable[Step]]
-"""Turns one event into steps; also given the moment it arrived, as ISO 8601. Never raises, whatever the event."""
+"""Converts one event and its time of arrival (ISO 8601) into steps. Never raises, whatever the event."""
 
 MAX_STREAM_BYTES = 256 * 2**20
-MAX_KEPT_BYTES = 32 * 2**20
-"""Of lines that are events, or no events at all; what merely repeats them in pieces is not kept."""
+MAX_STORED_BYTES = 32 * 2**20
+"""The limit of stored output; noise, which only repeats other events in pieces, is not stored."""
 
 _TAIL = 2_000
 _TYPE = re.compile(r'\{"type":\s?"([^"\\]*)"')
 
 
 class AgentStream:
-    """Hears what an agent prints. `noise` are the types of events that only repeat others piece by piece.
+    """Parses the output of an agent. `noise` holds the types of events that only repeat others in pieces.
 
-    Secrets are struck from each line before anything is made of it; noise is not even logged, since a secret may be
-    spread over its pieces. `tail` is the end of what was heard.
+    Secrets are redacted from each line before anything else; noise is not even logged, since a secret may be spread
+    over its pieces. `tail` is the end of the output.
     """
 
     def __init__(
-        self, read: ReadEvent, log: AgentLog, *, striker: Striker, clock: Clock, noise: frozenset[str] = frozenset()
+        self,
+        read: ReadEvent,
+        log: AgentLog,
+        *,
+        redactor: SecretRedactor,
+        clock: Clock,
+        noise: frozenset[str] = frozenset(),
     ) -> None:
         self.transcript = Transcript()
         self.log = log
         self.tail = ""
         self._read = read
-        self._striker = striker
+        self._redactor = redactor
         self._clock: Callable[[], datetime] = clock
         self._noise = noise
         self._rest = bytearray()
         self._plain: list[str] = []
-        self._heard = 0
-        self._kept = 0
+        self._received_bytes = 0
+        self._stored_bytes = 0
 
-    def hear(self, chunk: bytes) -> bool:
-        """Take output as it comes; False when it is more than any answer can be."""
-        self._heard += len(chunk)
+    def feed(self, chunk: bytes) -> bool:
+        """Parse a chunk of output; return False if the output exceeds its limit."""
+        self._received_bytes += len(chunk)
         self._rest += chunk
         if b"\n" in chunk:
             *lines, rest = self._rest.split(b"\n")
             self._rest = rest
             for line in lines:
                 self._take(line)
-        return self._heard <= MAX_STREAM_BYTES and self._kept + len(self._rest) <= MAX_KEPT_BYTES
+        return self._received_bytes <= MAX_STREAM_BYTES and self._stored_bytes + len(self._rest) <= MAX_STORED_BYTES
 
     def end(self) -> None:
-        """Take what came after the last line end; output that is no lines of events may be one document of them."""
+        """Parse what follows the last line end; output without lines of events may be one JSON document of events."""
         self._take(self._rest)
         self._rest = bytearray()
         text = "\n".join(self._plain)
@@ -108,16 +114,16 @@ class AgentStream:
         for event in _events_in(document or {}):
             self._event(event)
 
-    def strike(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return a text without secrets."""
-        return self._striker.strike(text)
+        return self._redactor.redact(text)
 
     def note(self, text: str) -> None:
-        """Write a line of our own into the log."""
-        self.log.line(iso(self._clock()), self.strike(text))
+        """Write a line of agentv's own to the log."""
+        self.log.line(iso(self._clock()), self.redact(text))
 
     def _take(self, raw: bytes | bytearray) -> None:
-        line = self.strike(raw.decode("utf-8", "replace").strip())
+        line = self.redact(raw.decode("utf-8", "replace").strip())
         shape = _TYPE.match(line)
         if not line or (shape and shape[1] in self._noise):
             return
@@ -126,7 +132,7 @@ class AgentStream:
             self._plain.append(line)
         elif event.get("type") in self._noise:
             return
-        self._kept += len(raw)
+        self._stored_bytes += len(raw)
         self.tail = f"{self.tail}\n{line}"[-_TAIL:]
         self.log.raw(line)
         if event is not None:
@@ -141,7 +147,7 @@ class AgentStream:
 
 
 def _events_in(document: JsonObject) -> tuple[JsonObject, ...]:
-    """Return the events of a document: of a list, as which it is wrapped here, or itself."""
+    """Return the events of a document: the items of a wrapped list, or the document itself."""
     return objects_of(document["events"]) if document.keys() == {"events"} else (document,) if document else ()
 
 
@@ -150,17 +156,17 @@ _KINDS: dict[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
 async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout_s: float) -> None:
-    """Run an agent to its end; `stream` then holds what it did. Raises ProviderError when it brought no answer."""
+    """Run an agent to its end; `stream` then holds its steps. Raises ProviderError if it gave no answer."""
     try:
-        outcome = await run_process(command, timeout_s=timeout_s, listener=stream.hear)
+        outcome = await run_process(command, timeout_s=timeout_s, listener=stream.feed)
     except OSError as error:
         advice = "shorten `args` or `system_prompt`"
-        failure = not_started(error, command.argv, Path(command.cwd or "."), too_long=advice)
+        failure = start_failure(error, command.argv, Path(command.cwd or "."), too_long=advice)
         raise ProviderError(failure) from None
     except ValueError as error:
         raise ProviderError(Failure("bad_request", f"{name} cannot be started: {error}")) from None
     stream.end()
-    errors = stream.strike(outcome.stderr.strip())
+    errors = stream.redact(outcome.stderr.strip())
     stream.note(f"ends     exit code {outcome.exit_code} after {outcome.duration_s:.1f} s")
     if errors:
         stream.note(f"errors   {errors}")
@@ -168,33 +174,33 @@ async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout
     if failed is None:
         return
     logs = stream.log.paths
-    said = f"; standard error ends with:\n{errors}" if errors and stream.transcript.failed is None else ""
+    stderr = f"; standard error ends with:\n{errors}" if errors and stream.transcript.failed is None else ""
     where = f"; log: {logs[0]}" if logs else ""
     details = {"exit_code": outcome.exit_code, "stdout": stream.tail, "stderr": errors, "log_paths": list(logs)}
-    raise ProviderError(replace(failed, message=failed.message + said + where, details=details))
+    raise ProviderError(replace(failed, message=failed.message + stderr + where, details=details))
 
 
 def _failure(outcome: Outcome, stream: AgentStream, name: str, timeout_s: float) -> Failure | None:
     if outcome.timed_out:
-        message = f"no answer within {timeout_s:g} s; {name} and all it had started were ended"
+        message = f"no answer within {timeout_s:g} s; {name} and all its child processes were ended"
         return Failure("target_timeout", message, retryable=True)
     if outcome.too_large:
-        message = f"{name} printed more than {MAX_KEPT_BYTES / 2**20:g} MiB of events; the answer was not kept"
+        message = f"{name} printed more than {MAX_STORED_BYTES / 2**20:g} MiB of events; the answer was discarded"
         return Failure("too_large", message)
     transcript = stream.transcript
     if transcript.failed is not None:
-        return _told(transcript.failed, name)
+        return _reported_failure(transcript.failed, name)
     if outcome.exit_code != 0:
-        return Failure("target_exit", how_it_ended(outcome.exit_code))
+        return Failure("target_exit", describe_exit(outcome.exit_code))
     if transcript.answer is None and not transcript.has_calls:
-        return Failure("malformed_reply", f"{name} ended well, but none of its output is an answer")
+        return Failure("malformed_reply", f"{name} succeeded, but its output contains no answer")
     return None
 
 
-def _told(failed: Failed, name: str) -> Failure:
-    """Return the failure that an agent told itself."""
+def _reported_failure(failed: Failed, name: str) -> Failure:
+    """Return the failure that an agent reported."""
     kind = failed.kind or _kind_of(failed.status)
-    advice = "; check the key or the login that it uses" if kind == "auth" else ""
+    advice = "; check its API key or login" if kind == "auth" else ""
     return Failure(kind, f"{name} failed: {failed.message.rstrip('. ')}{advice}", http_status=failed.status)
 
 
@@ -208,16 +214,16 @@ PROMPT_FILE = "prompt.md"
 
 
 def utc_now() -> datetime:
-    """Return the present moment, for logs and for agents whose events have no time of their own."""
+    """Return the current time, for logs and for agents whose events have no timestamp."""
     return datetime.now(UTC)
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """What is particular to one agent.
+    """The definition of one agent.
 
-    `arguments` are made of a request and a folder for files on the side, from which `left_behind` reads steps when the
-    agent has ended. `noise` are the types of events that only repeat others piece by piece. `env` is added to the
-    environment; keys go there, never among the arguments. `leaves_prompt`: a fresh workspace gets `prompt.md`.
+    `arguments` is called with a request and a folder for side files, from which `read_side_files` reads steps after the
+    agent has ended. `noise` holds the types of events that only repeat others in pieces. `env` is added to the
+    environment; keys belong there, never in the arguments. `writes_prompt_file`: a fresh workspace gets `prompt.md`.
     """
 
     kind: str
@@ -229,11 +235,11 @@ class Agent(Struct, frozen=True, kw_only=True):
     noise: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict)
     prompt: Callable[[ProviderRequest], str] = build_agent_prompt
-    leaves_prompt: bool = False
+    writes_prompt_file: bool = False
     is_logged: bool = True
     log_dir: str | None = None
     log_format: LogFormat = "summary"
-    left_behind: Callable[[Path], Iterable[Step]] = lambda _: ()
+    read_side_files: Callable[[Path], Iterable[Step]] = lambda _: ()
 
 
 class AgentProvider:
@@ -253,11 +259,11 @@ class AgentProvider:
         return self._agent.kind
 
     async def healthcheck(self) -> None:
-        """Raise ProviderError with kind `target_missing` when the agent is not installed."""
+        """Raise ProviderError with kind `target_missing` if the agent is not installed."""
         self._find()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the agent's answer, with what it did on the way as output messages."""
+        """Return the agent's answer, with its steps as output messages."""
         if request.system_prompt is None:
             request = replace(request, system_prompt=self._target.system_prompt)
         prompt = self._agent.prompt(request)
@@ -273,7 +279,7 @@ class AgentProvider:
                 stream = self._stream(log)
                 timeout_s = request.timeout_s or self._target.try_timeout_s
                 await run_agent(command, stream, name=self.kind, timeout_s=timeout_s)
-                for step in self._agent.left_behind(folder):
+                for step in self._agent.read_side_files(folder):
                     stream.transcript.add(step)
         finally:
             log.close()
@@ -300,18 +306,18 @@ class AgentProvider:
         return AgentLog(path, agent.log_format)
 
     def _stream(self, log: AgentLog) -> AgentStream:
-        striker = Striker({*self._target.secrets, *secret_values({**os.environ, **self._env})})
-        return AgentStream(self._agent.read, log, striker=striker, clock=self._clock, noise=self._agent.noise)
+        redactor = SecretRedactor({*self._target.secrets, *secret_values({**os.environ, **self._env})})
+        return AgentStream(self._agent.read, log, redactor=redactor, clock=self._clock, noise=self._agent.noise)
 
     def _cwd(self, request: ProviderRequest, folder: Path, prompt: str) -> Path:
-        """Return where the agent works; a fresh workspace is made when it is told no place."""
+        """Return the agent's working folder; a fresh one is made if none is configured."""
         if request.workspace is not None:
             return Path(request.workspace)
         if self._agent.settings.cwd:
             return Path(request.eval_dir or self._target.base_dir, self._agent.settings.cwd)
         fresh = folder / "workspace"
         fresh.mkdir()
-        if self._agent.leaves_prompt:
+        if self._agent.writes_prompt_file:
             (fresh / PROMPT_FILE).write_text(prompt, encoding="utf-8", errors="replace")
         return fresh
 

@@ -1,4 +1,4 @@
-"""`claude`: Anthropic's coding agent on the command line, asked by `claude -p`."""
+"""`claude`: Anthropic's coding agent on the command line, called by `claude -p`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, cast
@@ -18,20 +18,20 @@ from agentv.types.usage import Usage
 
 
 class ClaudeSettings(AgentSettings, frozen=True, kw_only=True):
-    """How Claude Code is run."""
+    """The settings of a `claude` target."""
 
-    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "claude"
-    model: Annotated[str | None, Meta(description="The model's name or alias; default: the program's own.")] = None
-    max_turns: Annotated[int | None, Meta(description="At most this many turns of the model.")] = None
+    executable: Annotated[str, Meta(description="Name in PATH or path of the program.")] = "claude"
+    model: Annotated[str | None, Meta(description="Name or alias of the model; default: the program's own.")] = None
+    max_turns: Annotated[int | None, Meta(description="Maximum number of model turns.")] = None
     log_dir: Annotated[
-        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/claude.")
+        str | None, Meta(description="Folder of the logs, relative to the targets file; default: .agentv/logs/claude.")
     ] = None
-    log_format: Annotated[LogFormat, Meta(description="A log of lines for people, or of the events as they came.")] = (
+    log_format: Annotated[LogFormat, Meta(description="Log format: readable lines (summary) or raw events (json).")] = (
         "summary"
     )
 
     def __post_init__(self) -> None:
-        """Refuse a limit that leaves no turn."""
+        """Reject a limit below one turn."""
         if self.max_turns is not None and self.max_turns < 1:
             raise ValueError("max_turns must be at least 1")
 
@@ -54,9 +54,9 @@ def make_claude(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
 
 
 def claude_arguments(settings: ClaudeSettings, request: ProviderRequest) -> Sequence[str]:
-    """Return the arguments; the prompt comes on standard input.
+    """Return the arguments; the prompt is sent on standard input.
 
-    The files that the prompt names lie outside of the workspace: reading them, and nothing else, is allowed.
+    The files that the prompt names lie outside of the workspace: only reading them is allowed.
     """
     files = dict.fromkeys((*request.guideline_files, *request.input_files))
     return (
@@ -131,7 +131,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
     yield Used(_usage(object_of(event.get("usage")), event), cost_usd, in_all=True)
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
-        advice = "permit tools by args, such as [--permission-mode, acceptEdits]"
+        advice = "permit tools with args, such as [--permission-mode, acceptEdits]"
         yield Noted(f"claude was not permitted to use {', '.join(denied)}; {advice}", for_people=True)
     text = text_of(event.get("result"))
     if event.get("is_error") is not True and subtype in ("success", None):
@@ -139,12 +139,12 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
             yield Concluded(text)
         return
     errors = event.get("errors")
-    told = [item for item in errors if isinstance(item, str)] if isinstance(errors, list) else []
-    yield _failed(text or "; ".join(told) or subtype or "it says no more", event)
+    messages = [item for item in errors if isinstance(item, str)] if isinstance(errors, list) else []
+    yield _failed(text or "; ".join(messages) or subtype or "no details", event)
 
 
 def _usage(usage: JsonObject, event: JsonObject) -> Usage:
-    """Return the usage; what was read from or written to the cache is input as well."""
+    """Return the usage; tokens read from or written to the cache count as input."""
     cached = count_of(usage.get("cache_read_input_tokens"))
     sent = count_of(usage.get("input_tokens")) + cached + count_of(usage.get("cache_creation_input_tokens"))
     received = count_of(usage.get("output_tokens"))

@@ -1,4 +1,4 @@
-"""`codex`: OpenAI's coding agent on the command line, asked by `codex exec`."""
+"""`codex`: OpenAI's coding agent on the command line, called by `codex exec`."""
 
 import json
 import re
@@ -24,13 +24,13 @@ _STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
 
 
 class CodexSettings(AgentSettings, frozen=True, kw_only=True):
-    """How Codex is run."""
+    """The settings of a `codex` target."""
 
-    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "codex"
+    executable: Annotated[str, Meta(description="Name in PATH or path of the program.")] = "codex"
     log_dir: Annotated[
-        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/codex.")
+        str | None, Meta(description="Folder of the logs, relative to the targets file; default: .agentv/logs/codex.")
     ] = None
-    log_format: Annotated[LogFormat, Meta(description="A log of lines for people, or of the events as they came.")] = (
+    log_format: Annotated[LogFormat, Meta(description="Log format: readable lines (summary) or raw events (json).")] = (
         "summary"
     )
     stream_logs: Annotated[bool, Meta(description="Write a log of each call while it runs.")] = True
@@ -46,7 +46,7 @@ def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         settings=settings,
         arguments=lambda request, _: codex_arguments(settings, request),
         read=read_codex,
-        leaves_prompt=True,
+        writes_prompt_file=True,
         is_logged=settings.stream_logs,
         log_dir=settings.log_dir,
         log_format=settings.log_format,
@@ -55,19 +55,19 @@ def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
 
 
 def codex_arguments(settings: CodexSettings, request: ProviderRequest) -> Sequence[str]:
-    """Return the arguments; the prompt comes on standard input, a system prompt as developer instructions."""
+    """Return the arguments; the prompt is sent on standard input, a system prompt as developer instructions."""
     instructions = request.system_prompt
     config = ("-c", f"developer_instructions={_toml_text(instructions)}") if instructions else ()
     return (*_FIXED, *config, *settings.args, "-")
 
 
 def _toml_text(text: str) -> str:
-    """Return a TOML string: as in JSON, but for the one control character that JSON takes as it is."""
+    """Return a TOML string: JSON, except for the one control character that JSON does not escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_codex(event: JsonObject, at: str) -> Iterator[Step]:
-    """Turn one event of `codex exec --json` into steps."""
+    """Convert one event of `codex exec --json` into steps."""
     match event.get("type"):
         case "thread.started":
             yield Learned(session=text_of(event.get("thread_id")))
@@ -76,9 +76,9 @@ def read_codex(event: JsonObject, at: str) -> Iterator[Step]:
         case "turn.completed":
             yield Used(_usage(object_of(event.get("usage"))), in_all=True)
         case "turn.failed":
-            yield _failed(text_of(object_of(event.get("error")).get("message")) or "it says no more")
+            yield _failed(text_of(object_of(event.get("error")).get("message")) or "no details")
         case "error":
-            message = text_of(event.get("message")) or "it says no more"
+            message = text_of(event.get("message")) or "no details"
             yield Noted(message) if message.startswith("Reconnecting") else _failed(message)
         case _:
             yield from _read_other(event)
@@ -103,7 +103,7 @@ def _read_item(item: JsonObject, at: str, *, is_completed: bool) -> Iterator[Ste
 
 
 def _call(item: JsonObject) -> tuple[str, JsonValue, JsonValue] | None:
-    """Return the tool that an item stands for, its input and its output; None for an item of another kind."""
+    """Return the tool of an item with its input and output; None for an item that is not a tool call."""
     match item.get("type"):
         case "command_execution":
             output, code = item.get("aggregated_output", item.get("output")), item.get("exit_code")
@@ -123,7 +123,7 @@ def _call(item: JsonObject) -> tuple[str, JsonValue, JsonValue] | None:
 
 
 def _read_other(event: JsonObject) -> Iterator[Step]:
-    """Read an answer from where other versions of Codex put it."""
+    """Read an answer from the places that other versions of Codex use."""
     messages = [message for message in objects_of(event.get("messages")) if message.get("role") == "assistant"]
     response = event.get("response")
     places = (

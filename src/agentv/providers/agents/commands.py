@@ -1,4 +1,4 @@
-"""Run a target's command, and say in one Failure why it brought no answer."""
+"""Run a target's command and convert every way it can fail into a Failure."""
 
 import errno
 import os
@@ -12,37 +12,37 @@ from agentv.templating.command import FilledCommand
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 
-_SHORT_OF_SOMETHING = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
-"""What a system says that has no process, memory or file left just now, or can watch no more of them."""
+_OUT_OF_RESOURCES = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
+"""The errors of a system that is temporarily out of processes, memory, files or watches."""
 
-_USE_PROMPT_FILE = "use {PROMPT_FILE}, which takes any length"
+_USE_PROMPT_FILE = "use {PROMPT_FILE}, which has no length limit"
 
 
 async def run_command(
     filled: FilledCommand, *, cwd: Path, env: Mapping[str, str], timeout_s: float, max_bytes: int
 ) -> Outcome:
-    """Run a command that must exit with 0. Raises ProviderError when it cannot be started or does anything else."""
+    """Run a command and return its outcome. Raises ProviderError unless it starts and exits with 0."""
     try:
         command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env})
         outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes)
     except OSError as error:
-        raise ProviderError(not_started(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
+        raise ProviderError(start_failure(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
     except ValueError as error:
         raise ProviderError(Failure("bad_request", f"the command cannot be started: {error}")) from None
-    said = f"; standard error ends with:\n{outcome.stderr.strip()}" if outcome.stderr.strip() else ""
+    stderr = f"; standard error ends with:\n{outcome.stderr.strip()}" if outcome.stderr.strip() else ""
     if outcome.timed_out:
-        what = f"no answer within {timeout_s:g} s; the command and all it had started were ended"
-        raise ProviderError(Failure("target_timeout", what + said, retryable=True))
+        what = f"no answer within {timeout_s:g} s; the command and all its child processes were ended"
+        raise ProviderError(Failure("target_timeout", what + stderr, retryable=True))
     if outcome.too_large:
         raise ProviderError(too_large("standard output", max_bytes))
     if outcome.exit_code != 0:
-        failure = Failure("target_exit", how_it_ended(outcome.exit_code) + said)
+        failure = Failure("target_exit", describe_exit(outcome.exit_code) + stderr)
         raise ProviderError(Failure(failure.kind, failure.message, details={"exit_code": outcome.exit_code}))
     return outcome
 
 
-def how_it_ended(exit_code: int | None) -> str:
-    """Return an exit code as a sentence."""
+def describe_exit(exit_code: int | None) -> str:
+    """Return a sentence about an exit code."""
     if exit_code is None or exit_code >= 0:
         return f"the command failed with exit code {exit_code}"
     try:
@@ -53,25 +53,23 @@ def how_it_ended(exit_code: int | None) -> str:
 
 
 def too_large(what: str, max_bytes: int) -> Failure:
-    """Return the failure of an answer over the limit."""
-    return Failure("too_large", f"{what} is larger than {max_bytes / 2**20:g} MiB; the answer was not kept")
+    """Return the failure of an answer that exceeds the limit."""
+    return Failure("too_large", f"{what} is larger than {max_bytes / 2**20:g} MiB; the answer was discarded")
 
 
 def read_output_file(path: Path, max_bytes: int) -> bytes:
-    """Return what a command wrote to a file. Raises ProviderError when it wrote none, or too much, or no plain file."""
+    """Return a command's output file. Raises ProviderError unless it is a regular file within the limit."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe must not hold us up
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe must not block
     except OSError as error:
         message = (
-            f"the command ended well but left no readable {{OUTPUT_FILE}} ({error.strerror}); it must write its answer "
-            "there, or its template do without {OUTPUT_FILE} and print the answer"
+            f"the command succeeded but left no readable {{OUTPUT_FILE}} ({error.strerror}); it must write its answer "
+            "there, or print it with a template without {OUTPUT_FILE}"
         )
         raise ProviderError(Failure("malformed_reply", message)) from None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ProviderError(
-                Failure("malformed_reply", "the command made {OUTPUT_FILE} something other than a file")
-            )
+            raise ProviderError(Failure("malformed_reply", "{OUTPUT_FILE} is not a regular file after the command"))
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ProviderError(too_large("{OUTPUT_FILE}", max_bytes))
@@ -79,23 +77,23 @@ def read_output_file(path: Path, max_bytes: int) -> bytes:
 
 
 def decode(content: bytes, what: str) -> tuple[str, tuple[str, ...]]:
-    """Return bytes as text, and a note when some of them were no UTF-8 and are shown as U+FFFD."""
+    """Return bytes as text, and a note if some of them are not UTF-8 and are replaced by U+FFFD."""
     try:
         return content.decode("utf-8-sig"), ()
     except UnicodeDecodeError as error:
-        note = f"{what} is not UTF-8 (first bad byte at offset {error.start}); bad bytes are shown as U+FFFD"
+        note = f"{what} is not UTF-8 (first invalid byte at offset {error.start}); invalid bytes are replaced by U+FFFD"
         return content.decode("utf-8-sig", "replace"), (note,)
 
 
-def not_started(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
-    """Return why a command was not started; `too_long` is what to do about arguments that are."""
+def start_failure(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
+    """Return the failure of a command that could not start; `too_long` is the advice for too long arguments."""
     if not cwd.is_dir():
-        return Failure("config_error", f"the command cannot run in {cwd}: there is no such folder")
+        return Failure("config_error", f"the command cannot run in {cwd}: no such folder")
     kind: FailureKind = "target_missing"
     message = f"cannot start {argv[0]!r}: {error.strerror}"
     if error.errno == errno.E2BIG:
         kind = "bad_request"
         message = f"the command's arguments are too long for this system; {too_long}"
-    elif error.errno in _SHORT_OF_SOMETHING:
+    elif error.errno in _OUT_OF_RESOURCES:
         return Failure("transport", message, retryable=True)
     return Failure(kind, message)

@@ -1,4 +1,4 @@
-"""`copilot`: GitHub's coding agent on the command line, asked in its non-interactive mode."""
+"""`copilot`: GitHub's coding agent on the command line, called in its non-interactive mode."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,12 +32,12 @@ _NOISE = frozenset(
 
 
 class CopilotSettings(AgentSettings, frozen=True, kw_only=True):
-    """How Copilot is run."""
+    """The settings of a `copilot` target."""
 
-    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "copilot"
-    model: Annotated[str | None, Meta(description="The model's name; default: the program's own.")] = None
+    executable: Annotated[str, Meta(description="Name in PATH or path of the program.")] = "copilot"
+    model: Annotated[str | None, Meta(description="Name of the model; default: the program's own.")] = None
     log_dir: Annotated[
-        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/copilot.")
+        str | None, Meta(description="Folder of the logs, relative to the targets file; default: .agentv/logs/copilot.")
     ] = None
 
 
@@ -54,15 +54,15 @@ def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         read=read_copilot,
         noise=_NOISE,
         log_dir=settings.log_dir,
-        left_behind=_read_usage_file,
+        read_side_files=_read_usage_file,
     )
     return AgentProvider(target, tools, agent)
 
 
 def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, folder: Path) -> Sequence[str]:
-    """Return the arguments; the prompt comes on standard input, `--allow-all-tools` is what its help demands for that.
+    """Return the arguments; the prompt is sent on standard input, which requires `--allow-all-tools`.
 
-    The files that the prompt names lie outside of the workspace: it is let into their folders.
+    The files that the prompt names lie outside of the workspace: their folders are added.
     """
     files = (*request.guideline_files, *request.input_files)
     folders = dict.fromkeys(str(Path(path).parent) for path in files)
@@ -76,12 +76,12 @@ def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, folde
 
 
 def copilot_prompt(request: ProviderRequest) -> str:
-    """Return the prompt; Copilot has no argument for a system prompt, so it stands in front of the question."""
+    """Return the prompt; Copilot has no argument for a system prompt, so it precedes the question."""
     return build_agent_prompt(request, instructions=request.system_prompt)
 
 
 def read_copilot(event: JsonObject, at: str) -> Iterator[Step]:
-    """Turn one event of `--output-format json` into steps."""
+    """Convert one event of `--output-format json` into steps."""
     data = object_of(event.get("data"))
     moment = text_of(event.get("timestamp")) or at
     match event.get("type"):
@@ -94,9 +94,9 @@ def read_copilot(event: JsonObject, at: str) -> Iterator[Step]:
         case "session.error":
             status = status_of(data.get("statusCode"))
             is_login = data.get("errorType") == "authentication"
-            yield Failed(text_of(data.get("message")) or "it says no more", status, "auth" if is_login else None)
+            yield Failed(text_of(data.get("message")) or "no details", status, "auth" if is_login else None)
         case "session.warning" | "session.info":
-            yield Noted(text_of(data.get("message")) or "nothing more")
+            yield Noted(text_of(data.get("message")) or "no details")
         case "result":
             yield Learned(session=text_of(event.get("sessionId")))
 
@@ -129,7 +129,7 @@ def _read_result(data: JsonObject) -> Iterator[Step]:
 
 
 def _read_usage_file(folder: Path) -> Iterator[Step]:
-    """Read the usage that Copilot wrote at its end; without the file nothing is known of it."""
+    """Read the usage file that Copilot wrote at its end; without it the usage is unknown."""
     try:
         text = (folder / _USAGE_FILE).read_text("utf-8", "replace")
     except OSError:
@@ -138,7 +138,7 @@ def _read_usage_file(folder: Path) -> Iterator[Step]:
 
 
 def read_usage(written: JsonObject) -> Iterator[Step]:
-    """Turn Copilot's own account of its usage into a step: the sum over its models."""
+    """Convert Copilot's usage file into a step: the sum over its models."""
     metrics = [object_of(value) for value in object_of(written.get("modelMetrics")).values()]
     if metrics:
         yield Used(sum(map(_usage, metrics), start=Usage()), in_all=True)

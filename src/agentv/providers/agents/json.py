@@ -1,4 +1,4 @@
-"""Reading the values of a stranger's events, where any field may be missing or something else. Pure."""
+"""Read values of third-party events, in which any field may be missing or of another type. Pure."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 def parse_object(text: str) -> JsonObject | None:
-    """Return the JSON object that a text is; None for anything else."""
+    """Parse a JSON object; return None for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -18,27 +18,27 @@ def parse_object(text: str) -> JsonObject | None:
 
 
 def object_of(value: JsonValue) -> JsonObject:
-    """Return an object, empty when it is none."""
+    """Return a value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def objects_of(value: JsonValue) -> tuple[JsonObject, ...]:
-    """Return the objects of a list."""
+    """Return the objects in a list; nothing if the value is not a list."""
     return tuple(item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
 
 
 def text_of(value: JsonValue) -> str | None:
-    """Return a text that is not empty."""
+    """Return a value if it is a non-empty text, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def count_of(value: JsonValue) -> int:
-    """Return a count, 0 when it is none."""
+    """Return a value if it is a positive integer, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def amount_of(value: JsonValue) -> float | None:
-    """Return an amount of money; None when it is none."""
+    """Return a value if it is a finite, non-negative number, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -48,12 +48,12 @@ def amount_of(value: JsonValue) -> float | None:
 
 
 def status_of(value: JsonValue) -> int | None:
-    """Return an HTTP status that tells of a failure."""
+    """Return a value if it is an HTTP error status, else None."""
     return value if isinstance(value, int) and 400 <= value < 600 else None  # noqa: PLR2004 - HTTP's range of errors
 
 
 def parts_text(content: JsonValue) -> JsonValue:
-    """Return content as a text when it is nothing but text parts, else as it is."""
+    """Return content that consists of text parts as one text, and any other unchanged."""
     parts = objects_of(content)
     if isinstance(content, list) and len(parts) == len(content) and all(part.get("type") == "text" for part in parts):
         return "\n".join(str(part.get("text", "")) for part in parts)
@@ -61,7 +61,7 @@ def parts_text(content: JsonValue) -> JsonValue:
 
 
 def time_of_ms(value: JsonValue) -> str | None:
-    """Return milliseconds since 1970 as ISO 8601."""
+    """Return milliseconds since 1970 as ISO 8601; None for an invalid value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -71,5 +71,5 @@ def time_of_ms(value: JsonValue) -> str | None:
 
 
 def iso(moment: datetime) -> str:
-    """Return a moment as ISO 8601 in UTC, to the millisecond."""
+    """Return a time as ISO 8601 in UTC, to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

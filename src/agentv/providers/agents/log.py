@@ -1,4 +1,4 @@
-"""The log of one call of an agent: a file that grows while the agent runs."""
+"""The log of one agent call: a file that is written while the agent runs."""
 
 import os
 import re
@@ -15,10 +15,10 @@ _NAME = 60
 
 
 class AgentLog:
-    """Writes lines as they come: `summary` lines for people, or the events as they are (`json`).
+    """Writes lines as they arrive: readable lines (`summary`) or the raw events (`json`).
 
-    Only we can read the file. A log that cannot be written is given up, since it must not cost an answer; `problem`
-    then says why. Without a path nothing is written.
+    Only the current user can read the file. If it cannot be written, logging stops, since it must not cost an answer,
+    and `problem` holds the reason. Without a path nothing is written.
     """
 
     def __init__(self, path: Path | None, log_format: LogFormat = "summary") -> None:
@@ -38,17 +38,17 @@ class AgentLog:
             self.paths = (str(path),)
 
     def raw(self, line: str) -> None:
-        """Write what the agent printed."""
+        """Write a raw line of the agent's output."""
         if self._format == "json":
             self._write(line)
 
     def line(self, at: str, text: str) -> None:
-        """Write a line for people; `at` is ISO 8601."""
+        """Write a readable line; `at` is ISO 8601."""
         if self._format == "summary":
             self._write(f"{at[11:19]} {text}")
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -68,7 +68,7 @@ class AgentLog:
 
 
 def log_path(folder: Path, case_id: str, log_format: LogFormat, *, now: datetime) -> Path:
-    """Return where a log goes: a new name made of the moment and the case."""
+    """Return the path of a new log, named after the time and the case."""
     case = _UNSAFE.sub("-", case_id)[:_NAME] or "case"
     suffix = "jsonl" if log_format == "json" else "log"
     return folder / f"{now:%Y%m%dT%H%M%SZ}-{case}-{secrets.token_hex(4)}.{suffix}"

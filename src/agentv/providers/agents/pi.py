@@ -1,4 +1,4 @@
-"""`pi`: the coding agent pi on the command line, asked by `pi --mode json --print`."""
+"""`pi`: the coding agent pi on the command line, called by `pi --mode json --print`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,28 +34,28 @@ _KEY_NAMES: Mapping[str, str] = {
     "opencode-go": "OPENCODE_API_KEY",
     "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
 }
-"""The variables that pi looks for where they are not called PROVIDER_API_KEY."""
+"""The variables of the providers' keys that are not named PROVIDER_API_KEY."""
 
 _STATUS = re.compile(r"([45][0-9]{2})\b")
 
 
 class PiSettings(AgentSettings, frozen=True, kw_only=True):
-    """How pi is run."""
+    """The settings of a `pi` target."""
 
-    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "pi"
+    executable: Annotated[str, Meta(description="Name in PATH or path of the program.")] = "pi"
     pi_provider: Annotated[
-        str | None, Meta(description="Which of pi's providers is asked, such as anthropic; default: pi's own.")
+        str | None, Meta(description="The provider that pi calls, such as anthropic; default: pi's own.")
     ] = None
-    model: Annotated[str | None, Meta(description="The model's name, also as provider/name.")] = None
-    api_key: Annotated[
-        str | None, Meta(description="The key, as ${{ VARIABLE }}; handed over in the environment only.")
-    ] = None
+    model: Annotated[str | None, Meta(description="Name of the model, also as provider/name.")] = None
+    api_key: Annotated[str | None, Meta(description="API key, as ${{ VARIABLE }}; passed in the environment only.")] = (
+        None
+    )
     tools: Annotated[
         tuple[str, ...] | None,
-        Meta(description="The tools it may use, such as [read, bash, edit, write]; default: pi's own."),
+        Meta(description="Tools that pi may use, such as [read, bash, edit, write]; default: pi's own."),
     ] = None
     thinking: Annotated[
-        Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None, Meta(description="How much it thinks.")
+        Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None, Meta(description="Thinking level.")
     ] = None
 
 
@@ -76,7 +76,7 @@ def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
 
 
 def pi_arguments(settings: PiSettings, request: ProviderRequest) -> Sequence[str]:
-    """Return the arguments; the prompt comes on standard input."""
+    """Return the arguments; the prompt is sent on standard input."""
     named = {
         "--provider": settings.pi_provider,
         "--model": settings.model,
@@ -90,14 +90,14 @@ def pi_arguments(settings: PiSettings, request: ProviderRequest) -> Sequence[str
 
 
 def key_name(settings: PiSettings) -> str:
-    """Return the variable in which pi looks for the key of its provider."""
+    """Return the name of the variable from which pi reads the key of its provider."""
     prefix, slash, _ = (settings.model or "").partition("/")
     provider = settings.pi_provider or (prefix if slash else _DEFAULT_PROVIDER)
     return _KEY_NAMES.get(provider) or re.sub(r"[^A-Za-z0-9]+", "_", provider).upper() + "_API_KEY"
 
 
 def read_pi(event: JsonObject, at: str) -> Iterator[Step]:
-    """Turn one event of `--mode json` into steps."""
+    """Convert one event of `--mode json` into steps."""
     match event.get("type"):
         case "session":
             yield Learned(session=text_of(event.get("id")))
@@ -126,13 +126,13 @@ def _read_message(message: JsonObject, at: str) -> Iterator[Step]:
         elif part.get("type") == "toolCall":
             yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), at)
     if message.get("stopReason") in ("error", "aborted"):
-        said = text_of(message.get("errorMessage")) or "it says no more"
-        status = _STATUS.match(said)
-        yield Failed(said, int(status[1]) if status else None)
+        error = text_of(message.get("errorMessage")) or "no details"
+        status = _STATUS.match(error)
+        yield Failed(error, int(status[1]) if status else None)
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Return the usage of one reply; what was read from or written to the cache is input as well."""
+    """Return the usage of one response; tokens read from or written to the cache count as input."""
     cached = count_of(usage.get("cacheRead"))
     sent = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
     received = count_of(usage.get("output"))

@@ -1,4 +1,4 @@
-"""What a coding agent is asked: which files to read first, then the question (formats.md, "Coding agents"). Pure."""
+"""Build the prompt of a coding agent: the files to read first, then the question. Pure."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,17 +14,17 @@ _READ_FIRST = (
 
 
 def build_agent_prompt(request: ProviderRequest, *, instructions: str | None = None) -> str:
-    """Return the prompt: guideline files, then input files, to be read first; then the question.
+    """Return the prompt: guideline files and input files to be read first, then the question.
 
-    `instructions` stand before the question, for agents that take no system prompt.
+    `instructions` precede the question, for agents that accept no system prompt.
     """
     block = preread_block(request.guideline_files, request.input_files)
-    told = f"{_INSTRUCTIONS_HEADING}\n\n{instructions}" if instructions else ""
-    return "\n\n".join(part for part in (block, told, QUERY_HEADING, request.question) if part)
+    system = f"{_INSTRUCTIONS_HEADING}\n\n{instructions}" if instructions else ""
+    return "\n\n".join(part for part in (block, system, QUERY_HEADING, request.question) if part)
 
 
 def preread_block(guideline_files: Iterable[str], input_files: Iterable[str]) -> str:
-    """Return the block that names the files (absolute paths) and says to read them; empty when there is none."""
+    """Return the instruction to read files, given as absolute paths; empty if there are none."""
     lists = [_listed("Read all guideline files:", guideline_files), _listed("Read all input files:", input_files)]
     lists = [part for part in lists if part]
     return "\n\n".join([*lists, _READ_FIRST]) if lists else ""

@@ -1,4 +1,4 @@
-"""What the settings of all coding agents share."""
+"""Settings shared by all coding agents."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -7,13 +7,14 @@ from msgspec import Meta, Struct, field
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
-    """How an agent's command is run."""
+    """The settings that every coding agent has."""
 
-    args: Annotated[tuple[str, ...], Meta(description="More arguments for the command, one a list item.")] = ()
+    args: Annotated[tuple[str, ...], Meta(description="Additional arguments of the command, one per list item.")] = ()
     cwd: Annotated[
         str | None,
-        Meta(description="Where the agent works, relative to the eval file; default: a fresh folder for each call."),
+        Meta(description="Working folder, relative to the eval file; default: a fresh folder for each call."),
     ] = None
     env: Annotated[
-        Mapping[str, str], Meta(description="Variables to add to the command's environment, keys as ${{ VARIABLE }}.")
+        Mapping[str, str],
+        Meta(description="Additional environment variables of the command; write secrets as ${{ VARIABLE }}."),
     ] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a coding agent does, in one vocabulary: each agent's events become steps, and steps become a response. Pure."""
+"""The steps of a coding agent: each agent's events become steps, and the steps become a response. Pure."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -14,11 +14,11 @@ from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage
 
 _SHOWN = 300
-"""How many characters of a step stand in a log's summary."""
+"""The maximum number of characters of a step in a log's summary."""
 
 
 class Said(Struct, frozen=True):
-    """The agent said something. `parent` is the call under which a subagent did."""
+    """The agent wrote a message. `parent` is the tool call under which a subagent wrote it."""
 
     text: str
     at: str | None = None
@@ -43,7 +43,7 @@ class Returned(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """Tokens and dollars of one more call of the model, or `in_all` of everything up to here."""
+    """Tokens and dollars of one more model call or, with `in_all`, of all calls so far."""
 
     usage: Usage
     cost_usd: float | None = None
@@ -51,7 +51,7 @@ class Used(Struct, frozen=True):
 
 
 class Learned(Struct, frozen=True):
-    """What became known of the session; None leaves it as it was."""
+    """Information about the session; None leaves a value unchanged."""
 
     session: str | None = None
     model: str | None = None
@@ -59,14 +59,14 @@ class Learned(Struct, frozen=True):
 
 
 class Concluded(Struct, frozen=True):
-    """The agent named its answer. `is_last_resort`: it counts only when the agent said nothing else."""
+    """The agent marked its answer. `is_last_resort`: used only if there is no other message."""
 
     text: str
     is_last_resort: bool = False
 
 
 class Failed(Struct, frozen=True):
-    """The agent gave up; when it says or does something afterwards, it did not."""
+    """The agent failed; a later message or tool call cancels the failure."""
 
     message: str
     status: int | None = None
@@ -74,7 +74,7 @@ class Failed(Struct, frozen=True):
 
 
 class Noted(Struct, frozen=True):
-    """Something for the log, or `for_people` who look at the run."""
+    """A note for the log or, with `for_people`, also for the result."""
 
     text: str
     for_people: bool = False
@@ -110,7 +110,7 @@ def _line(verb: str, text: str) -> str:
 
 
 class Transcript:
-    """Gathers steps. A new message begins when the agent speaks, or calls a tool after one returned."""
+    """Collects steps. A new message starts with each text, and with a tool call after another has returned."""
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self.failed: Failed | None = None
@@ -125,7 +125,7 @@ class Transcript:
             self.add(step)
 
     def add(self, step: Step) -> None:
-        """Take the next step."""
+        """Add the next step."""
         match step:
             case Said():
                 self.failed = None
@@ -154,22 +154,22 @@ class Transcript:
 
     @property
     def answer(self) -> str | None:
-        """What the agent named its answer, else what it said last; None when there is neither."""
+        """The answer that the agent marked, else its last message; None if there is neither."""
         said = [message.content for message in self._messages if message.metadata is None]
         last = next((text for text in reversed(said) if isinstance(text, str)), None)
         return self._concluded.get(False) or last or self._concluded.get(True)
 
     @property
     def has_calls(self) -> bool:
-        """Whether a tool was called."""
+        """True if a tool was called."""
         return bool(self._places)
 
     def knows(self, step: Step) -> bool:
-        """Whether a step only completes a call that is there."""
+        """Return True if a step only completes a known tool call."""
         return isinstance(step, Called) and step.id in self._places
 
     def response(self) -> ProviderResponse:
-        """Return everything as a response; its text is empty when there is no answer."""
+        """Return all steps as a response; its text is empty if there is no answer."""
         return ProviderResponse(
             text=self.answer or "",
             output_messages=tuple(self._messages) or None,

@@ -1,4 +1,4 @@
-"""`anthropic`: a Claude model behind Anthropic's API, or any server that speaks it."""
+"""`anthropic`: a Claude model behind Anthropic's API or a compatible server."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, BatchedModelProvider, Outcome, Send, parse_lines
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Prompt, Talk, Turn
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.model_settings import ModelSettings, check_url
 from agentv.providers.apis.replies import count, filtered, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.request_json import Image, function_of, json_bytes, json_request, output_text, without_none
@@ -22,26 +22,26 @@ from agentv.types.usage import Usage
 ANTHROPIC_URL = "https://api.anthropic.com"
 API_VERSION = "2026-10-21"
 SAMPLING_VERSION = "2023-06-01"
-"""The last version of the API that takes a temperature; later ones refuse it for every model."""
+"""The last version of the API that accepts a temperature; later versions reject it for every model."""
 
 DEFAULT_MAX_TOKENS = 4096
-"""The API demands a limit; this is the largest that every model takes."""
+"""The API requires a limit; this is the largest that every model accepts."""
 
-LEAST_THINKING = 1024
+MIN_THINKING_BUDGET = 1024
 
 
 class AnthropicSettings(ModelSettings, frozen=True, kw_only=True):
-    """Which model is asked, where, and how."""
+    """The model, its address and the parameters of requests."""
 
-    model: Annotated[str, Meta(description="The model's name.")]
-    base_url: Annotated[str, Meta(description="Where the API is served, without /v1.")] = ANTHROPIC_URL
-    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; local servers need none.")] = None
+    model: Annotated[str, Meta(description="Name of the model.")]
+    base_url: Annotated[str, Meta(description="Base URL of the API, without /v1.")] = ANTHROPIC_URL
+    api_key: Annotated[str | None, Meta(description="API key, as ${{ VARIABLE }}; local servers need none.")] = None
     thinking_budget: Annotated[
-        int | None, Meta(description="Let the model think first, with at most this many tokens (1024 or more).")
+        int | None, Meta(description="Enable extended thinking with at most this many tokens (1024 or more).")
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what the API cannot accept."""
+        """Reject settings that the API does not accept."""
         ModelSettings.__post_init__(self)
         check_url("base_url", self.base_url)
         is_anthropic = self.base_url.rstrip("/") == ANTHROPIC_URL
@@ -49,37 +49,39 @@ class AnthropicSettings(ModelSettings, frozen=True, kw_only=True):
             raise ValueError(f"api_key is needed for {ANTHROPIC_URL}; write it as ${{{{ ANTHROPIC_API_KEY }}}}")
         if self.thinking_budget is None:
             return
-        if self.thinking_budget < LEAST_THINKING:
-            raise ValueError(f"thinking_budget must be at least {LEAST_THINKING}")
+        if self.thinking_budget < MIN_THINKING_BUDGET:
+            raise ValueError(f"thinking_budget must be at least {MIN_THINKING_BUDGET}")
         if self.max_output_tokens is not None and self.max_output_tokens <= self.thinking_budget:
             raise ValueError("max_output_tokens must be larger than thinking_budget, which is part of it")
         if self.temperature is not None:
-            raise ValueError("temperature cannot be chosen for a model that thinks first (thinking_budget)")
+            raise ValueError("temperature cannot be combined with thinking_budget")
 
 
 class MessagesDialogue(Struct, frozen=True):
-    """Speaks the messages API."""
+    """Builds requests and parses responses of the messages API."""
 
     settings: AnthropicSettings
 
     @property
     def url(self) -> str:
-        """Where messages are asked for."""
+        """The URL of the messages endpoint."""
         return f"{self.settings.base_url.rstrip('/')}/v1/messages"
 
     def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as messages."""
-        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
+        return tuple(
+            {"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.with_images()
+        )
 
-    def build_body(self, talk: Talk) -> JsonObject:
-        """Return the body that asks for the next message."""
+    def build_body(self, conversation: Conversation) -> JsonObject:
+        """Return the body of the request for the next message."""
         settings, budget = self.settings, self.settings.thinking_budget
-        turn_settings = settings.turn_settings(talk.request)
+        turn_settings = settings.turn_settings(conversation.request)
         body: dict[str, JsonValue] = {
-            "model": talk.request.model or settings.model,
+            "model": conversation.request.model or settings.model,
             "max_tokens": _limit(turn_settings.max_output_tokens, budget or 0),
-            "system": talk.system or None,
-            "messages": talk.items,
+            "system": conversation.system or None,
+            "messages": conversation.items,
             "temperature": None if budget else turn_settings.temperature,
             "thinking": {"type": "enabled", "budget_tokens": budget} if budget else None,
             "tools": [_tool(tool) for tool in settings.tools] or None,
@@ -88,21 +90,21 @@ class MessagesDialogue(Struct, frozen=True):
         }
         return {**without_none(body), **settings.extra_body}
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
-        """Return the HTTP request that asks for the next message."""
-        body = self.build_body(talk)
+    def build_request(self, conversation: Conversation, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request for the next message."""
+        body = self.build_body(conversation)
         headers = (version_header([body]), auth, self.settings.extra_headers)
         return json_request(self.url, body, *headers)
 
     def parse(self, value: JsonObject) -> Turn:
-        """Return the message in a reply."""
+        """Return the message in a response."""
         content = value.get("content")
         if not isinstance(content, list) or not all(map(_is_block, content)):
             raise wrong_shape("no list of content blocks", value)
         stop_reason = text_or_none(value.get("stop_reason"))
         if stop_reason == "refusal":
-            why = text_or_none(member(value, "stop_details", "explanation"))
-            raise filtered(f"the provider refused to let the model answer{f': {why}' if why else ''}")
+            reason = text_or_none(member(value, "stop_details", "explanation"))
+            raise filtered(f"the provider blocked the answer of the model{f': {reason}' if reason else ''}")
         calls = [block for block in objects(content) if block.get("type") == "tool_use"]
         return Turn(
             text="".join(str(block.get("text")) for block in objects(content) if block.get("type") == "text"),
@@ -116,7 +118,7 @@ class MessagesDialogue(Struct, frozen=True):
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
-        """Return the answers of tools as one message of the user."""
+        """Return the outputs of tools as one user message."""
         results = [
             {"type": "tool_result", "tool_use_id": call.id or "", "content": output_text(call)} for call in calls
         ]
@@ -124,22 +126,22 @@ class MessagesDialogue(Struct, frozen=True):
 
 
 def version_header(bodies: Sequence[JsonObject]) -> Mapping[str, str]:
-    """Return the header with the version of the API that takes all of the bodies."""
+    """Return the header with the version of the API that accepts all of the bodies."""
     sampled = any(key in body for body in bodies for key in ("temperature", "top_p", "top_k"))
     return {"anthropic-version": SAMPLING_VERSION if sampled else API_VERSION}
 
 
 def _is_block(value: JsonValue) -> bool:
-    """Whether a value is a block of content; of the kinds that are read, everything that is needed must be there."""
+    """Return True if a value is a content block; blocks of known types must have their required keys."""
     kind = member(value, "type")
     needed = {"text": ("text",), "tool_use": ("id", "name")}.get(kind, ()) if isinstance(kind, str) else ("type",)
     return all(isinstance(member(value, name), str) for name in needed)
 
 
-def _limit(wished: int | None, thinking: int) -> int:
-    """Return the limit of tokens, of which thinking is a part and never the whole."""
-    limit = wished or DEFAULT_MAX_TOKENS
-    return limit if limit > thinking and wished else limit + thinking
+def _limit(configured: int | None, thinking: int) -> int:
+    """Return the token limit, which always exceeds the thinking budget that it includes."""
+    limit = configured or DEFAULT_MAX_TOKENS
+    return limit if limit > thinking and configured else limit + thinking
 
 
 def _content(text: str, images: Sequence[Image]) -> JsonValue:
@@ -161,18 +163,18 @@ def _tool(tool: JsonObject) -> JsonObject:
 
 
 def _usage(value: JsonValue) -> Usage | None:
-    """Return the usage; what was written to the cache and read from it is counted as input as well."""
+    """Return the usage; tokens written to or read from the cache count as input."""
     if not isinstance(value, Mapping):
         return None
     cached = count(value, "cache_read_input_tokens")
     sent = count(value, "input_tokens") + count(value, "cache_creation_input_tokens") + cached
-    made = count(value, "output_tokens")
+    generated = count(value, "output_tokens")
     return Usage(
         input=sent,
-        output=made,
+        output=generated,
         cached_input=cached,
         reasoning=count(value, "output_tokens_details", "thinking_tokens"),
-        total=sent + made,
+        total=sent + generated,
         requests=1,
     )
 
@@ -194,36 +196,36 @@ _UNKNOWN_ERROR = 500
 
 
 class MessageBatches(Struct, frozen=True):
-    """Takes batches of messages at `url`."""
+    """The batch endpoint of the messages API at `url`."""
 
     url: str
 
     async def submit(self, bodies: Mapping[str, JsonObject], send: Send) -> str:
-        """Begin a batch, and return its id."""
+        """Start a batch and return its id."""
         requests: list[JsonObject] = [{"custom_id": name, "params": body} for name, body in bodies.items()]
-        reply = await send(json_request(self.url, {"requests": requests}, version_header(list(bodies.values()))))
-        batch = parse_object(reply.body)
+        response = await send(json_request(self.url, {"requests": requests}, version_header(list(bodies.values()))))
+        batch = parse_object(response.body)
         batch_id = text_or_none(batch.get("id"))
         if batch_id is None:
             raise wrong_shape("no id", batch)
         return batch_id
 
     async def poll(self, batch_id: str, send: Send) -> BatchState:
-        """Tell how far a batch is."""
+        """Return the state of a batch."""
         return parse_state(parse_object((await send(self._get(f"/{batch_id}"))).body))
 
     async def fetch(self, batch_id: str, send: Send) -> Mapping[str, Outcome]:
-        """Return what became of the requests."""
-        # The address that the batch itself names is not asked: the key goes to the settings' server only.
-        reply = await send(self._get(f"/{batch_id}/results"))
-        return dict(map(parse_line, parse_lines(reply.body)))
+        """Return the outcomes of the requests."""
+        # The URL in the batch is not used: the key is sent only to the configured server.
+        response = await send(self._get(f"/{batch_id}/results"))
+        return dict(map(parse_line, parse_lines(response.body)))
 
     def _get(self, path: str) -> HttpRequest:
         return HttpRequest(f"{self.url}{path}", _VERSION, method="GET")
 
 
 def parse_state(batch: JsonObject) -> BatchState:
-    """Return how far a batch is."""
+    """Return the state of a batch."""
     status = text_or_none(batch.get("processing_status"))
     if status is None:
         raise wrong_shape("no processing_status", batch)
@@ -233,15 +235,15 @@ def parse_state(batch: JsonObject) -> BatchState:
 
 
 def parse_line(line: JsonObject) -> tuple[str, Outcome]:
-    """Return a request's name and what became of it."""
+    """Return a request's name and its outcome."""
     name = text_or_none(line.get("custom_id")) or ""
     match member(line, "result", "type"):
         case "succeeded":
-            return name, HttpReply(200, {}, json_bytes(member(line, "result", "message")))
+            return name, HttpResponse(200, {}, json_bytes(member(line, "result", "message")))
         case "errored":
             error = member(line, "result", "error")
             kind = text_or_none(member(error, "error", "type")) or text_or_none(member(error, "type")) or ""
-            return name, HttpReply(_STATUSES.get(kind, _UNKNOWN_ERROR), {}, json_bytes(error))
+            return name, HttpResponse(_STATUSES.get(kind, _UNKNOWN_ERROR), {}, json_bytes(error))
         case "expired":
             return name, EXPIRED
         case "canceled":
@@ -251,7 +253,7 @@ def parse_line(line: JsonObject) -> tuple[str, Outcome]:
 
 
 class AnthropicProvider(BatchedModelProvider):
-    """Asks Anthropic."""
+    """Calls Anthropic's API."""
 
     kind = "anthropic"
 

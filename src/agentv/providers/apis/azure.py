@@ -16,63 +16,61 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 NEW_LIMIT_SINCE = "2024-09-01"
-"""API versions since then know max_completion_tokens, which newer models demand."""
+"""The first API version with max_completion_tokens, which newer models require."""
 
 
 class AzureSettings(ModelSettings, frozen=True, kw_only=True):
-    """Which deployment is asked, where, and how."""
+    """The deployment, its address and the parameters of requests."""
 
     deployment: Annotated[
-        str, Meta(description="The deployment's name.", extra={"aliases": ("deploymentName", "model")})
+        str, Meta(description="Name of the deployment.", extra={"aliases": ("deploymentName", "model")})
     ]
     endpoint: Annotated[
         str | None,
-        Meta(description="The resource: its name or its URL.", extra={"aliases": ("resource", "resourceName")}),
+        Meta(description="Name or URL of the resource.", extra={"aliases": ("resource", "resourceName")}),
     ] = None
     base_url: Annotated[
-        str | None, Meta(description="Instead of endpoint, for gateways: all that stands before /deployments.")
+        str | None, Meta(description="For gateways, instead of endpoint: the URL up to /deployments.")
     ] = None
-    api_key: Annotated[
-        str | None, Meta(description="The key, as ${{ VARIABLE }}; without one, an Entra ID token is used.")
-    ] = None
-    api_version: Annotated[str, Meta(description="The version of the API.")] = "2024-10-01-preview"
+    api_key: Annotated[str | None, Meta(description="API key, as ${{ VARIABLE }}; default: an Entra ID token.")] = None
+    api_version: Annotated[str, Meta(description="API version.")] = "2024-10-01-preview"
     dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be an address."""
+        """Reject invalid addresses."""
         ModelSettings.__post_init__(self)
         check_dimensions(self.dimensions)
         if (self.endpoint is None) == (self.base_url is None):
-            raise ValueError("endpoint is needed: the resource's name or URL (or else base_url, for a gateway)")
+            raise ValueError("endpoint (the resource's name or URL) or base_url (for a gateway) is needed, not both")
         if self.base_url is not None:
             check_url("base_url", self.base_url)
         if self.endpoint is not None and ("/openai" in self.endpoint or "?" in self.endpoint):
-            raise ValueError("endpoint is the resource alone, such as https://NAME.openai.azure.com")
+            raise ValueError("endpoint must be the URL of the resource only, such as https://NAME.openai.azure.com")
 
     @property
     def openai_url(self) -> str:
-        """Where the resource serves the API, without a deployment."""
+        """The base URL of the resource's API, without a deployment."""
         if self.base_url is not None:
             return self.base_url.rstrip("/").partition("/deployments")[0]
         return f"{_resource_url(self.endpoint or '')}/openai"
 
     def chat_url(self, deployment: str) -> str:
-        """Return where a deployment is asked for a message."""
+        """Return the chat URL of a deployment."""
         return self.deployment_url(deployment, "chat/completions")
 
     def deployment_url(self, deployment: str, path: str) -> str:
-        """Return where a deployment is asked for what `path` names."""
+        """Return the URL of `path` below a deployment."""
         base = (self.base_url or "").rstrip("/")
         place = base if "/deployments/" in base else f"{self.openai_url}/deployments/{quote(deployment, safe='')}"
         return self.versioned(f"{place}/{path}")
 
     @property
     def limit_key(self) -> str:
-        """What this version of the API calls the limit of output tokens."""
+        """The key of the output token limit in this API version."""
         return "max_completion_tokens" if self.api_version >= NEW_LIMIT_SINCE else "max_tokens"
 
     def versioned(self, url: str) -> str:
-        """Return an address with the version of the API."""
+        """Return a URL with the API version."""
         return f"{url}?api-version={quote(self.api_version)}"
 
 
@@ -83,7 +81,7 @@ def _resource_url(endpoint: str) -> str:
 
 
 class AzureProvider(EmbeddingModelProvider, BatchedModelProvider):
-    """Asks Azure OpenAI, with a key or an Entra ID token."""
+    """Calls Azure OpenAI with an API key or an Entra ID token."""
 
     kind = "azure"
 
@@ -101,12 +99,12 @@ class AzureProvider(EmbeddingModelProvider, BatchedModelProvider):
 
 
 def make_dialogue(settings: AzureSettings) -> ChatDialogue:
-    """Return how the deployment is spoken with."""
+    """Return the dialogue for the deployment."""
     return ChatDialogue(settings.chat_url, settings.deployment, settings, settings.limit_key)
 
 
 def make_credentials(settings: AzureSettings) -> Credentials:
-    """Return the key, else what fetches tokens, unless a header of the settings lets us in."""
+    """Return the credentials: the key, else Entra ID tokens unless the settings have an authorization header."""
     if settings.api_key:
         return FixedHeaders({"api-key": settings.api_key})
     has_own = settings.has_header("api-key") or settings.has_header("Authorization")

@@ -1,4 +1,4 @@
-"""A model API that also takes batches: requests are handed in, looked after, and fetched (`batch_api`)."""
+"""Model APIs with a batch endpoint: submit, poll and fetch batches of requests (`batch_api`)."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 from msgspec.structs import replace
 
 from agentv.providers.apis.credentials import Credentials
-from agentv.providers.apis.dialogue import Dialogue, parse_reply
-from agentv.providers.apis.http import HttpReply, HttpRequest, status_failure
+from agentv.providers.apis.dialogue import Dialogue, parse_turn
+from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
 from agentv.providers.apis.model_provider import ModelProvider, to_message, to_response
 from agentv.providers.apis.request_json import joined_headers, json_bytes
 from agentv.providers.apis.transport import send, utc_now
@@ -19,33 +19,33 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-Send: TypeAlias = Callable[[HttpRequest], Awaitable[HttpReply]]
-"""Sends a request, with what proves who asks, and returns a reply with a status of 2xx."""
+Send: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
+"""Sends a request with credentials and returns a response with a status of 2xx."""
 
-Outcome: TypeAlias = HttpReply | Failure
-"""What became of one request of a batch: the reply that it would have got by itself, or why there is none."""
+Outcome: TypeAlias = HttpResponse | Failure
+"""The outcome of one request of a batch: the response of a single call, or a failure."""
 
 MAX_RESULTS_BYTES = 512 * 2**20
-LOST = Failure("server_error", "the batch ended without a reply to this request", retryable=True)
+LOST = Failure("server_error", "the batch ended without a response to this request", retryable=True)
 EXPIRED = Failure("deadline", "the batch ended before this request was answered", retryable=True)
 CANCELLED = Failure("cancelled", "the batch was cancelled before this request was answered")
 
 
 class BatchEndpoint(Protocol):
-    """How one API takes batches. Requests are known by names such as `r0`, which every API accepts."""
+    """The batch endpoint of one API. Requests have names such as `r0`, which every API accepts."""
 
     async def submit(self, bodies: Mapping[str, JsonObject], send: Send) -> str:
-        """Hand in request bodies by name, and return the batch's id."""
+        """Submit request bodies by name and return the batch's id."""
 
     async def poll(self, batch_id: str, send: Send) -> BatchState:
-        """Tell how far a batch is. Raises ProviderError when it failed as a whole."""
+        """Return the state of a batch. Raises ProviderError if the whole batch failed."""
 
     async def fetch(self, batch_id: str, send: Send) -> Mapping[str, Outcome]:
-        """Return what became of the requests by name; one may be missing."""
+        """Return the outcomes of the requests by name; some may be missing."""
 
 
 def request_names(keys: Sequence[str]) -> Mapping[str, str]:
-    """Return a name for each key; keys of ours may hold what no API takes as a name."""
+    """Return a request name for each key; a key may contain characters that no API accepts."""
     return {key: f"r{number}" for number, key in enumerate(keys)}
 
 
@@ -55,7 +55,7 @@ def json_lines(values: Sequence[JsonObject]) -> bytes:
 
 
 def parse_lines(body: bytes) -> Iterator[JsonObject]:
-    """Yield the object on each line of a results file. Raises ProviderError for a line that is none."""
+    """Yield the object on each line of a results file. Raises ProviderError for an invalid line."""
     for number, line in enumerate(body.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -64,12 +64,12 @@ def parse_lines(body: bytes) -> Iterator[JsonObject]:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, Mapping):
-            raise ProviderError(Failure("malformed_reply", f"line {number} of the batch's results is no JSON object"))
+            raise ProviderError(Failure("malformed_reply", f"line {number} of the batch results is not a JSON object"))
         yield value
 
 
 class BatchedModelProvider(ModelProvider):
-    """Asks one by one, or hands in a batch. In a batch the model has one turn: tools that it calls get no answer."""
+    """Makes single calls or submits a batch. A batch has one turn: tools that the model calls are not answered."""
 
     def __init__(
         self,
@@ -85,39 +85,39 @@ class BatchedModelProvider(ModelProvider):
 
     @property
     def uses_batch_api(self) -> bool:
-        """Whether this target is configured to be asked in batches."""
+        """True if this target is configured to use the batch endpoint."""
         return self._settings.batch_api
 
     async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
-        """Hand in requests, each under a key of ours, and return at once. Raises ProviderError when it is refused."""
+        """Submit requests by key and return at once. Raises ProviderError if the batch is rejected."""
         keys = tuple(requests)
         names = request_names(keys)
         bodies = {names[key]: self._dialogue.build_body(self._open(request)) for key, request in requests.items()}
         return BatchTicket(await self._batches.submit(bodies, self._send), keys)
 
     async def poll_batch(self, ticket: BatchTicket) -> BatchState:
-        """Tell how far a batch is. Raises ProviderError when it failed as a whole or is not there any more."""
+        """Return the state of a batch. Raises ProviderError if it failed as a whole or no longer exists."""
         return await self._batches.poll(ticket.id, self._send)
 
     async def fetch_batch(self, ticket: BatchTicket) -> Mapping[str, ProviderResponse | Failure]:
-        """Return what became of every request of a batch that is over, by key; none is missing."""
+        """Return the outcome of every request of a finished batch, by key; none is missing."""
         outcomes = await self._batches.fetch(ticket.id, self._send)
-        return {key: self._answer(outcomes.get(name, LOST)) for key, name in request_names(ticket.keys).items()}
+        return {key: self._to_response(outcomes.get(name, LOST)) for key, name in request_names(ticket.keys).items()}
 
-    def _answer(self, outcome: Outcome) -> ProviderResponse | Failure:
+    def _to_response(self, outcome: Outcome) -> ProviderResponse | Failure:
         if isinstance(outcome, Failure):
             return outcome
         failure = status_failure(outcome, now=utc_now())
         if failure is not None:
             return failure
         try:
-            turn = parse_reply(self._dialogue, outcome)
+            turn = parse_turn(self._dialogue, outcome)
         except ProviderError as error:
             return error.failure
         return to_response(turn, [to_message(turn)], turn.usage)
 
-    async def _send(self, request: HttpRequest) -> HttpReply:
-        """Send a request with what proves who asks; the deadline is that of one call."""
+    async def _send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request with credentials; the deadline is that of one call."""
         auth = await self._credentials.headers(timeout_s=self._target.try_timeout_s)
         headers = joined_headers(request.headers, auth, self._settings.extra_headers)
         return await send(

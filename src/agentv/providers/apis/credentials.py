@@ -1,4 +1,4 @@
-"""What proves to a model API who asks: a key from the settings, or a token that a cloud's own library fetches."""
+"""Credentials for model APIs: a key from the settings, or a token fetched by a cloud's own library."""
 
 import asyncio
 import logging
@@ -20,14 +20,14 @@ _EXCERPT = 500
 
 
 class Credentials(Protocol):
-    """Gives the headers that a request needs to be let in."""
+    """Provides the authorization headers of a request."""
 
     async def headers(self, *, timeout_s: float) -> Mapping[str, str]:
-        """Return the headers. Raises ProviderError when they cannot be had in time."""
+        """Return the headers. Raises ProviderError if they are not available in time."""
 
 
 class FixedHeaders(Struct, frozen=True):
-    """Headers that are known from the settings; none for servers that let everybody in."""
+    """Fixed headers from the settings; empty for servers without authorization."""
 
     fixed: Mapping[str, str]
 
@@ -42,7 +42,7 @@ def bearer(key: str | None) -> FixedHeaders:
 
 
 class Token(Struct, frozen=True):
-    """A bearer token, and when it ends, in seconds since 1970."""
+    """A bearer token and its expiry in seconds since 1970."""
 
     text: str
     expires_at: float
@@ -52,7 +52,7 @@ FetchToken: TypeAlias = Callable[[], Token]
 
 
 class FetchedToken:
-    """A token that is fetched in a thread when it is first needed, and again before it ends."""
+    """A token that is fetched in a thread on first use, and again before it expires."""
 
     def __init__(self, fetch: FetchToken, *, what: str, now: Callable[[], float] = time.time) -> None:
         self._fetch = fetch
@@ -62,30 +62,30 @@ class FetchedToken:
         self._fetching = asyncio.Lock()
 
     async def headers(self, *, timeout_s: float) -> Mapping[str, str]:
-        """Return the header with a token that is good for some minutes. All who wait get the one that is fetched."""
+        """Return the header with a token that is valid for some minutes; concurrent calls share one fetch."""
         try:
             async with asyncio.timeout(timeout_s), self._fetching:
                 if self._token.expires_at - self._now() < RENEW_BEFORE_S:
                     self._token = await call_in_thread(self._fetch, timeout_s=timeout_s)
         except (AbandonedError, TimeoutError):
-            message = f"{self._what} did not come within {round(timeout_s, 2):g} s"
+            message = f"{self._what} was not received within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message, retryable=True)) from None
-        except Exception as error:  # noqa: BLE001 - the libraries raise many kinds, all of which mean: no token
-            said = " ".join(str(error).split())[:_EXCERPT]
-            raise ProviderError(Failure("auth", f"{self._what} cannot be had: {said}")) from None
+        except Exception as error:  # noqa: BLE001 - the libraries raise many kinds, all of which mean that there is no token
+            reason = " ".join(str(error).split())[:_EXCERPT]
+            raise ProviderError(Failure("auth", f"{self._what} cannot be obtained: {reason}")) from None
         return {"Authorization": f"Bearer {self._token.text}"}
 
 
 def entra_token() -> FetchedToken:
-    """Return tokens of Microsoft Entra ID, from whatever the machine is signed in with.
+    """Return the credentials for Microsoft Entra ID tokens, from the default credential chain.
 
-    Raises MissingExtraError when azure-identity is not installed.
+    Raises MissingExtraError if azure-identity is not installed.
     """
     try:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, slow to import
     except ImportError:
         raise MissingExtraError("azure without api_key", "azure") from None
-    # Its warnings say what the failure says; without a handler they would be written over the screen.
+    # Its warnings repeat the failure; without a handler they would be printed over the screen.
     logging.getLogger("azure").addHandler(logging.NullHandler())
     credential = DefaultAzureCredential()
 
@@ -97,7 +97,7 @@ def entra_token() -> FetchedToken:
 
 
 def google_token() -> FetchedToken:
-    """Return tokens for Google's default credentials. Raises MissingExtraError when google-auth is not installed."""
+    """Return tokens for Google's default credentials. Raises MissingExtraError if google-auth is not installed."""
     try:
         import google.auth  # noqa: PLC0415 - an extra, slow to import
         from google.auth.transport.requests import Request  # noqa: PLC0415 - as above
@@ -107,7 +107,7 @@ def google_token() -> FetchedToken:
     def fetch() -> Token:
         credentials, _ = google.auth.default(scopes=[GOOGLE_SCOPE])
         credentials.refresh(Request())  # type: ignore[no-untyped-call] # google-auth types its classes only in part
-        expiry = credentials.expiry  # UTC, without saying so
+        expiry = credentials.expiry  # naive, but in UTC
         return Token(credentials.token or "", expiry.replace(tzinfo=UTC).timestamp() if expiry else time.time())
 
     return FetchedToken(fetch, what="a token for Google's default credentials")

@@ -1,4 +1,4 @@
-"""A conversation with a model, whatever API it has: what is said first, what came back, how it goes on. Pure."""
+"""Conversations with a model, independent of its API: the prompt, the turns, the continuation. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import parse_object
 from agentv.providers.apis.request_json import Image
 from agentv.types.json_value import JsonObject
@@ -16,22 +16,22 @@ from agentv.types.usage import Usage
 
 
 class Prompt(Struct, frozen=True, gc=False):
-    """What a model is told at first. `images` are shown with the last turn of the user."""
+    """The first messages to a model. `images` belong to the last user turn."""
 
     system: str
     turns: tuple[ChatMessage, ...]
     images: tuple[Image, ...] = ()
 
-    def shown(self) -> Iterator[tuple[ChatMessage, tuple[Image, ...]]]:
-        """Yield each turn with the pictures that are shown with it."""
+    def with_images(self) -> Iterator[tuple[ChatMessage, tuple[Image, ...]]]:
+        """Yield each turn with its images."""
         users = [index for index, turn in enumerate(self.turns) if turn.role == "user"]
         at = users[-1] if users else len(self.turns) - 1
         for index, turn in enumerate(self.turns):
             yield turn, self.images if index == at else ()
 
 
-class Talk(Struct, frozen=True):
-    """A conversation so far. `items` are its turns in the form of the API, without the system prompt."""
+class Conversation(Struct, frozen=True):
+    """A conversation so far. `items` are its turns in the API's format, without the system prompt."""
 
     request: ProviderRequest
     system: str
@@ -39,9 +39,9 @@ class Talk(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """What the model said. `items` are its turn as it came, to be sent back when the conversation goes on.
+    """A turn of the model. `items` hold it in the API's format, to be sent back when the conversation continues.
 
-    `is_cut` means that it stopped at the limit of tokens. `finish_reason` is the API's own word.
+    `is_cut` is True if it stopped at the token limit. `finish_reason` is the API's own value.
     """
 
     text: str
@@ -56,26 +56,26 @@ class Turn(Struct, frozen=True):
 
 
 class Dialogue(Protocol):
-    """How one API puts a conversation into requests and reads its replies. Nothing here touches the world."""
+    """The request and response format of one chat API. Performs no I/O."""
 
     def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
-        """Return the first turns in the form of the API."""
+        """Return the first turns in the API's format."""
 
-    def build_body(self, talk: Talk) -> JsonObject:
-        """Return the body that asks for the next turn."""
+    def build_body(self, conversation: Conversation) -> JsonObject:
+        """Return the body of the request for the next turn."""
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
-        """Return the HTTP request that asks for the next turn; `auth` are the headers with the key."""
+    def build_request(self, conversation: Conversation, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request for the next turn; `auth` holds the authorization headers."""
 
     def parse(self, value: JsonObject) -> Turn:
-        """Return the model's turn. Raises ProviderError for what is no reply of this API, and for a filtered one."""
+        """Return the model's turn. Raises ProviderError for an invalid or filtered response."""
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
-        """Return the answers of tools in the form of the API."""
+        """Return the outputs of tools in the API's format."""
 
 
 def build_prompt(request: ProviderRequest, images: Sequence[Image] = ()) -> Prompt:
-    """Return what a request tells a model. A chat prompt holds the guidelines already; a plain question does not."""
+    """Return the prompt of a request. A chat prompt already contains the guidelines; a plain question does not."""
     if request.chat_prompt is None:
         guidelines = f"{GUIDELINES_HEADING}\n\n{request.guidelines}" if request.guidelines else ""
         turns: tuple[ChatMessage, ...] = (ChatMessage("user", request.question),)
@@ -89,18 +89,20 @@ def build_prompt(request: ProviderRequest, images: Sequence[Image] = ()) -> Prom
     return Prompt("\n\n".join(text for text in system if text), turns, tuple(images))
 
 
-def open_talk(dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = ()) -> Talk:
-    """Return the conversation that begins with a request."""
+def open_conversation(dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = ()) -> Conversation:
+    """Return the conversation that starts with a request."""
     prompt = build_prompt(request, images)
-    return Talk(request, prompt.system, dialogue.open_items(prompt))
+    return Conversation(request, prompt.system, dialogue.open_items(prompt))
 
 
-def go_on(dialogue: Dialogue, talk: Talk, turn: Turn, calls: Sequence[ToolCall]) -> Talk:
-    """Return the conversation after the model's turn and the answers of the tools it called."""
-    return replace(talk, items=(*talk.items, *turn.items, *dialogue.tool_items(calls)))
+def continue_conversation(
+    dialogue: Dialogue, conversation: Conversation, turn: Turn, calls: Sequence[ToolCall]
+) -> Conversation:
+    """Return the conversation after the model's turn and the outputs of the tools it called."""
+    return replace(conversation, items=(*conversation.items, *turn.items, *dialogue.tool_items(calls)))
 
 
-def parse_reply(dialogue: Dialogue, reply: HttpReply) -> Turn:
-    """Return the model's turn. Raises ProviderError for whatever is none."""
-    turn = dialogue.parse(parse_object(reply.body))
-    return replace(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)
+def parse_turn(dialogue: Dialogue, response: HttpResponse) -> Turn:
+    """Return the model's turn. Raises ProviderError for an invalid response."""
+    turn = dialogue.parse(parse_object(response.body))
+    return replace(turn, request_id=response.request_id or turn.request_id, quota=response.quota)

@@ -1,4 +1,4 @@
-"""A model API that makes embeddings: what all of them share. Each says only how it is asked and how it answers."""
+"""Model APIs that make embeddings: the shared provider, and the protocol of each API's request format."""
 
 import asyncio
 import base64
@@ -18,36 +18,36 @@ from agentv.types.provider import EmbeddingRequest, EmbeddingResponse, Vector
 
 
 class EmbeddingApi(Protocol):
-    """How one API is asked for vectors and answers. Nothing here touches the world."""
+    """The request and response format of one embeddings API. Performs no I/O."""
 
     @property
     def space(self) -> str:
-        """What makes vectors comparable: the address, the model and whatever else counts."""
+        """An identifier of comparable vectors: the address, the model and all other parameters."""
 
     @property
     def texts_at_once(self) -> int:
-        """How many texts one request may hold."""
+        """The maximum number of texts per request."""
 
     def build_request(self, texts: Sequence[str], auth: Mapping[str, str]) -> HttpRequest:
-        """Return the HTTP request for the vectors of texts; `auth` are the headers with the key."""
+        """Return the HTTP request for the vectors of texts; `auth` holds the authorization headers."""
 
     def parse(self, value: JsonObject) -> EmbeddingResponse:
-        """Return the vectors in a reply. Raises ProviderError for what is no reply of this API."""
+        """Return the vectors in a response. Raises ProviderError for an invalid response."""
 
 
 class EmbeddingModelProvider(ModelProvider):
-    """Adds embeddings to a model provider, under its key, its deadline and its limits."""
+    """Adds embeddings to a model provider, with its key, deadline and limits."""
 
     embeddings: EmbeddingApi
 
     @property
     def embedding_space(self) -> str:
-        """What makes vectors comparable."""
+        """An identifier of comparable vectors."""
         return self.embeddings.space
 
     @property
     def texts_at_once(self) -> int:
-        """How many texts one request may hold."""
+        """The maximum number of texts per request."""
         return self.embeddings.texts_at_once
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResponse:
@@ -55,13 +55,15 @@ class EmbeddingModelProvider(ModelProvider):
         now = asyncio.get_running_loop().time
         ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
         auth = await self._credentials.headers(timeout_s=ends_at - now())
-        reply = await send(self.embeddings.build_request(request.texts, auth), self._shared, timeout_s=ends_at - now())
-        response = self.embeddings.parse(parse_object(reply.body))
-        return replace(response, request_id=reply.request_id, quota=reply.quota)
+        response = await send(
+            self.embeddings.build_request(request.texts, auth), self._shared, timeout_s=ends_at - now()
+        )
+        vectors = self.embeddings.parse(parse_object(response.body))
+        return replace(vectors, request_id=response.request_id, quota=response.quota)
 
 
 def vector_of(value: JsonValue) -> Vector:
-    """Return a vector written as numbers, or as their bytes in base64. Raises ProviderError for anything else."""
+    """Return a vector given as numbers or as base64 bytes. Raises ProviderError for anything else."""
     vector = array("f")
     try:
         if isinstance(value, str):
@@ -69,7 +71,7 @@ def vector_of(value: JsonValue) -> Vector:
         elif isinstance(value, list | tuple):
             vector.extend(value)
         else:
-            raise wrong_shape("a vector that is none", value)
+            raise wrong_shape("an invalid vector", value)
     except (TypeError, ValueError, OverflowError, binascii.Error):
-        raise wrong_shape("a vector that holds something else than numbers", value) from None
+        raise wrong_shape("a vector with values other than numbers", value) from None
     return vector

@@ -1,4 +1,4 @@
-"""`gemini`: a model of Google, behind the Gemini API or on Vertex."""
+"""`gemini`: a Google model behind the Gemini API or on Vertex AI."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
-from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
@@ -38,43 +38,43 @@ _MALFORMED = frozenset(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALF
 
 
 class GeminiSettings(ModelSettings, frozen=True, kw_only=True):
-    """Which model is asked, where, and how."""
+    """The model, its address and the parameters of requests."""
 
-    model: Annotated[str, Meta(description="The model's name.")] = "gemini-2.5-flash"
+    model: Annotated[str, Meta(description="Name of the model.")] = "gemini-2.5-flash"
     base_url: Annotated[
         str | None,
-        Meta(description=f"Where the API is served, perhaps with its version. Default: {GEMINI_URL}, or Vertex."),
+        Meta(description=f"Base URL of the API, optionally with its version. Default: {GEMINI_URL}, or Vertex."),
     ] = None
-    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; Vertex needs none.")] = None
+    api_key: Annotated[str | None, Meta(description="API key, as ${{ VARIABLE }}; not used with Vertex.")] = None
     project: Annotated[
-        str | None, Meta(description="Ask Vertex, in this project, with Google's default credentials.")
+        str | None, Meta(description="Use Vertex AI in this project, with Google's default credentials.")
     ] = None
-    location: Annotated[str | None, Meta(description='Where Vertex is asked. Default: "global".')] = None
+    location: Annotated[str | None, Meta(description='Location of Vertex AI. Default: "global".')] = None
     dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
     def __post_init__(self) -> None:
-        """Refuse what the API cannot accept."""
+        """Reject settings that the API does not accept."""
         ModelSettings.__post_init__(self)
         check_dimensions(self.dimensions)
         if self.base_url is not None:
             check_url("base_url", self.base_url)
         if self.batch_api:
-            raise ValueError("batch_api is for azure, openai and anthropic; gemini is asked case by case")
+            raise ValueError("batch_api is available for azure, openai and anthropic, not for gemini")
         if self.location and not self.project:
-            raise ValueError("location is for Vertex, which needs a project as well")
+            raise ValueError("location is for Vertex, which also needs a project")
         if self.project and self.api_key:
-            raise ValueError("api_key does not go with project: Vertex takes Google's default credentials")
+            raise ValueError("api_key cannot be combined with project: Vertex uses Google's default credentials")
         if not (self.project or self.api_key or self.base_url or self.has_header("x-goog-api-key")):
             raise ValueError("api_key is needed, or a project for Vertex; write the key as ${{ GEMINI_API_KEY }}")
 
     def check_embeddings(self) -> None:
-        """Raise TargetError for Vertex: embeddings are asked of the Gemini API."""
+        """Raise TargetError for Vertex: embeddings need the Gemini API."""
         if self.project:
-            raise TargetError("embeddings are asked of the Gemini API, with api_key; Vertex (project) is not supported")
+            raise TargetError("embeddings need the Gemini API with api_key; Vertex (project) is not supported")
 
     @property
     def root_url(self) -> str:
-        """Where the API is served, up to and with its version."""
+        """The base URL of the API, including its version."""
         where = f"{self.location}-" if self.location and self.location != "global" else ""
         default = f"https://{where}aiplatform.googleapis.com" if self.project else GEMINI_URL
         base_url = (self.base_url or default).rstrip("/")
@@ -84,12 +84,12 @@ class GeminiSettings(ModelSettings, frozen=True, kw_only=True):
 
 
 class ContentDialogue(Struct, frozen=True):
-    """Speaks the generateContent API."""
+    """Builds requests and parses responses of the generateContent API."""
 
     settings: GeminiSettings
 
     def url(self, model: str, method: str = "generateContent") -> str:
-        """Return where `model` is asked; a name with a slash is a whole path (`tunedModels/…`, `publishers/…`)."""
+        """Return the URL of a method; a `model` with a slash is a whole path (`tunedModels/…`, `publishers/…`)."""
         settings = self.settings
         if settings.project is None:
             path = model if "/" in model else f"models/{model}"
@@ -105,12 +105,12 @@ class ContentDialogue(Struct, frozen=True):
                 "role": "model" if turn.role == "assistant" else "user",
                 "parts": [{"text": turn.content}, *map(_image, images)],
             }
-            for turn, images in prompt.shown()
+            for turn, images in prompt.with_images()
         )
 
-    def build_body(self, talk: Talk) -> JsonObject:
-        """Return the body that asks for the next turn."""
-        turn_settings = self.settings.turn_settings(talk.request)
+    def build_body(self, conversation: Conversation) -> JsonObject:
+        """Return the body of the request for the next turn."""
+        turn_settings = self.settings.turn_settings(conversation.request)
         config: dict[str, JsonValue] = {
             "temperature": turn_settings.temperature,
             "maxOutputTokens": turn_settings.max_output_tokens,
@@ -118,20 +118,22 @@ class ContentDialogue(Struct, frozen=True):
             "responseJsonSchema": turn_settings.schema,
         }
         body: dict[str, JsonValue] = {
-            "contents": talk.items,
-            "systemInstruction": {"parts": [{"text": talk.system}], "role": "user"} if talk.system else None,
+            "contents": conversation.items,
+            "systemInstruction": {"parts": [{"text": conversation.system}], "role": "user"}
+            if conversation.system
+            else None,
             "generationConfig": without_none(config) or None,
             "tools": _tools(self.settings.tools) or None,
         }
         return _merged(without_none(body), self.settings.extra_body)
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
-        """Return the HTTP request that asks for the next turn."""
-        url = self.url(talk.request.model or self.settings.model)
-        return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)
+    def build_request(self, conversation: Conversation, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request for the next turn."""
+        url = self.url(conversation.request.model or self.settings.model)
+        return json_request(url, self.build_body(conversation), auth, self.settings.extra_headers)
 
     def parse(self, value: JsonObject) -> Turn:
-        """Return the first candidate of a reply."""
+        """Return the first candidate of a response."""
         blocked = text_or_none(member(value, "promptFeedback", "blockReason"))
         if blocked is not None:
             raise filtered(f"the provider's filter blocked the prompt ({blocked})")
@@ -142,7 +144,7 @@ class ContentDialogue(Struct, frozen=True):
         content = candidates[0].get("content")
         parts = member(content, "parts")
         if parts is None and finish_reason is not None:
-            parts = []  # whoever stops while still thinking says nothing
+            parts = []  # a model that stops while thinking has no content
         if not isinstance(parts, list) or not all(map(_is_part, parts)):
             raise wrong_shape("no candidates[0].content.parts", value)
         return Turn(
@@ -157,18 +159,18 @@ class ContentDialogue(Struct, frozen=True):
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
-        """Return the answers of tools as one turn of the user."""
+        """Return the outputs of tools as one user turn."""
         return ({"role": "user", "parts": [{"functionResponse": _tool_response(call)} for call in calls]},)
 
 
 def _finish_reason(candidate: JsonObject) -> str | None:
-    """Return why the model stopped. Raises ProviderError when that leaves no answer."""
+    """Return the finish reason. Raises ProviderError if it means that there is no answer."""
     reason = text_or_none(candidate.get("finishReason"))
     if reason in _FILTERED:
-        raise filtered(f"the provider's filter stopped the reply ({reason})")
+        raise filtered(f"the provider's filter stopped the response ({reason})")
     if reason in _MALFORMED:
-        said = text_or_none(candidate.get("finishMessage"))
-        message = f"the model made a reply that the provider could not read ({reason}){f': {said}' if said else ''}"
+        details = text_or_none(candidate.get("finishMessage"))
+        message = f"the provider could not parse the model's response ({reason}){f': {details}' if details else ''}"
         raise ProviderError(Failure("malformed_reply", message))
     return reason
 
@@ -178,13 +180,13 @@ def _is_part(value: JsonValue) -> bool:
 
 
 def _image(image: Image) -> JsonObject:
-    # Keys and alphabet as Google's own client sends them; the API reads every spelling.
+    # Keys and alphabet as in Google's own client; the API accepts every spelling.
     data = base64.urlsafe_b64encode(image.content).decode()
     return {"inlineData": {"data": data, "mime_type": image.media_type}}
 
 
 def _tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return functions in one group, and the API's own tools each by itself."""
+    """Return functions in one group, and each of the API's own tools separately."""
     functions = [function for tool in tools if (function := function_of(tool)) is not None]
     declared: list[JsonObject] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
     return [*(declared if functions else []), *(tool for tool in tools if function_of(tool) is None)]
@@ -193,7 +195,7 @@ def _tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
 def _declaration(function: JsonObject) -> JsonObject:
     others = {key: value for key, value in function.items() if key not in ("parameters", "strict")}
     schema = function.get("parameters")
-    # As Google's own client spells it; `parameters` would be read as its own dialect of schemas.
+    # As in Google's own client; `parameters` would be parsed as Google's schema dialect.
     return others if schema is None else {**others, "parameters_json_schema": schema}
 
 
@@ -208,47 +210,47 @@ def _tool_calls(parts: JsonValue) -> list[ToolCall]:
 
 
 def _tool_response(call: ToolCall) -> JsonObject:
-    """Return the answer of a tool; the API takes objects only."""
+    """Return the output of a tool; the API accepts objects only."""
     response = call.output if isinstance(call.output, Mapping) else {"result": call.output}
     return without_none({"id": call.id, "name": call.tool, "response": response})
 
 
 def _merged(body: JsonObject, extra: JsonObject) -> JsonObject:
-    """Return a body with more keys, also inside the objects it has already, such as generationConfig."""
+    """Return a body with more keys, merged recursively into objects such as generationConfig."""
     merged = dict(body)
     for key, value in extra.items():
-        there = merged.get(key)
-        both = isinstance(there, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(there, value) if both else value  # type: ignore[arg-type] # `both` says what they are
+        existing = merged.get(key)
+        both = isinstance(existing, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(existing, value) if both else value  # type: ignore[arg-type] # `both` implies the types
     return merged
 
 
 def _usage(value: JsonValue) -> Usage | None:
-    """Return the usage; thoughts are counted as output, as they are billed."""
+    """Return the usage; thinking tokens count as output, as they are billed."""
     if not isinstance(value, Mapping):
         return None
     sent = count(value, "promptTokenCount") + count(value, "toolUsePromptTokenCount")
     thoughts = count(value, "thoughtsTokenCount")
-    made = count(value, "candidatesTokenCount") + thoughts
+    generated = count(value, "candidatesTokenCount") + thoughts
     return Usage(
         input=sent,
-        output=made,
+        output=generated,
         cached_input=count(value, "cachedContentTokenCount"),
         reasoning=thoughts,
-        total=count(value, "totalTokenCount") or sent + made,
+        total=count(value, "totalTokenCount") or sent + generated,
         requests=1,
     )
 
 
 class GeminiEmbeddings(Struct, frozen=True):
-    """Asks for the vectors of the settings' model. `extra_body` (a `taskType`) is added to every text of a request."""
+    """The embeddings API of the configured model. `extra_body` (such as `taskType`) is added to every text."""
 
     settings: GeminiSettings
     texts_at_once: int = 100
 
     @property
     def space(self) -> str:
-        """The address and everything that is said of a text but the text."""
+        """The address and all parameters of a text except the text itself."""
         return f"{self._url} {compact_json(self._request(''))}"
 
     def build_request(self, texts: Sequence[str], auth: Mapping[str, str]) -> HttpRequest:
@@ -257,7 +259,7 @@ class GeminiEmbeddings(Struct, frozen=True):
         return json_request(self._url, body, auth, self.settings.extra_headers)
 
     def parse(self, value: JsonObject) -> EmbeddingResponse:
-        """Return the vectors in a reply."""
+        """Return the vectors in a response."""
         items = objects(value.get("embeddings"))
         if not items:
             raise wrong_shape("no `embeddings`", value)
@@ -282,7 +284,7 @@ class GeminiEmbeddings(Struct, frozen=True):
 
 
 class GeminiProvider(EmbeddingModelProvider):
-    """Asks Gemini with a key, or Vertex with Google's default credentials."""
+    """Calls Gemini with an API key, or Vertex AI with Google's default credentials."""
 
     kind = "gemini"
 
@@ -293,7 +295,7 @@ class GeminiProvider(EmbeddingModelProvider):
 
 
 def make_credentials(settings: GeminiSettings) -> Credentials:
-    """Return the key, else for Vertex what fetches tokens, unless a header of the settings lets us in."""
+    """Return the credentials: the key, else for Vertex tokens unless the settings have an authorization header."""
     if settings.api_key:
         return FixedHeaders({"x-goog-api-key": settings.api_key})
     return google_token() if settings.project and not settings.has_header("Authorization") else FixedHeaders({})

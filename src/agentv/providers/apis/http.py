@@ -1,4 +1,4 @@
-"""HTTP as values: what is sent, what comes back, and which failure a status means. Pure; transport.py does the rest."""
+"""HTTP requests and responses as values, and the failure that a status means. Pure; transport.py does the I/O."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _BAD_REQUEST, _SERVER_ERRORS = 400, 500
 
 
 class HttpRequest(Struct, frozen=True, gc=False):
-    """One request, ready to be sent."""
+    """One HTTP request."""
 
     url: str
     headers: Mapping[str, str]
@@ -26,8 +26,8 @@ class HttpRequest(Struct, frozen=True, gc=False):
     method: str = "POST"
 
 
-class HttpReply(Struct, frozen=True, gc=False):
-    """One reply, unpacked. Header names are in lower case."""
+class HttpResponse(Struct, frozen=True, gc=False):
+    """One decompressed HTTP response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -35,13 +35,13 @@ class HttpReply(Struct, frozen=True, gc=False):
 
     @property
     def request_id(self) -> str | None:
-        """How the server calls the request in its own logs."""
+        """The id of the request in the server's logs."""
         names = ("x-request-id", "request-id", "apim-request-id")
         return next((self.headers[name] for name in names if self.headers.get(name)), None)
 
     @property
     def quota(self) -> Quota | None:
-        """What the server says is left of the account, in the words of OpenAI, Azure or Anthropic."""
+        """The remaining quota from the rate-limit headers of OpenAI, Azure or Anthropic."""
         if not any("ratelimit" in name for name in self.headers):
             return None
         left = {
@@ -55,32 +55,32 @@ class HttpReply(Struct, frozen=True, gc=False):
         return Quota(**left) if any(value is not None for value in left.values()) else None
 
 
-def status_failure(reply: HttpReply, *, now: datetime) -> Failure | None:
-    """Return the failure that a reply's status means; None for 2xx."""
-    if 200 <= reply.status < 300:  # noqa: PLR2004 - what HTTP calls success
+def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
+    """Return the failure that a response's status means; None for 2xx."""
+    if 200 <= response.status < 300:  # noqa: PLR2004 - what HTTP calls success
         return None
-    error = _error_in(reply.body)
-    said = str(error.get("message") or "")[:_MESSAGE]
-    kind = _kind_of(reply.status, error)
-    message = f"HTTP {reply.status}{': ' if said else ''}{said}"
-    if 300 <= reply.status < 400:  # noqa: PLR2004 - what HTTP calls a redirect
-        place = reply.headers.get("location", "elsewhere")
+    error = _error_in(response.body)
+    reason = str(error.get("message") or "")[:_MESSAGE]
+    kind = _kind_of(response.status, error)
+    message = f"HTTP {response.status}{': ' if reason else ''}{reason}"
+    if 300 <= response.status < 400:  # noqa: PLR2004 - what HTTP calls a redirect
+        place = response.headers.get("location", "an unknown place")
         message = (
-            f"HTTP {reply.status}: a redirect to {place[:_MESSAGE]}, not followed since the key would go there too"
+            f"HTTP {response.status}: redirect to {place[:_MESSAGE]} not followed, since the key would be sent there"
         )
     if kind == "auth":
-        message += "; check the key and what it may use"
+        message += "; check the key and its permissions"
     return Failure(
         kind,
         message,
-        http_status=reply.status,
-        retry_after_s=_first(retry_after_s(reply.headers, now=now), _retry_delay_s(error)),
-        details={"request_id": reply.request_id, "body": reply.body[:_EXCERPT].decode(errors="replace")},
+        http_status=response.status,
+        retry_after_s=_first(retry_after_s(response.headers, now=now), _retry_delay_s(error)),
+        details={"request_id": response.request_id, "body": response.body[:_EXCERPT].decode(errors="replace")},
     )
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return how long the server asks us to wait, in seconds: `retry-after-ms`, or `retry-after` as number or date."""
+    """Return the retry delay in seconds from `retry-after-ms`, or from `retry-after` as number or date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         number = _finite(headers.get(name, ""))
         if number is not None:
@@ -105,22 +105,22 @@ def _first(*values: float | None) -> float | None:
 
 
 def _kind_of(status: int, error: JsonObject) -> FailureKind:
-    # Anthropic has no code for it, only words: "Output blocked by content filtering policy".
-    in_words = status == _BAD_REQUEST and "content filter" in str(error.get("message")).lower()
-    if in_words or error.get("code") in ("content_filter", "content_policy_violation"):
+    # Anthropic has no code for it, only a message: "Output blocked by content filtering policy".
+    is_filtered = status == _BAD_REQUEST and "content filter" in str(error.get("message")).lower()
+    if is_filtered or error.get("code") in ("content_filter", "content_policy_violation"):
         return "content_filter"
     kinds: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 408: "server_error", 429: "rate_limited"}
     if status in kinds:
         return kinds[status]
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in _details(error)):
-        return "auth"  # Google tells a wrong key with HTTP 400
-    if status < 400:  # noqa: PLR2004 - a redirect, or a 1xx that is no answer
+        return "auth"  # Google reports an invalid key with HTTP 400
+    if status < 400:  # noqa: PLR2004 - a redirect or 1xx
         return "transport"
     return "server_error" if status >= _SERVER_ERRORS else "bad_request"
 
 
 def _error_in(body: bytes) -> JsonObject:
-    """Return the error in a reply: an object as the APIs have it, else the beginning of the text as its message."""
+    """Return the error in a response: its JSON object, else the beginning of the text as the message."""
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
@@ -130,7 +130,7 @@ def _error_in(body: bytes) -> JsonObject:
 
 
 def _retry_delay_s(error: JsonObject) -> float | None:
-    """Return how long Google asks us to wait, which it says in the body: `"retryDelay": "7s"`."""
+    """Return the retry delay in seconds from the body of a Google error: `"retryDelay": "7s"`."""
     delays = (str(detail.get("retryDelay", "")).removesuffix("s") for detail in _details(error))
     return next((seconds for delay in delays if (seconds := _finite(delay)) is not None), None)
 

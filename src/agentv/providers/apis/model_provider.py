@@ -1,4 +1,4 @@
-"""A provider that talks to a model: the part that all model APIs share."""
+"""The provider that all model APIs share: conversations with a model and its tools."""
 
 import asyncio
 import mimetypes
@@ -9,9 +9,16 @@ from typing import cast
 from msgspec import structs
 from msgspec.structs import replace
 
-from agentv.execution.user_code import DeadlineError, call_foreign, load_callable, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
 from agentv.providers.apis.credentials import Credentials
-from agentv.providers.apis.dialogue import Dialogue, Talk, Turn, go_on, open_talk, parse_reply
+from agentv.providers.apis.dialogue import (
+    Conversation,
+    Dialogue,
+    Turn,
+    continue_conversation,
+    open_conversation,
+    parse_turn,
+)
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.request_json import Image
@@ -29,7 +36,7 @@ _PREFIX = "python:"
 
 
 class CannedTools:
-    """Answers by tool name: any JSON, or `python:path.py:function`, called with the tool's input.
+    """Canned outputs by tool name: any JSON, or `python:path.py:function`, called with the tool's input.
 
     The function may also be written as a mapping, `{python: path.py:function}`.
     """
@@ -43,9 +50,9 @@ class CannedTools:
         }
 
     async def answer(self, calls: Sequence[ToolCall], *, timeout_s: float) -> tuple[ToolCall, ...]:
-        """Return the calls with their outputs; nothing when one of them has no answer here, so that nobody goes on.
+        """Return the calls with their outputs; nothing if one of them has none, which ends the conversation.
 
-        A function may take `timeout_s`. Raises ProviderError when it takes longer or raises.
+        A function may take `timeout_s`. Raises ProviderError if it takes longer or raises.
         """
         if not all(call.tool in self._answers for call in calls):
             return ()
@@ -56,12 +63,12 @@ class CannedTools:
         if function is None:
             return self._answers[call.tool]
         try:
-            return cast(JsonValue, await call_foreign(function, call.input, timeout_s=timeout_s))
+            return cast(JsonValue, await call_user_code(function, call.input, timeout_s=timeout_s))
         except DeadlineError:
-            message = f"the answer of tool {call.tool!r} did not come within {round(timeout_s, 2):g} s"
+            message = f"the function of tool {call.tool!r} did not return within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message)) from None
         except (Exception, SystemExit) as error:
-            message = f"the answer of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
+            message = f"the function of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
 
 
@@ -77,7 +84,7 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class ModelProvider:
-    """Asks for one turn, and for more when tools have canned answers."""
+    """Requests one turn, and further turns if tools have canned outputs."""
 
     kind = "model"
     keeps_deadlines = True
@@ -93,50 +100,50 @@ class ModelProvider:
         self._tools = CannedTools(self._settings.tool_responses, target.base_dir)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the model's answer, with every tool call on the way as output messages.
+        """Return the model's answer, with all turns as output messages if tools were called.
 
-        A ProviderError of a later turn says in `details.usage` what the turns before it used.
+        A ProviderError of a later turn holds the usage of the earlier turns in `details.usage`.
         """
         now = asyncio.get_running_loop().time
         ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
-        talk = self._open(request)
+        conversation = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
         while True:
             try:
-                turn = await self._next_turn(talk, timeout_s=ends_at - now())
+                turn = await self._next_turn(conversation, timeout_s=ends_at - now())
                 usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
-                asked = turn.tool_calls if len(turns) < self._settings.max_steps else ()
-                calls = await self._tools.answer(asked, timeout_s=ends_at - now()) if asked else ()
+                requested = turn.tool_calls if len(turns) < self._settings.max_steps else ()
+                calls = await self._tools.answer(requested, timeout_s=ends_at - now()) if requested else ()
             except ProviderError as error:
                 if usage is None:
                     raise
-                raise _telling_usage(error, usage) from error
+                raise _with_usage(error, usage) from error
             turns.append(to_message(turn, calls))
             if not calls:
                 return to_response(turn, turns, usage)
-            talk = go_on(self._dialogue, talk, turn, calls)
+            conversation = continue_conversation(self._dialogue, conversation, turn, calls)
 
-    def _open(self, request: ProviderRequest) -> Talk:
+    def _open(self, request: ProviderRequest) -> Conversation:
         if request.system_prompt is None and self._target.system_prompt is not None:
             request = replace(request, system_prompt=self._target.system_prompt)
-        return open_talk(self._dialogue, request, _images(request.input_files))
+        return open_conversation(self._dialogue, request, _images(request.input_files))
 
-    async def _next_turn(self, talk: Talk, *, timeout_s: float) -> Turn:
+    async def _next_turn(self, conversation: Conversation, *, timeout_s: float) -> Turn:
         now = asyncio.get_running_loop().time
         ends_at = now() + timeout_s
         auth = await self._credentials.headers(timeout_s=timeout_s)
-        request: HttpRequest = self._dialogue.build_request(talk, auth)
-        return parse_reply(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
+        request: HttpRequest = self._dialogue.build_request(conversation, auth)
+        return parse_turn(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
 
 
 def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:
-    """Return a turn as a message; `calls` are its tool calls with their answers, where there are any."""
+    """Return a turn as a message; `calls` are its tool calls with their outputs, if there are any."""
     return Message("assistant", turn.text or None, tool_calls=tuple(calls) or turn.tool_calls)
 
 
 def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> ProviderResponse:
-    """Return the last turn as the answer; `turns` are kept when tools were called on the way."""
+    """Return the last turn as the answer; `turns` are included if tools were called."""
     used_tools = any(message.tool_calls for message in turns)
     return ProviderResponse(
         text=turn.text,
@@ -146,18 +153,18 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
         request_id=turn.request_id,
         model=turn.model,
         quota=turn.quota,
-        notes=("the reply was cut off at the limit of output tokens",) if turn.is_cut else (),
+        notes=("the response was truncated at the limit of output tokens",) if turn.is_cut else (),
     )
 
 
-def _telling_usage(error: ProviderError, usage: Usage) -> ProviderError:
-    """Add what was used before to a failure: it is paid for, whatever comes after."""
+def _with_usage(error: ProviderError, usage: Usage) -> ProviderError:
+    """Return the error with the usage of earlier turns, which has to be paid for."""
     details = {**(error.failure.details or {}), "usage": structs.asdict(usage)}
     return ProviderError(replace(error.failure, details=details), calls=error.calls)
 
 
 def _images(paths: Sequence[str]) -> list[Image]:
-    """Read the pictures among a case's files; text files stand in the question already."""
+    """Read the images among a case's files; text files are already part of the prompt."""
     if not paths:
         return []
     typed = ((path, mimetypes.guess_type(path)[0]) for path in paths)

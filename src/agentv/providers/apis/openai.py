@@ -1,4 +1,4 @@
-"""`openai`: a chat model behind the OpenAI API or any server that speaks it."""
+"""`openai`: a chat model behind the OpenAI API or a compatible server."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, cast
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import BatchedModelProvider
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Dialogue, Prompt, Talk, Turn
+from agentv.providers.apis.dialogue import Conversation, Dialogue, Prompt, Turn
 from agentv.providers.apis.embedding_model import EmbeddingModelProvider
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
@@ -28,16 +28,16 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 
 class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
-    """Which model is asked, where, and how."""
+    """The model, its address and the parameters of requests."""
 
-    model: Annotated[str, Meta(description="The model's name.")]
-    base_url: Annotated[str, Meta(description="Where the API is served, up to and with /v1.")] = OPENAI_URL
-    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; local servers need none.")] = None
-    api: Annotated[Literal["chat", "responses"], Meta(description="Which of the APIs is spoken.")] = "chat"
+    model: Annotated[str, Meta(description="Name of the model.")]
+    base_url: Annotated[str, Meta(description="Base URL of the API, including /v1.")] = OPENAI_URL
+    api_key: Annotated[str | None, Meta(description="API key, as ${{ VARIABLE }}; local servers need none.")] = None
+    api: Annotated[Literal["chat", "responses"], Meta(description="API to use: chat or responses.")] = "chat"
     dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
     def __post_init__(self) -> None:
-        """Refuse what no server can accept."""
+        """Reject settings that no server accepts."""
         ModelSettings.__post_init__(self)
         check_dimensions(self.dimensions)
         check_url("base_url", self.base_url)
@@ -46,12 +46,12 @@ class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
 
     @property
     def is_openai(self) -> bool:
-        """Whether this is OpenAI itself, not a server that speaks its language."""
+        """True for OpenAI itself, False for a compatible server."""
         return self.base_url.rstrip("/") == OPENAI_URL
 
     @property
     def knows_schemas(self) -> bool:
-        """Whether judges send the schema of their reply: to OpenAI itself, or when told so."""
+        """True if judges send a JSON Schema: to OpenAI itself, or if configured."""
         return self.is_openai if self.structured_output is None else self.structured_output
 
 
@@ -59,7 +59,7 @@ _KINDS: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit
 
 
 class ResponsesDialogue(Struct, frozen=True):
-    """Speaks the responses API at `url`."""
+    """Builds requests and parses responses of the responses API at `url`."""
 
     url: str
     model: str
@@ -67,15 +67,17 @@ class ResponsesDialogue(Struct, frozen=True):
 
     def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as input items."""
-        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
+        return tuple(
+            {"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.with_images()
+        )
 
-    def build_body(self, talk: Talk) -> JsonObject:
-        """Return the body that asks for the next turn."""
-        turn_settings = self.settings.turn_settings(talk.request)
+    def build_body(self, conversation: Conversation) -> JsonObject:
+        """Return the body of the request for the next turn."""
+        turn_settings = self.settings.turn_settings(conversation.request)
         body: dict[str, JsonValue] = {
-            "model": talk.request.model or self.model,
-            "instructions": talk.system or None,
-            "input": talk.items,
+            "model": conversation.request.model or self.model,
+            "instructions": conversation.system or None,
+            "input": conversation.items,
             "temperature": turn_settings.temperature,
             "max_output_tokens": turn_settings.max_output_tokens,
             "tools": [_tool(tool) for tool in self.settings.tools] or None,
@@ -83,12 +85,12 @@ class ResponsesDialogue(Struct, frozen=True):
         }
         return {**without_none(body), **self.settings.extra_body}
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
-        """Return the HTTP request that asks for the next turn."""
-        return json_request(self.url, self.build_body(talk), auth, self.settings.extra_headers)
+    def build_request(self, conversation: Conversation, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request for the next turn."""
+        return json_request(self.url, self.build_body(conversation), auth, self.settings.extra_headers)
 
     def parse(self, value: JsonObject) -> Turn:
-        """Return the turn in a reply."""
+        """Return the turn in a response."""
         if value.get("status") == "failed":
             raise _failed(value.get("error"))
         output, texts = value.get("output"), _texts(value.get("output"))
@@ -96,7 +98,7 @@ class ResponsesDialogue(Struct, frozen=True):
             raise wrong_shape("no list of output items", value)
         reason = text_or_none(member(value, "incomplete_details", "reason"))
         if reason == "content_filter":
-            raise filtered("the provider's content filter stopped the reply")
+            raise filtered("the provider's content filter stopped the response")
         calls = [_tool_call(item) for item in objects(output) if item.get("type") == "function_call"]
         return Turn(
             text="".join(texts),
@@ -110,7 +112,7 @@ class ResponsesDialogue(Struct, frozen=True):
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
-        """Return the answers of tools as input items."""
+        """Return the outputs of tools as input items."""
         return tuple(
             {"type": "function_call_output", "call_id": call.id or "", "output": output_text(call)} for call in calls
         )
@@ -135,22 +137,22 @@ def _text_format(schema: JsonObject) -> JsonObject:
 
 
 def _failed(error: JsonValue) -> ProviderError:
-    """Return why the model made no reply, which this API tells in a good status."""
-    code, said = text_or_none(member(error, "code")) or "", text_or_none(member(error, "message"))
+    """Return the error of a failed response, which this API reports with status 200."""
+    code, reason = text_or_none(member(error, "code")) or "", text_or_none(member(error, "message"))
     is_policy = "policy" in code
     kind = "content_filter" if is_policy else _KINDS.get(code, "bad_request")
     return ProviderError(
-        Failure(kind, f"the reply failed: {said or code or 'no reason given'}", retryable=code in _KINDS)
+        Failure(kind, f"the response failed: {reason or code or 'no reason given'}", retryable=code in _KINDS)
     )
 
 
 def _texts(output: JsonValue) -> list[str] | None:
-    """Return all that was said, and a refusal is said, too; None when the output is not of the form it should have."""
+    """Return all texts, including refusals; None if the output does not have the expected form."""
     if not isinstance(output, list) or not all(isinstance(member(item, "type"), str) for item in output):
         return None
     parts = [part for item in objects(output) if item["type"] == "message" for part in objects(item.get("content"))]
-    said = [part.get("text", part.get("refusal")) for part in parts]
-    return [text for text in said if isinstance(text, str)] if all(isinstance(text, str) for text in said) else None
+    texts = [part.get("text", part.get("refusal")) for part in parts]
+    return [text for text in texts if isinstance(text, str)] if all(isinstance(text, str) for text in texts) else None
 
 
 def _tool_call(item: JsonObject) -> ToolCall | None:
@@ -161,7 +163,7 @@ PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 
 
 class OpenAIProvider(EmbeddingModelProvider, BatchedModelProvider):
-    """Asks OpenAI."""
+    """Calls the OpenAI API."""
 
     kind = "openai"
 
@@ -179,10 +181,10 @@ class OpenAIProvider(EmbeddingModelProvider, BatchedModelProvider):
 
 
 def make_dialogue(settings: OpenAISettings) -> Dialogue:
-    """Return how the API is spoken that the settings name."""
+    """Return the dialogue for the configured API."""
     url = f"{settings.base_url.rstrip('/')}{PATHS[settings.api]}"
     if settings.api == "responses":
         return ResponsesDialogue(url, settings.model, settings)
-    # OpenAI's newer models refuse max_tokens; servers that only follow its older API know nothing else.
+    # OpenAI's newer models reject max_tokens; servers with its older API accept nothing else.
     limit_key = "max_completion_tokens" if settings.is_openai else "max_tokens"
     return ChatDialogue(lambda _model: url, settings.model, settings, limit_key)

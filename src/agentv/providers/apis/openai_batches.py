@@ -1,4 +1,4 @@
-"""Batches of OpenAI and Azure: a file of requests goes in, a file of replies comes out."""
+"""Batches of OpenAI and Azure: upload a file of requests, download a file of responses."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, Outcome, Send, json_lines, parse_lines
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import count, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.request_json import json_bytes, json_request
 from agentv.types.errors import ProviderError
@@ -19,30 +19,32 @@ _GOOD = 200
 
 
 class OpenAIBatches(Struct, frozen=True):
-    """Takes batches of requests to `endpoint`. `url` makes the address of a path, such as `/batches`."""
+    """The batch API for requests to `endpoint`. `url` returns the URL of a path such as `/batches`."""
 
     url: Callable[[str], str]
     endpoint: str
 
     async def submit(self, bodies: Mapping[str, JsonObject], send: Send) -> str:
-        """Upload the requests as a file, begin a batch of it, and return the batch's id."""
+        """Upload the requests as a file, start a batch of it, and return the batch's id."""
         file_id = _id_of(await send(build_upload(self.url("/files"), bodies, self.endpoint)))
         body = {"completion_window": "24h", "endpoint": self.endpoint, "input_file_id": file_id}
         return _id_of(await send(json_request(self.url("/batches"), body)))
 
     async def poll(self, batch_id: str, send: Send) -> BatchState:
-        """Tell how far a batch is."""
+        """Return the state of a batch."""
         return parse_state(await self._batch(batch_id, send))
 
     async def fetch(self, batch_id: str, send: Send) -> Mapping[str, Outcome]:
-        """Return what became of the requests, from the file of replies and the file of errors."""
+        """Return the outcomes of the requests, from the output file and the error file."""
         batch = await self._batch(batch_id, send)
         outcomes: dict[str, Outcome] = {}
         for kind in ("output_file_id", "error_file_id"):
             file_id = text_or_none(batch.get(kind))
             if file_id is not None:
-                reply = await send(HttpRequest(self.url(f"/files/{file_id}/content"), {}, method="GET"))
-                outcomes |= {name: outcome for line in parse_lines(reply.body) for name, outcome in [parse_line(line)]}
+                response = await send(HttpRequest(self.url(f"/files/{file_id}/content"), {}, method="GET"))
+                outcomes |= {
+                    name: outcome for line in parse_lines(response.body) for name, outcome in [parse_line(line)]
+                }
         return outcomes
 
     async def _batch(self, batch_id: str, send: Send) -> JsonObject:
@@ -54,7 +56,7 @@ def build_upload(url: str, bodies: Mapping[str, JsonObject], endpoint: str) -> H
     lines = json_lines(
         [{"custom_id": name, "method": "POST", "url": endpoint, "body": body} for name, body in bodies.items()]
     )
-    boundary = hashlib.sha256(lines).hexdigest()  # what holds its own digest does not exist
+    boundary = hashlib.sha256(lines).hexdigest()  # no content contains its own digest
     fields = (
         ('name="purpose"', "", b"batch"),
         ('name="file"; filename="requests.jsonl"', "Content-Type: application/octet-stream\r\n", lines),
@@ -68,35 +70,35 @@ def build_upload(url: str, bodies: Mapping[str, JsonObject], endpoint: str) -> H
 
 
 def parse_state(batch: JsonObject) -> BatchState:
-    """Return how far a batch is. Raises ProviderError when it failed as a whole."""
+    """Return the state of a batch. Raises ProviderError if the whole batch failed."""
     status = text_or_none(batch.get("status"))
     if status is None:
         raise wrong_shape("no status", batch)
     if status == "failed":
-        said = "; ".join(map(_problem, objects(member(batch, "errors", "data"))[:5]))
-        raise ProviderError(Failure("bad_request", f"the batch failed: {said or 'no reason given'}"))
+        reasons = "; ".join(map(_problem, objects(member(batch, "errors", "data"))[:5]))
+        raise ProviderError(Failure("bad_request", f"the batch failed: {reasons or 'no reason given'}"))
     counts = batch.get("request_counts")
     done = count(counts, "completed") + count(counts, "failed")
     return BatchState(is_over=status in _OVER, status=status, done=done, total=count(counts, "total"))
 
 
 def parse_line(line: JsonObject) -> tuple[str, Outcome]:
-    """Return a request's name and what became of it."""
+    """Return a request's name and its outcome."""
     name = text_or_none(line.get("custom_id")) or ""
     response, code = line.get("response"), member(line, "error", "code")
     if isinstance(response, Mapping):
         request_id = text_or_none(response.get("request_id"))
         headers = {"x-request-id": request_id} if request_id else {}
         body = json_bytes(response.get("body"))
-        return name, HttpReply(count(response, "status_code") or _GOOD, headers, body)
+        return name, HttpResponse(count(response, "status_code") or _GOOD, headers, body)
     known: Mapping[JsonValue, Failure] = {"batch_expired": EXPIRED, "batch_cancelled": CANCELLED}
-    said = text_or_none(member(line, "error", "message"))
-    other = Failure("server_error", said, retryable=True) if said else LOST
+    message = text_or_none(member(line, "error", "message"))
+    other = Failure("server_error", message, retryable=True) if message else LOST
     return name, known.get(code, other) if isinstance(code, str) else other
 
 
-def _id_of(reply: HttpReply) -> str:
-    value = parse_object(reply.body)
+def _id_of(response: HttpResponse) -> str:
+    value = parse_object(response.body)
     found = text_or_none(value.get("id"))
     if found is None:
         raise wrong_shape("no id", value)

@@ -1,10 +1,10 @@
-"""The chat API of OpenAI, which Azure and many others speak: a conversation → requests, replies → turns. Pure."""
+"""The chat API of OpenAI, which Azure and many others implement: requests from conversations, turns. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.replies import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
@@ -15,9 +15,9 @@ from agentv.types.messages_json import tool_call_from_json
 
 
 class ChatDialogue(Struct, frozen=True):
-    """Speaks the chat API at the address that `url` gives for a model.
+    """Builds requests and parses responses of the chat API at the URL that `url` returns for a model.
 
-    `limit_key` is what the server calls the limit of output tokens.
+    `limit_key` is the server's key for the limit of output tokens.
     """
 
     url: Callable[[str], str]
@@ -27,15 +27,19 @@ class ChatDialogue(Struct, frozen=True):
 
     def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as chat messages."""
-        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
+        return tuple(
+            {"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.with_images()
+        )
 
-    def build_body(self, talk: Talk) -> JsonObject:
-        """Return the body that asks for the next message."""
-        turn_settings = self.settings.turn_settings(talk.request)
-        system: tuple[JsonObject, ...] = ({"role": "system", "content": talk.system},) if talk.system else ()
+    def build_body(self, conversation: Conversation) -> JsonObject:
+        """Return the body of the request for the next message."""
+        turn_settings = self.settings.turn_settings(conversation.request)
+        system: tuple[JsonObject, ...] = (
+            ({"role": "system", "content": conversation.system},) if conversation.system else ()
+        )
         body: dict[str, JsonValue] = {
-            "model": talk.request.model or self.model,
-            "messages": [*system, *talk.items],
+            "model": conversation.request.model or self.model,
+            "messages": [*system, *conversation.items],
             "temperature": turn_settings.temperature,
             self.limit_key: turn_settings.max_output_tokens,
             "tools": [_tool(tool) for tool in self.settings.tools] or None,
@@ -43,20 +47,20 @@ class ChatDialogue(Struct, frozen=True):
         }
         return {**without_none(body), **self.settings.extra_body}
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
-        """Return the HTTP request that asks for the next message."""
-        url = self.url(talk.request.model or self.model)
-        return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)
+    def build_request(self, conversation: Conversation, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request for the next message."""
+        url = self.url(conversation.request.model or self.model)
+        return json_request(url, self.build_body(conversation), auth, self.settings.extra_headers)
 
     def parse(self, value: JsonObject) -> Turn:
-        """Return the message in a reply."""
+        """Return the message in a response."""
         choices = objects(value.get("choices"))
         message = choices[0].get("message") if choices else None
         if not isinstance(message, Mapping):
             raise wrong_shape("no choices[0].message", value)
         finish_reason = text_or_none(choices[0].get("finish_reason"))
         if finish_reason == "content_filter":
-            raise filtered("the provider's content filter stopped the reply")
+            raise filtered("the provider's content filter stopped the response")
         content, calls = message.get("content"), message.get("tool_calls")
         text = _content_text(content if content is not None else message.get("refusal"))
         if text is None:
@@ -74,7 +78,7 @@ class ChatDialogue(Struct, frozen=True):
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
-        """Return the answers of tools as messages to the model."""
+        """Return the outputs of tools as messages to the model."""
         return tuple({"role": "tool", "tool_call_id": call.id or "", "content": output_text(call)} for call in calls)
 
 
@@ -98,7 +102,7 @@ def _response_format(schema: JsonObject) -> JsonObject:
 
 
 def _content_text(content: JsonValue) -> str | None:
-    """Return a message's content as text: none is empty, parts are joined; None for anything else."""
+    """Return a message's content as text, with parts joined and null as ""; None for anything else."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):

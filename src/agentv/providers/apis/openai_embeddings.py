@@ -1,4 +1,4 @@
-"""The embeddings API of OpenAI, which Azure and many others speak. Pure."""
+"""The embeddings API of OpenAI, which Azure and many others implement. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from agentv.types.provider import EmbeddingResponse
 
 
 class OpenAIEmbeddings(Struct, frozen=True):
-    """Asks at `url` for vectors of `model`, of `dimensions` numbers where that can be chosen."""
+    """The embeddings endpoint at `url` for `model`, optionally with a number of `dimensions`."""
 
     url: str
     model: str
@@ -25,7 +25,7 @@ class OpenAIEmbeddings(Struct, frozen=True):
 
     @property
     def space(self) -> str:
-        """The address and everything in the body but the texts."""
+        """The address and the body without the texts."""
         return f"{self.url} {compact_json(self._body(()))}"
 
     def build_request(self, texts: Sequence[str], auth: Mapping[str, str]) -> HttpRequest:
@@ -33,7 +33,7 @@ class OpenAIEmbeddings(Struct, frozen=True):
         return json_request(self.url, self._body(texts), auth, self.settings.extra_headers)
 
     def parse(self, value: JsonObject) -> EmbeddingResponse:
-        """Return the vectors in a reply, in the order of the texts."""
+        """Return the vectors in a response, in the order of the texts."""
         items = objects(value.get("data"))
         if not items:
             raise wrong_shape("no vectors in `data`", value)
@@ -44,7 +44,7 @@ class OpenAIEmbeddings(Struct, frozen=True):
         )
 
     def _body(self, texts: Sequence[str]) -> JsonObject:
-        # base64 makes a reply a third as long; servers that do not know it answer with numbers, which are read as well.
+        # base64 makes a response much shorter; servers without support respond with numbers, which are parsed as well.
         body: dict[str, JsonValue] = {
             "input": tuple(texts),
             "model": self.model,
@@ -55,7 +55,7 @@ class OpenAIEmbeddings(Struct, frozen=True):
 
 
 def _in_order(items: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the items by their `index`, where every one has its own; else as they came."""
+    """Return the items in order of `index` if all are distinct, else in the given order."""
     by_index = {item.get("index"): item for item in items if isinstance(item.get("index"), int)}
-    places = range(len(items))
-    return [by_index[place] for place in places] if by_index.keys() == set(places) else list(items)
+    indices = range(len(items))
+    return [by_index[index] for index in indices] if by_index.keys() == set(indices) else list(items)

@@ -1,4 +1,4 @@
-"""What a process or a function returns → a ProviderResponse (formats.md, `cli` and `python`). Pure."""
+"""Parse the output of commands, functions and servers into a ProviderResponse. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
 
 
 def parse_output(text: str) -> ProviderResponse:
-    """Return what a command wrote as its answer.
+    """Parse the output of a command.
 
-    In a JSON object the last assistant message that has content is the answer, else its `text`; anything else is the
-    answer as it stands, without its last line end.
+    In a JSON object the answer is the last assistant message with content, else its `text`; any other output is the
+    answer itself, without its last line end.
     """
     value = _object_in(text)
     if value is None:
@@ -43,7 +43,7 @@ def parse_output(text: str) -> ProviderResponse:
 
 
 def _object_in(text: str) -> JsonObject | None:
-    """Return the JSON object that a text is; most are none, which their first character tells."""
+    """Parse a JSON object; return None for other texts, mostly by their first character."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -54,7 +54,7 @@ def _object_in(text: str) -> JsonObject | None:
 
 
 def parse_answer(value: JsonObject) -> ProviderResponse:
-    """Return the answer in an object of `text`, `output_messages` and `trace`; what else it holds is ignored."""
+    """Parse an object with `text`, `output_messages` and `trace`; other keys are ignored."""
     messages = messages_from_json(value.get("output_messages", value.get("outputMessages")))
     answer = last_answer(messages or ())
     if answer is None:
@@ -64,13 +64,13 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
 
 
 def parse_response(value: Mapping[str, object]) -> ProviderResponse:
-    """Return the response in a mapping of ProviderResponse's keys; its messages may be objects of ours or JSON.
+    """Parse a mapping with the keys of ProviderResponse; its messages may be Message objects or JSON.
 
-    Raises ValueError, a sentence about the mapping, when it holds no answer or a value of a wrong type.
+    Raises ValueError with a predicate about the mapping if it has no answer or a value of a wrong type.
     """
     for name, kinds in _SCALARS.items():
         if not isinstance(value.get(name), (*kinds, type(None))):
-            raise ValueError(f"has a {name} of type {type(value[name]).__name__}, not {kinds[-1].__name__}")  # noqa: TRY004 - the value of a key is wrong
+            raise ValueError(f"has a {name} of type {type(value[name]).__name__}, not {kinds[-1].__name__}")  # noqa: TRY004 - the type of one value is wrong, not of the mapping
     if value.get("text") is None and value.get("output_messages") is None:
         raise ValueError(f"has neither text nor output_messages, but {', '.join(map(repr, value)) or 'nothing'}")
     given = value.get("output_messages")
@@ -88,7 +88,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
 
 
 def parse_usage(value: object) -> Usage | None:
-    """Return token counts given under our names, or None; counts that are no whole numbers are left out."""
+    """Return token counts given with the names of Usage, or None; counts that are not integers are ignored."""
     if isinstance(value, Usage) or not isinstance(value, Mapping):
         return value if isinstance(value, Usage) else None
     counts = {name: value.get(name) for name in Usage.__struct_fields__}
@@ -98,7 +98,7 @@ def parse_usage(value: object) -> Usage | None:
 
 
 def last_answer(messages: Sequence[Message]) -> str | None:
-    """Return the content of the last assistant message that has any; None when there is none."""
+    """Return the content of the last assistant message with content; None if there is none."""
     texts = (content_text(message.content) for message in reversed(messages) if message.role == "assistant")
     return next((text for text in texts if text), None)
 
@@ -111,21 +111,21 @@ _EXCERPT = 500
 
 
 def parse_json(body: bytes) -> JsonValue:
-    """Return the JSON of a reply. Raises ProviderError, kind malformed_reply, when there is none."""
+    """Parse the JSON of a response. Raises ProviderError with kind `malformed_reply` if it is invalid."""
     if not body.strip():
-        raise ProviderError(Failure("malformed_reply", "the reply is empty"))
+        raise ProviderError(Failure("malformed_reply", "the response is empty"))
     try:
         value: JsonValue = json.loads(body.decode())
     except UnicodeDecodeError as error:
-        message = f"the reply is not UTF-8 (first bad byte at offset {error.start})"
+        message = f"the response is not UTF-8 (first invalid byte at offset {error.start})"
         raise ProviderError(Failure("malformed_reply", message)) from None
     except (ValueError, RecursionError) as error:
-        raise ProviderError(Failure("malformed_reply", f"the reply is not JSON: {error}")) from None
+        raise ProviderError(Failure("malformed_reply", f"the response is not JSON: {error}")) from None
     return value
 
 
 def parse_object(body: bytes) -> JsonObject:
-    """Return the object that a reply is. Raises ProviderError for anything else."""
+    """Parse the JSON object of a response. Raises ProviderError for anything else."""
     value = parse_json(body)
     if not isinstance(value, Mapping):
         raise wrong_shape(f"JSON {name_of(value)} instead of an object", value)
@@ -133,35 +133,35 @@ def parse_object(body: bytes) -> JsonObject:
 
 
 def wrong_shape(what: str, value: JsonValue) -> ProviderError:
-    """Return the error for a reply that is JSON but none of this API; some servers put an error into a good status."""
-    return ProviderError(Failure("unexpected_shape", f"the reply has {what}: {compact_json(value)[:_EXCERPT]}"))
+    """Return the error for JSON of an unexpected form; some servers report errors with status 200."""
+    return ProviderError(Failure("unexpected_shape", f"the response has {what}: {compact_json(value)[:_EXCERPT]}"))
 
 
 def filtered(what: str) -> ProviderError:
-    """Return the error for a reply that a filter of the provider kept back."""
+    """Return the error for a response that a filter of the provider blocked."""
     return ProviderError(Failure("content_filter", what))
 
 
 def objects(value: JsonValue) -> list[JsonObject]:
-    """Return the objects of a list; nothing for anything that is no list."""
+    """Return the objects in a list; nothing if the value is not a list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def member(value: JsonValue, *names: str) -> JsonValue:
-    """Return what stands under nested keys; None when it is not there."""
+    """Return the value at nested keys; None if it does not exist."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def count(value: JsonValue, *names: str) -> int:
-    """Return a count of tokens; 0 for anything that is none."""
+    """Return the positive integer at nested keys, else 0."""
     found = member(value, *names)
     return found if isinstance(found, int) and found > 0 else 0
 
 
 def usage_of(value: JsonValue, *, sent: str, made: str) -> Usage | None:
-    """Return the usage as OpenAI's APIs tell it, which have two pairs of names for what was sent and what was made."""
+    """Parse the usage of OpenAI's APIs, which have two pairs of names for input (`sent`) and output (`made`)."""
     if not isinstance(value, Mapping):
         return None
     input_, output = count(value, sent), count(value, made)
@@ -177,10 +177,10 @@ def usage_of(value: JsonValue, *, sent: str, made: str) -> Usage | None:
 
 
 def text_or_none(value: JsonValue) -> str | None:
-    """Return a text that is not empty; None for anything else."""
+    """Return a value if it is a non-empty text, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def name_of(value: JsonValue) -> str:
-    """Return what sort of JSON a value is, for messages."""
+    """Return the type of a JSON value, for messages."""
     return "null" if value is None else type(value).__name__

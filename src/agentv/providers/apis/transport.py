@@ -1,4 +1,4 @@
-"""The one way to the network: aiohttp with a deadline, a size limit, no redirects. Import it only when needed."""
+"""The HTTP transport: aiohttp with a deadline, a size limit and no redirects. Import it only when needed."""
 
 import asyncio
 import functools
@@ -16,8 +16,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from msgspec import Struct
 
-from agentv.execution.sharing import OneARound
-from agentv.providers.apis.http import HttpReply, HttpRequest, status_failure
+from agentv.execution.sharing import TurnQueue
+from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
@@ -27,22 +27,22 @@ NETWORK = "http network"
 
 
 def utc_now() -> datetime:
-    """Return the present moment; only a date in Retry-After needs it."""
+    """Return the current time, for dates in Retry-After."""
     return datetime.now(UTC)
 
 
 class Network(Struct, frozen=True):
-    """What all requests of a process share: connections, and the order in which replies are gone on with."""
+    """The state shared by all requests of a process: connections, and the queue that spreads out responses."""
 
     session: aiohttp.ClientSession
-    replies: OneARound
+    queue: TurnQueue
 
 
 @asynccontextmanager
 async def open_network() -> AsyncIterator[Network]:
-    """Open the connections of a process; nothing in them passes from one request to another.
+    """Open the network of a process; requests share no cookies.
 
-    Their number is not limited here: workers and rate limits do that.
+    The number of connections is limited by workers and rate limits, not here.
     """
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
@@ -50,7 +50,7 @@ async def open_network() -> AsyncIterator[Network]:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         auto_decompress=False,
     ) as session:
-        yield Network(session, OneARound())
+        yield Network(session, TurnQueue())
 
 
 async def send(
@@ -60,10 +60,10 @@ async def send(
     timeout_s: float,
     max_bytes: int = MAX_BODY_BYTES,
     clock: Clock = utc_now,
-) -> HttpReply:
-    """Send a request and return the whole reply, which has a status of 2xx.
+) -> HttpResponse:
+    """Send a request and return the complete response, which has a status of 2xx.
 
-    Raises ProviderError with one kind for everything else that a network or a server can do.
+    Raises ProviderError for any other status and for every failure of the network.
     """
     network = await shared.get(NETWORK, open_network)
     headers = {"Accept-Encoding": "gzip, deflate", **request.headers}
@@ -78,70 +78,74 @@ async def send(
                 data=request.body or None,
                 allow_redirects=False,
                 proxy=_proxy_for(request.url),
-            ) as response,
+            ) as raw,
         ):
-            body = await _read(response, max_bytes)
-            reply = HttpReply(response.status, {key.lower(): text for key, text in response.headers.items()}, body)
+            body = await _read(raw, max_bytes)
+            response = HttpResponse(raw.status, {key.lower(): text for key, text in raw.headers.items()}, body)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if deadline.expired():
-            message = f"no whole reply from {_host(request)} within {round(timeout_s, 2):g} s"
+            message = f"no complete response from {_host(request)} within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message, retryable=True)) from None
         raise ProviderError(_network_failure(error, request)) from None
-    await network.replies.turn()
-    failure = status_failure(reply, now=clock())
+    await network.queue.turn()
+    failure = status_failure(response, now=clock())
     if failure is not None:
         raise ProviderError(failure)
-    return reply
+    return response
 
 
 async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
-    """Raise ProviderError unless the URL answers with 2xx."""
+    """Raise ProviderError unless the URL responds with 2xx."""
     await send(HttpRequest(url, {}, method="GET"), shared, timeout_s=timeout_s)
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Read a body, unpacked as it comes, and stop as soon as it is too large either way."""
-    packed = _unpacker(response.headers.get("Content-Encoding", "identity").lower())
+    """Read and decompress a body, and stop as soon as it is too large, compressed or not."""
+    decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
     body, on_the_wire = bytearray(), 0
     while chunk := await response.content.readany():
         on_the_wire += len(chunk)
         try:
-            body += packed.decompress(chunk, max_bytes + 1 - len(body)) if packed else chunk
+            body += decompressor.decompress(chunk, max_bytes + 1 - len(body)) if decompressor else chunk
         except zlib.error as error:
-            raise ProviderError(Failure("malformed_reply", f"the reply cannot be unpacked: {error}")) from None
+            raise ProviderError(Failure("malformed_reply", f"the response cannot be decompressed: {error}")) from None
         if max(len(body), on_the_wire) > max_bytes:
-            message = f"the reply is larger than {max_bytes / 2**20:g} MiB; the answer was not kept"
+            message = f"the response is larger than {max_bytes / 2**20:g} MiB; the answer was discarded"
             raise ProviderError(Failure("too_large", message))
-    if packed and on_the_wire and not packed.eof:
-        raise ProviderError(Failure("malformed_reply", "the packed reply ends too early"))
+    if decompressor and on_the_wire and not decompressor.eof:
+        raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
     return bytes(body)
 
 
-def _unpacker(encoding: str) -> "zlib._Decompress | None":
+def _decompressor(encoding: str) -> "zlib._Decompress | None":
     if encoding in ("gzip", "x-gzip", "deflate"):
         return zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
     if encoding == "identity":
         return None
-    raise ProviderError(Failure("malformed_reply", f"the reply is packed as {encoding!r}, which was not asked for"))
+    raise ProviderError(
+        Failure("malformed_reply", f"the response has the encoding {encoding!r}, which was not requested")
+    )
 
 
 def _network_failure(error: Exception, request: HttpRequest) -> Failure:
-    said = _said(error)
+    reason = _reason(error)
     if isinstance(error, aiohttp.ClientPayloadError):
-        return Failure("transport", f"the connection to {_host(request)} broke in mid-reply ({said})", retryable=True)
+        return Failure(
+            "transport", f"the connection to {_host(request)} was lost during the response ({reason})", retryable=True
+        )
     if isinstance(error, aiohttp.InvalidURL) or not isinstance(error, aiohttp.ClientError | OSError):
-        return Failure("config_error", f"{request.url!r} or its headers cannot be used in a request ({said})")
-    return Failure("transport", f"no connection to {_host(request)} ({said})", retryable=True)
+        return Failure("config_error", f"{request.url!r} or its headers cannot be used in a request ({reason})")
+    return Failure("transport", f"no connection to {_host(request)} ({reason})", retryable=True)
 
 
-def _said(error: Exception) -> str:
-    """Return what the system said about a connection, else the error with its name."""
+def _reason(error: Exception) -> str:
+    """Return the system's message about a connection, else the error with its name."""
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return f"proxy {error.host}:{error.port}: {_said(error.os_error)}"
+        return f"proxy {error.host}:{error.port}: {_reason(error.os_error)}"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if not isinstance(cause, OSError) or cause.errno is None:
         return f"{type(cause).__name__}: {cause}".removesuffix(": ")
-    if isinstance(cause, socket.gaierror | ssl.SSLError):  # their numbers are not the system's
+    if isinstance(cause, socket.gaierror | ssl.SSLError):  # their numbers are not errno values
         return cause.strerror or str(cause)
     return os.strerror(cause.errno)
 
@@ -152,7 +156,7 @@ def _host(request: HttpRequest) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment names; aiohttp's own reading of it costs two thread hops a request."""
+    """Return the proxy from the environment; aiohttp's own lookup uses two threads per request."""
     parts = urlsplit(url)
     return _environment_proxy(parts.scheme, parts.hostname or "")
 

@@ -1,7 +1,7 @@
 """The folders in which an editor's agents work: `subagent-1`, `subagent-2`, … each with one request at a time.
 
-A folder is locked by a lock of the system on its `subagent.lock`. It is gone when its holder ends, however that
-happens, so that no lock can be left behind; the file only tells people who holds it.
+A folder is locked with flock on its `subagent.lock`. The system releases the lock when its holder ends in any way, so
+that no stale lock can remain; the content of the file is informational.
 """
 
 import fcntl
@@ -28,18 +28,18 @@ _NAME = re.compile(r"subagent-([1-9][0-9]*)")
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 PAUSE_S = 0.2
-"""How long to wait before a file or a lock is looked at again."""
+"""The interval for polling files and locks."""
 
 
 def subagents(root: Path) -> list[Path]:
-    """Return the folders that are provisioned, in order of their numbers; the first one if there is none yet."""
+    """Return the existing subagent folders by number; the first one if there is none yet."""
     numbers = [int(found[1]) for path in root.glob("subagent-*") if (found := _NAME.fullmatch(path.name))]
     return [root / f"subagent-{number}" for number in sorted(numbers)] or [root / "subagent-1"]
 
 
 @asynccontextmanager
 async def claim(root: Path, *, at_most: int, sleep: Sleep) -> AsyncIterator[list[Path]]:
-    """Hold up to `at_most` free folders until the end of the block; wait as long as there is none."""
+    """Lock up to `at_most` free folders until the end of the block; wait until at least one is free."""
     held: dict[Path, int] = {}
     try:
         while not (held := _lock_free(root, at_most)):
@@ -63,7 +63,7 @@ def _lock_free(root: Path, at_most: int) -> dict[Path, int]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Lock a file, or return None when somebody else has it locked."""
+    """Lock a file and return its descriptor; None if it is already locked."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,7 +77,7 @@ def _try_lock(path: Path) -> int | None:
 
 @asynccontextmanager
 async def one_at_a_time(root: Path, sleep: Sleep) -> AsyncIterator[None]:
-    """Let nobody else talk to the editor meanwhile: its last active window is the one that is talked to."""
+    """Hold the dispatch lock: a chat message goes to the editor's last active window."""
     while (descriptor := _try_lock(root / DISPATCH_LOCK)) is None:
         await sleep(PAUSE_S)
     try:
@@ -87,11 +87,11 @@ async def one_at_a_time(root: Path, sleep: Sleep) -> AsyncIterator[None]:
 
 
 def read_answer(exchange: Exchange, max_bytes: int) -> tuple[str, tuple[str, ...]]:
-    """Return the answer that was written, and notes about it. Raises ProviderError when it is no file, or too large."""
+    """Return the written answer and notes about it. Raises ProviderError unless it is a file within the limit."""
     descriptor = open_beneath(exchange.answer.parent, exchange.answer.name)
     if descriptor is None:
         raise ProviderError(
-            Failure("malformed_reply", f"{exchange.answer} is not a file of its own, but a link or folder")
+            Failure("malformed_reply", f"{exchange.answer} is not a regular file, but a link or folder")
         )
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(max_bytes + 1)
@@ -101,9 +101,9 @@ def read_answer(exchange: Exchange, max_bytes: int) -> tuple[str, tuple[str, ...
 
 
 def read_workspace_template(path: Path) -> JsonObject:
-    """Return a `.code-workspace` file, its relative folders made absolute; of a folder, a workspace with just that.
+    """Return the content of a `.code-workspace` file with absolute folders, or a workspace of one given folder.
 
-    Raises ProviderError with kind `config_error` when it cannot be read.
+    Raises ProviderError with kind `config_error` if it cannot be read.
     """
     if path.is_dir():
         return {"folders": [{"path": str(path)}]}
@@ -116,7 +116,7 @@ def read_workspace_template(path: Path) -> JsonObject:
         ) from None
     if not isinstance(value, Mapping) or not isinstance(value.get("folders", []), list):
         raise ProviderError(
-            Failure("config_error", f"workspace_template {path} is no workspace: it has no list of folders")
+            Failure("config_error", f"workspace_template {path} is not a workspace: it has no list of folders")
         )
     return {**value, "folders": [_absolute(entry, path.parent) for entry in objects(value.get("folders"))]}
 
@@ -126,12 +126,13 @@ def _absolute(entry: JsonObject, base: Path) -> JsonObject:
     return {**entry, "path": str((base / path).resolve())} if isinstance(path, str) else entry
 
 
-def write_workspace(folder: Path, template: JsonObject, row: str | None) -> Path:
-    """Write a subagent's `.code-workspace`: its own folder first, then the row's, then the template's; return its path.
+def write_workspace(folder: Path, template: JsonObject, workspace: str | None) -> Path:
+    """Write a subagent's `.code-workspace` and return its path.
 
-    One that would not change is left alone, since the editor reloads it.
+    Its folders are the subagent's, then `workspace`, then the template's. An unchanged file is not rewritten, since the
+    editor would reload it.
     """
-    own: list[JsonValue] = [{"path": "."}, *([{"path": row}] if row is not None else [])]
+    own: list[JsonValue] = [{"path": "."}, *([{"path": workspace}] if workspace is not None else [])]
     content = json.dumps({**template, "folders": [*own, *objects(template.get("folders"))]}, indent=2) + "\n"
     path = folder / f"{folder.name}.code-workspace"
     if not path.is_file() or path.read_text(encoding="utf-8") != content:

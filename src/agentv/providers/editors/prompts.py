@@ -1,4 +1,4 @@
-"""What an editor's agent is told: the request, where its answer goes, and how to go through a batch. Pure."""
+"""The prompts for an editor's agent: the request, the path of its answer, and the list of a batch. Pure."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from agentv.types.provider import ProviderRequest
 
 
 class Exchange(Struct, frozen=True):
-    """The files of one request in a subagent's folder; the answer is complete when `answer` is there."""
+    """The files of one request in a subagent's folder; the answer is complete when `answer` exists."""
 
     request: Path
     unfinished: Path
@@ -23,7 +23,7 @@ def exchange_in(folder: Path, name: str) -> Exchange:
 
 
 def build_prompt(request: ProviderRequest) -> str:
-    """Return what the agent is asked: instructions if there are any, files to be read first, then the question."""
+    """Return the prompt: instructions if there are any, files to read first, then the question."""
     prompt = build_agent_prompt(request)
     if not request.system_prompt:
         return prompt
@@ -31,7 +31,7 @@ def build_prompt(request: ProviderRequest) -> str:
 
 
 def request_text(prompt: str, exchange: Exchange) -> str:
-    """Return the whole request file: the prompt, then where the answer goes."""
+    """Return the content of the request file: the prompt, then the path of the answer."""
     return f"""{prompt}
 
 [[ ## answer_file ## ]]
@@ -46,7 +46,7 @@ Do both in any case; if you cannot do what was asked, let the answer say why. Ch
 
 
 def batch_text(exchanges: Sequence[Exchange]) -> str:
-    """Return the file that sends an agent through several requests."""
+    """Return the content of the file that lists several requests."""
     lines = "\n".join(f"{number}. {link_to(one.request)}" for number, one in enumerate(exchanges, start=1))
     return f"""Work through all of these requests, one after another, each by its own instructions:
 
@@ -58,7 +58,7 @@ Where you can, give each to a subagent of its own. You are done when every reque
 
 
 def chat_message(file: Path) -> str:
-    """Return what is said in the chat; everything else stands in the file."""
+    """Return the chat message; everything else is in the file."""
     return f"Follow the instructions in {link_to(file)}."
 
 

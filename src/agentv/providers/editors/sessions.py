@@ -1,4 +1,4 @@
-"""One editor: its window is opened on a subagent's folder, its agent told of requests, their answers awaited."""
+"""Sessions of an editor: open a window on a subagent's folder, send requests to its agent, await the answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,30 +15,30 @@ from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderRequest, ProviderResponse
 
 OPEN_S = 30.0
-"""How long opening a window may hold up the chat; an editor that stays in the foreground never returns."""
+"""The time to wait for a window to open; an editor that stays in the foreground never returns."""
 
 _LOG = "editor.log"
 _LOG_TAIL = 2_000
 
 
 class Editor(Struct, frozen=True):
-    """The command of an editor, and the workspace that its agents see beside their own folders."""
+    """The command of an editor, and the workspace that its agents see in addition to their own folders."""
 
     command: tuple[str, ...]
     template: JsonObject
 
     def open_command(self, workspace: Path) -> tuple[str, ...]:
-        """Return what opens a window on a workspace."""
+        """Return the command that opens a window on a workspace."""
         return (*self.command, str(workspace))
 
     def chat_command(self, file: Path) -> tuple[str, ...]:
-        """Return what tells the agent in the last active window to follow a file."""
+        """Return the command that sends a request file to the agent in the last active window."""
         options = ("--reuse-window", "--mode", "agent", "--add-file", str(file))
         return (*self.command, "chat", *options, chat_message(file))
 
 
 class Job(Struct):
-    """One request on its way. `outcome` is None as long as there is no answer, nor a reason why none will come."""
+    """One request in progress. `outcome` is None until there is an answer or a failure."""
 
     request: ProviderRequest
     folder: Path
@@ -50,11 +50,11 @@ class Job(Struct):
 
     @property
     def log(self) -> Path:
-        """Where the editor's command says what it says."""
+        """The file that receives the output of the editor's command."""
         return self.folder / _LOG
 
     def metadata(self) -> JsonObject:
-        """Return what was asked, where, and how."""
+        """Return the prompt, the files and the command of the request."""
         return {
             "subagent": self.folder.name,
             "command": list(self.command),
@@ -63,8 +63,8 @@ class Job(Struct):
             "prompt": self.prompt,
         }
 
-    def look(self) -> None:
-        """Take the answer if it is there, else see whether the editor's command has failed."""
+    def update(self) -> None:
+        """Set the outcome if the answer exists or the editor's command has failed."""
         if self.exchange.answer.exists() or self.exchange.answer.is_symlink():
             try:
                 text, notes = read_answer(self.exchange, MAX_OUTPUT_BYTES)
@@ -77,14 +77,16 @@ class Job(Struct):
             self.outcome = failed(self.editor.exit_code, self.log)
 
     def timed_out(self, timeout_s: float) -> Failure:
-        """Return the failure of a request that was not answered in time."""
-        begun = f"; it was begun in {self.exchange.unfinished.name}" if self.exchange.unfinished.exists() else ""
-        message = f"no answer within {timeout_s:g} s: {self.exchange.answer} did not appear{begun}{said(self.log)}"
+        """Return the failure of a request without an answer in time."""
+        partial = f"; partial answer: {self.exchange.unfinished.name}" if self.exchange.unfinished.exists() else ""
+        message = (
+            f"no answer within {timeout_s:g} s: {self.exchange.answer} did not appear{partial}{log_tail(self.log)}"
+        )
         return Failure("target_timeout", message, retryable=True)
 
 
 def make_job(editor: Editor, folder: Path, request: ProviderRequest, name: str) -> Job:
-    """Return a request as it will be put into a subagent's folder; nothing is written yet."""
+    """Return the job of a request in a subagent's folder; nothing is written yet."""
     exchange = exchange_in(folder / MESSAGES, name)
     return Job(
         request=request,
@@ -96,9 +98,9 @@ def make_job(editor: Editor, folder: Path, request: ProviderRequest, name: str) 
 
 
 async def dispatch(editor: Editor, jobs: Sequence[Job], *, name: str, sleep: Sleep) -> None:
-    """Write the requests of one subagent and tell the editor; several are told with one message.
+    """Write the requests of one subagent and send them to the editor in one chat message.
 
-    Raises ProviderError when the editor's command fails, OSError when files cannot be written.
+    Raises ProviderError if the editor's command fails, OSError if files cannot be written.
     """
     folder = jobs[0].folder
     for job in jobs:
@@ -123,7 +125,7 @@ def _start(command: Sequence[str], folder: Path) -> Launched:
 
 
 async def settle(started: Launched, log: Path, sleep: Sleep) -> None:
-    """Wait until a command has ended, at most 30 seconds. Raises ProviderError when it failed."""
+    """Wait until a command has ended, at most 30 seconds. Raises ProviderError if it failed."""
     try:
         async with asyncio.timeout(OPEN_S):
             while started.exit_code is None:
@@ -135,11 +137,11 @@ async def settle(started: Launched, log: Path, sleep: Sleep) -> None:
 
 
 async def wait_for(jobs: Sequence[Job], *, sleep: Sleep) -> None:
-    """Wait until every request has its outcome."""
+    """Wait until every job has an outcome."""
     while True:
         for job in jobs:
             if job.outcome is None:
-                job.look()
+                job.update()
         if all(job.outcome is not None for job in jobs):
             return
         await sleep(PAUSE_S)
@@ -147,12 +149,12 @@ async def wait_for(jobs: Sequence[Job], *, sleep: Sleep) -> None:
 
 def failed(exit_code: int, log: Path) -> Failure:
     """Return the failure of an editor's command."""
-    message = f"the editor's command failed with exit code {exit_code}{said(log)}"
+    message = f"the editor's command failed with exit code {exit_code}{log_tail(log)}"
     return Failure("target_exit", message, details={"exit_code": exit_code})
 
 
-def said(log: Path) -> str:
-    """Return the end of what the editor's command printed, as the end of a message."""
+def log_tail(log: Path) -> str:
+    """Return the end of the editor command's output, as the end of a message."""
     try:
         text = log.read_bytes()[-_LOG_TAIL:].decode(errors="replace").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""`vscode` and `vscode-insiders`: the editor's agent answers, asked through files (formats.md, "Coding agents")."""
+"""`vscode` and `vscode-insiders`: the editor's agent, called through files (docs/reference/providers/vscode.md)."""
 
 import asyncio
 import os
@@ -25,33 +25,34 @@ SUBAGENT_ROOT = "~/.agentv/vscode-agents"
 
 
 class VscodeSettings(Struct, frozen=True):
-    """How the editor is started, and where its agents find their requests."""
+    """The settings of a `vscode` target."""
 
     command: Annotated[
-        str | None, Meta(description="The editor's command, with arguments if need be. Default: code, code-insiders.")
+        str | None,
+        Meta(description="Editor command, optionally with arguments. Default: code or code-insiders."),
     ] = None
     workspace_template: Annotated[
         str | None,
-        Meta(description="A folder or a .code-workspace file, relative to the targets file, that the agents see."),
+        Meta(description="Folder or .code-workspace file that the agents see, relative to the targets file."),
     ] = None
-    wait: Annotated[bool, Meta(description="Wait for the answer; false hands the request over, no more.")] = True
-    dry_run: Annotated[bool, Meta(description="Start nothing; return what would be asked, without text.")] = False
+    wait: Annotated[bool, Meta(description="Wait for the answer; false only submits the request.")] = True
+    dry_run: Annotated[bool, Meta(description="Start nothing; return the request without an answer.")] = False
     subagent_root: Annotated[
-        str, Meta(description="The folder of subagent-1, subagent-2, …; as many requests at once as there are of them.")
+        str, Meta(description="Folder of subagent-1, subagent-2, …; each handles one request at a time.")
     ] = SUBAGENT_ROOT
 
     def __post_init__(self) -> None:
-        """Refuse a command that cannot be read; the message starts with the setting's name."""
+        """Reject an invalid command; the message starts with the setting's name."""
         try:
             words = shlex.split(self.command) if self.command is not None else ["code"]
         except ValueError as error:
-            raise ValueError(f"command cannot be read: {error}") from None
+            raise ValueError(f"command cannot be parsed: {error}") from None
         if not words:
             raise ValueError("command is empty")
 
 
 def utc_now() -> datetime:
-    """Return the present moment, for the names of requests."""
+    """Return the current time, for the names of requests."""
     return datetime.now(UTC)
 
 
@@ -66,7 +67,7 @@ def make_vscode_insiders(target: ResolvedTarget, tools: ProviderTools) -> "Vscod
 
 
 class VscodeProvider:
-    """Puts requests into subagents' folders, tells the editor, and waits for the answer files."""
+    """Writes requests into subagents' folders, notifies the editor, and waits for the answer files."""
 
     supports_batch = True
 
@@ -92,11 +93,11 @@ class VscodeProvider:
 
     @property
     def max_workers(self) -> int:
-        """How many requests it can answer at once: one for each subagent that is provisioned."""
+        """The number of concurrent requests: one per existing subagent."""
         return len(subagents(self._root))
 
     async def healthcheck(self) -> None:
-        """Raise ProviderError when the editor is not installed, or its workspace template cannot be read."""
+        """Raise ProviderError if the editor is not installed or its workspace template cannot be read."""
         if not self._settings.dry_run:
             self._editor()
 
@@ -108,7 +109,7 @@ class VscodeProvider:
         return answer
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
-        """Return the answers to many cases, dealt out to all subagents that are free; each is told once."""
+        """Return the answers to many cases, distributed over all free subagents, with one message per subagent."""
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}
         editor = self._editor()
@@ -117,7 +118,7 @@ class VscodeProvider:
         jobs: list[Job] = []
         try:
             async with deadline, claim(self._root, at_most=len(requests), sleep=self._sleep) as folders:
-                await self._ask(editor, requests, folders, jobs)
+                await self._run_jobs(editor, requests, folders, jobs)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -129,16 +130,19 @@ class VscodeProvider:
             raise ProviderError(Failure("target_timeout", message, retryable=True))
         return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
 
-    async def _ask(
+    async def _run_jobs(
         self, editor: Editor, requests: Sequence[ProviderRequest], folders: Sequence[Path], jobs: list[Job]
     ) -> None:
-        """Deal the requests out to folders, add them to `jobs`, and wait for their outcomes."""
+        """Distribute the requests over folders, add them to `jobs`, and wait for their outcomes."""
         name = self._request_name()
         for number, folder in enumerate(folders):
             share = requests[number :: len(folders)]
-            dealt = [make_job(editor, folder, self._whole(one), f"{name}-{index}") for index, one in enumerate(share)]
-            jobs += dealt
-            await dispatch(editor, dealt, name=name, sleep=self._sleep)
+            batch = [
+                make_job(editor, folder, self._with_system_prompt(one), f"{name}-{index}")
+                for index, one in enumerate(share)
+            ]
+            jobs += batch
+            await dispatch(editor, batch, name=name, sleep=self._sleep)
         if self._settings.wait:
             await wait_for(jobs, sleep=self._sleep)
             return
@@ -148,13 +152,13 @@ class VscodeProvider:
             job.outcome = ProviderResponse("", request=job.metadata())
 
     def _dry_answer(self, request: ProviderRequest) -> ProviderResponse:
-        """Return what would be asked; nothing is started, nothing written."""
+        """Return the request that would be sent; nothing is started or written."""
         editor = Editor(tuple(self._command), {})
-        job = make_job(editor, subagents(self._root)[0], self._whole(request), self._request_name())
+        job = make_job(editor, subagents(self._root)[0], self._with_system_prompt(request), self._request_name())
         return ProviderResponse("", request={"dry_run": True, **job.metadata()})
 
-    def _whole(self, request: ProviderRequest) -> ProviderRequest:
-        """Return the request with the target's own system prompt, when it has none."""
+    def _with_system_prompt(self, request: ProviderRequest) -> ProviderRequest:
+        """Return the request, with the target's system prompt if it has none."""
         if request.system_prompt is not None:
             return request
         return replace(request, system_prompt=self._target.system_prompt)
@@ -163,22 +167,22 @@ class VscodeProvider:
         return f"{self._clock():%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
 
     def _editor(self) -> Editor:
-        """Return the editor. Raises ProviderError when it is not installed, or its workspace cannot be read."""
+        """Return the editor. Raises ProviderError if it is not installed or its workspace cannot be read."""
         template = self._settings.workspace_template
         read = {} if template is None else read_workspace_template(self._base_dir / Path(template).expanduser())
         return Editor((self._program(), *self._command[1:]), read)
 
     def _program(self) -> str:
-        """Return the path of the editor's program: a name is looked for in PATH, a path from the targets file on."""
+        """Return the path of the editor's program, given by name in PATH or by path relative to the targets file."""
         written = self._command[0]
         if os.sep in written:
             path = self._base_dir / Path(written).expanduser()
             found = str(path) if path.is_file() and os.access(path, os.X_OK) else None
-            where = f"{path} is no program that can be run"
+            where = f"{path} is not an executable program"
         else:
             found = shutil.which(written)
-            where = f"there is no {written!r} in PATH ({os.environ.get('PATH', '')})"
+            where = f"{written!r} is not in PATH ({os.environ.get('PATH', '')})"
         if found is None:
-            advice = "install the editor's command line, or name its path as `command`"
+            advice = "install the editor's command line, or set `command` to its path"
             raise ProviderError(Failure("target_missing", f"{where}; {advice}", stage="healthcheck"))
         return found

@@ -1,4 +1,4 @@
-"""`cli`: a command answers, one run of it for each case or for a batch of cases."""
+"""`cli`: a command, run once for each case or for a batch of cases."""
 
 import functools
 import json
@@ -27,11 +27,11 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
 _NAMED = 20
-"""How many wrong lines a message names before it counts the rest."""
+"""The maximum number of invalid lines in a message, which counts the rest."""
 
 
 def cases_text(requests: Iterable[ProviderRequest]) -> str:
-    """Return what stands in {CASES_FILE}: one JSON object a line with `id, prompt, guidelines, files`."""
+    """Return the content of {CASES_FILE}: one JSON object per line with `id, prompt, guidelines, files`."""
     return "".join(json.dumps(_case(request)) + "\n" for request in requests)
 
 
@@ -45,9 +45,9 @@ def _case(request: ProviderRequest) -> Mapping[str, JsonValue]:
 
 
 def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
-    """Return the answers by case id; ids without a line are missing from it.
+    """Return the answers by case id, without ids that have no line.
 
-    Raises ProviderError that names every bad line by its number, and every duplicate and unknown id.
+    Raises ProviderError that names invalid lines by number, and duplicate and unknown ids.
     """
     answers: dict[str, ProviderResponse] = {}
     problems: list[str] = []
@@ -65,12 +65,12 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
         elif case_id not in ids:
             problems.append(f"line {number} has the unknown id {case_id!r}")
         elif case_id in answers:
-            problems.append(f"line {number} has the id {case_id!r} again")
+            problems.append(f"line {number} repeats the id {case_id!r}")
         else:
             answers[case_id] = parse_answer(value)
     if problems:
         more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
-        message = f"the batch's output is wrong: {'; '.join(problems[:_NAMED])}{more}"
+        message = f"the batch output is invalid: {'; '.join(problems[:_NAMED])}{more}"
         raise ProviderError(Failure("malformed_reply", message))
     return answers
 
@@ -79,19 +79,19 @@ MAX_BATCH_BYTES = 256 * 2**20
 _NOTED_CHARACTERS = 2_000
 _NO_FOLDER = Path()
 _FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
-"""What the placeholders that stand for files are called in a call's own folder."""
+"""The names of the placeholders' files in the folder of a call."""
 
 
-class _Answered(Struct, frozen=True):
-    """What a command that ended well wrote, and what people should know about it."""
+class _CommandOutput(Struct, frozen=True):
+    """The output of a successful command, with notes and the paths of its saved files."""
 
     text: str
     notes: tuple[str, ...]
-    kept: tuple[str, ...]
+    saved: tuple[str, ...]
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
-        """Return the response with what is known of the command."""
-        return replace(response, exit_code=0, notes=self.notes, log_paths=self.kept)
+        """Return the response with the notes and files of the command."""
+        return replace(response, exit_code=0, notes=self.notes, log_paths=self.saved)
 
 
 class CliProvider:
@@ -111,31 +111,31 @@ class CliProvider:
 
     @property
     def supports_batch(self) -> bool:
-        """Whether the template hands over {CASES_FILE}."""
+        """True if the template contains {CASES_FILE}."""
         return "CASES_FILE" in self._template.placeholders
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the command's answer to one case."""
         values = {"PROMPT": request.question, "GUIDELINES": request.guidelines, "EVAL_ID": request.eval_case_id}
-        answered = await self._answer([request], values, max_bytes=MAX_OUTPUT_BYTES)
-        return answered.add_to(parse_output(answered.text))
+        output = await self._run([request], values, max_bytes=MAX_OUTPUT_BYTES)
+        return output.add_to(parse_output(output.text))
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
-        """Return the answers to many cases, by id, from one run of the command; ids it left out are not there."""
+        """Return the answers to many cases, by id, from one run of the command; missing ids are omitted."""
         values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": "batch"}
         max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
-        answered = await self._answer(requests, values, max_bytes=max_bytes)
-        answers = parse_batch(answered.text, {request.eval_case_id for request in requests})
-        return {case_id: answered.add_to(answer) for case_id, answer in answers.items()}
+        output = await self._run(requests, values, max_bytes=max_bytes)
+        answers = parse_batch(output.text, {request.eval_case_id for request in requests})
+        return {case_id: output.add_to(answer) for case_id, answer in answers.items()}
 
     async def healthcheck(self) -> None:
-        """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
+        """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
         check = self._settings.healthcheck
         await run_healthcheck(check, self._target, self._tools.shared, env=self._settings.env)
 
-    async def _answer(
+    async def _run(
         self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
-    ) -> _Answered:
+    ) -> _CommandOutput:
         """Run the command once for all `requests`, which share their attempt, deadline and folder."""
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
@@ -150,16 +150,16 @@ class CliProvider:
                 text, notes = decode(outcome.stdout, "standard output")
         if self._settings.verbose:
             notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_NOTED_CHARACTERS]}")
-        return _Answered(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
+        return _CommandOutput(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
 
     def _folder(self) -> AbstractContextManager[Path]:
-        """Make a folder for the files of one call; where there are none, none is made, whatever the path says."""
+        """Return a context with the folder for the files of one call; none is created if there are no files."""
         keep = self._settings.keep_temp_files
         is_used = keep or not self._template.placeholders.isdisjoint(_FILES)
         return _temporary_folder(keep=keep) if is_used else nullcontext(_NO_FOLDER)
 
     def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
-        """Write the files that the template hands over, and fill it."""
+        """Write the files that the template names, and fill the template."""
         paths = {name: folder / file for name, file in _FILES.items() if name in self._template.placeholders}
         if "PROMPT_FILE" in self._template.placeholders:
             _write(paths["PROMPT_FILE"], values["PROMPT"])
@@ -194,7 +194,7 @@ def _temporary_folder(*, keep: bool) -> Iterator[Path]:
 
 @functools.cache
 def _folder_in(base: str, relative: str) -> Path:
-    """Return where many commands run: one folder for all cases of a file."""
+    """Return the working folder of a command; cached, since the cases of a file share it."""
     return Path(base, relative)
 
 

@@ -1,4 +1,4 @@
-"""The settings of a `cli` target (formats.md, section 2)."""
+"""The settings of a `cli` target (docs/reference/providers/cli.md)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -9,21 +9,21 @@ from agentv.templating.command import parse_command, parse_files_format
 
 
 class HttpHealthcheck(Struct, frozen=True):
-    """Passes when the URL answers with a status of 2xx."""
+    """Passes if the URL responds with a status of 2xx."""
 
     type: Literal["http"]
     url: str
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no URL for us."""
+        """Reject an invalid URL or timeout."""
         if not self.url.startswith(("http://", "https://")):
             raise ValueError("url must start with http:// or https://")
         _check_timeout(self.timeout_seconds)
 
 
 class CommandHealthcheck(Struct, frozen=True):
-    """Passes when the command exits with 0. A relative `cwd` starts from the targets file; no placeholders."""
+    """Passes if the command exits with 0. A relative `cwd` starts from the targets file; no placeholders."""
 
     type: Literal["command"]
     command_template: str
@@ -31,50 +31,50 @@ class CommandHealthcheck(Struct, frozen=True):
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a command that cannot be read."""
+        """Reject an invalid command or timeout."""
         parse_command(self.command_template, supported=(), called="command_template")
         _check_timeout(self.timeout_seconds)
 
 
 class CliSettings(Struct, frozen=True):
-    """Which command answers a case, and how it is given the case."""
+    """The command of a `cli` target and its input."""
 
     command_template: Annotated[
         str,
         Meta(
             description=(
                 "The command, with {PROMPT} {PROMPT_FILE} {GUIDELINES} {EVAL_ID} {ATTEMPT} {FILES} {OUTPUT_FILE}, "
-                "and {CASES_FILE} for a batch. With a shell operator in it, it runs in sh."
+                "and {CASES_FILE} for a batch. A command with a shell operator runs in sh."
             )
         ),
     ]
     files_format: Annotated[
         str,
         Meta(
-            description="How each file stands in {FILES}: {path}, {basename}.",
+            description="Format of each file in {FILES}, with {path} and {basename}.",
             extra={"aliases": ("attachments_format",)},
         ),
     ] = "{path}"
     cwd: Annotated[
-        str | None, Meta(description="Where the command runs, relative to the eval file; default: its folder.")
+        str | None, Meta(description="Working folder, relative to the eval file; default: the folder of the eval file.")
     ] = None
     healthcheck: Annotated[
         HttpHealthcheck | CommandHealthcheck | None,
         Meta(
             description=(
-                "Asked once before the first case: {type: http, url, timeout_seconds} or "
+                "Check before the first case: {type: http, url, timeout_seconds} or "
                 "{type: command, command_template, cwd, timeout_seconds}."
             )
         ),
     ] = None
-    verbose: Annotated[bool, Meta(description="Note each command line with its row.")] = False
-    keep_temp_files: Annotated[bool, Meta(description="Keep {PROMPT_FILE} and {OUTPUT_FILE}.")] = False
-    env: Annotated[Mapping[str, str], Meta(description="Variables to add to the command's environment.")] = field(
+    verbose: Annotated[bool, Meta(description="Add each command line to the notes of its result.")] = False
+    keep_temp_files: Annotated[bool, Meta(description="Do not delete {PROMPT_FILE} and {OUTPUT_FILE}.")] = False
+    env: Annotated[Mapping[str, str], Meta(description="Additional environment variables of the command.")] = field(
         default_factory=dict
     )
 
     def __post_init__(self) -> None:
-        """Refuse templates that cannot be read; the message starts with the setting's name."""
+        """Reject invalid templates; the message starts with the setting's name."""
         parse_command(self.command_template, called="command_template")
         parse_files_format(self.files_format, called="files_format")
 

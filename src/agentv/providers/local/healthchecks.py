@@ -1,4 +1,4 @@
-"""Probes a target before its first request: a URL that answers, or a command that ends well."""
+"""Healthchecks of a target before its first request: a URL that responds, or a command that succeeds."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,13 +23,13 @@ async def run_healthcheck(
     *,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
+    """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails; None always passes."""
     if check is None:
         return
     timeout_s = check.timeout_seconds or TIMEOUT_S
     try:
         if isinstance(check, HttpHealthcheck):
-            # aiohttp is imported only by targets that ask for it.
+            # aiohttp is imported only if it is needed.
             from agentv.providers.apis.transport import check_url  # noqa: PLC0415
 
             await check_url(check.url, shared, timeout_s=timeout_s)

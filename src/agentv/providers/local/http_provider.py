@@ -1,4 +1,4 @@
-"""`http`: a web service answers, one request for each case."""
+"""`http`: a web service, one request for each case."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, cast
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.providers.apis.dialogue import build_prompt
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import last_answer, parse_json, parse_output, wrong_shape
 from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
@@ -24,27 +24,27 @@ from agentv.types.targets import ResolvedTarget
 
 
 class HttpSettings(Struct, frozen=True):
-    """Which requests a web service is sent for a case, and where the answer stands in its reply."""
+    """The request that a web service is sent for a case, and the path to the answer in its response."""
 
-    url: Annotated[str, Meta(description="Where the service is; may have {{ variables }}, after the host.")]
+    url: Annotated[str, Meta(description="URL of the service; {{ variables }} may follow the host.")]
     method: Annotated[
-        Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Meta(description="The method of the request.")
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Meta(description="HTTP method of the request.")
     ] = "POST"
     headers: Annotated[
-        Mapping[str, str], Meta(description="Headers of the request; write keys as ${{ VARIABLE }}.")
+        Mapping[str, str], Meta(description="Headers of the request; write secrets as ${{ VARIABLE }}.")
     ] = field(default_factory=dict)
     body: Annotated[
         JsonValue,
         Meta(
             description=(
-                "What is sent: an object, or JSON as text, with {{ question }} and other {{ variables }}. With "
-                "another Content-Type among the headers: a form or plain text."
+                "Body of the request: an object, or JSON as text, with {{ question }} and other {{ variables }}. With "
+                "another Content-Type header: a form or plain text."
             )
         ),
     ] = None
     response: Annotated[
         str | None,
-        Meta(description="JSONPath to the answer. Default: `text` or `output_messages` of the reply, else all of it."),
+        Meta(description="JSONPath to the answer. Default: `text` or `output_messages`, else the whole response."),
     ] = None
     output_messages: Annotated[
         str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
@@ -53,44 +53,44 @@ class HttpSettings(Struct, frozen=True):
         HttpHealthcheck | CommandHealthcheck | None,
         Meta(
             description=(
-                "Asked once before the first case: {type: http, url, timeout_seconds} or "
+                "Check before the first case: {type: http, url, timeout_seconds} or "
                 "{type: command, command_template, cwd, timeout_seconds}."
             )
         ),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be read; the message starts with the setting's name."""
+        """Reject invalid settings; the message starts with the setting's name."""
         names = parse_url(self.url).names
         body = self.body_template()
         if body is not None and self.method == "GET":
-            raise ValueError("body does not go with GET; write {{ question }} in the url, or use POST")
+            raise ValueError("body is not allowed with GET; write {{ question }} in the url, or use POST")
         if not names and (body is None or not body.names):
-            raise ValueError("body must hold {{ question }} or another variable: now every case sends the same request")
+            raise ValueError("body must contain {{ question }} or another variable: every case sends the same request")
         self.response_path()
         self.messages_path()
 
     @property
     def content_type(self) -> str:
-        """How the body is sent."""
+        """The Content-Type of the body."""
         named = {name.lower(): value for name, value in self.headers.items()}
         return named.get("content-type", JSON)
 
     def body_template(self) -> BodyTemplate | None:
-        """Return the body as it was read."""
+        """Return the parsed body."""
         return None if self.body is None else parse_body(self.body, self.content_type)
 
     def response_path(self) -> AnswerPath | None:
-        """Return the path to the answer as it was read."""
+        """Return the parsed path to the answer."""
         return None if self.response is None else parse_path(self.response, called="response")
 
     def messages_path(self) -> AnswerPath | None:
-        """Return the path to the messages as it was read."""
+        """Return the parsed path to the messages."""
         return None if self.output_messages is None else parse_path(self.output_messages, called="output_messages")
 
 
 class HttpProvider:
-    """Fills the request's templates, sends it, and takes the answer from the reply."""
+    """Fills the request's templates, sends it, and extracts the answer from the response."""
 
     kind = "http"
 
@@ -109,7 +109,7 @@ class HttpProvider:
         return self._parse(await send(self._build_request(request), self._shared, timeout_s=timeout_s))
 
     async def healthcheck(self) -> None:
-        """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
+        """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
         await run_healthcheck(self._settings.healthcheck, self._target, self._shared)
 
     def _build_request(self, request: ProviderRequest) -> HttpRequest:
@@ -124,16 +124,16 @@ class HttpProvider:
                 headers["Content-Type"] = self._settings.content_type
         return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
 
-    def _parse(self, reply: HttpReply) -> ProviderResponse:
+    def _parse(self, response: HttpResponse) -> ProviderResponse:
         if self._response is None and self._messages is None:
-            return replace(_parse_whole(reply), request_id=reply.request_id)
-        value = parse_json(reply.body)
+            return replace(_parse_whole(response), request_id=response.request_id)
+        value = parse_json(response.body)
         messages = None if self._messages is None else _messages_in(self._messages.find(value))
         if self._response is not None:
             text = "\n".join(_answer_text(found) for found in self._response.find(value))
         else:
             text = _last_answer(messages or (), value)
-        return ProviderResponse(text, output_messages=messages, request_id=reply.request_id)
+        return ProviderResponse(text, output_messages=messages, request_id=response.request_id)
 
 
 def _value_of(request: ProviderRequest, name: str) -> JsonValue:
@@ -145,23 +145,23 @@ def _value_of(request: ProviderRequest, name: str) -> JsonValue:
     value: JsonValue = getattr(request, root)
     for key in keys:
         if not isinstance(value, Mapping) or key not in value:
-            raise ProviderError(Failure("bad_request", f"the request needs {name}, which this case does not have"))
+            raise ProviderError(Failure("bad_request", f"the request needs {name}, which is missing from this case"))
         value = value[key]
     return value
 
 
-def _parse_whole(reply: HttpReply) -> ProviderResponse:
-    """Return a reply of which no path is known: by its keys when it is an object of ours, else all of it."""
-    if not reply.body.strip():
-        raise ProviderError(Failure("malformed_reply", "the reply is empty"))
-    if "json" in reply.headers.get("content-type", ""):
-        value = parse_json(reply.body)
+def _parse_whole(response: HttpResponse) -> ProviderResponse:
+    """Return the answer without a path: by its keys in an object with known keys, else the whole response."""
+    if not response.body.strip():
+        raise ProviderError(Failure("malformed_reply", "the response is empty"))
+    if "json" in response.headers.get("content-type", ""):
+        value = parse_json(response.body)
         if not isinstance(value, Mapping):
             return ProviderResponse(_answer_text(value))
     try:
-        return parse_output(reply.body.decode("utf-8-sig"))
+        return parse_output(response.body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        message = f"the reply is not UTF-8 (first bad byte at offset {error.start})"
+        message = f"the response is not UTF-8 (first invalid byte at offset {error.start})"
         raise ProviderError(Failure("malformed_reply", message)) from None
 
 
@@ -172,7 +172,7 @@ def _answer_text(found: JsonValue) -> str:
 
 
 def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
-    """Return the messages that a path led to: the items of one list, or each object by itself."""
+    """Return the messages at a path: the items of one list, or each object found."""
     given = found[0] if len(found) == 1 and isinstance(found[0], list) else found
     messages = messages_from_json(given) or ()
     if given and not messages:

@@ -1,6 +1,6 @@
-"""`{{ question }}` in the URL and body of an `http` target. Pure: a template and values in, what is sent out.
+"""Templates with `{{ question }}` for the URL and body of an `http` target. Pure.
 
-Every template is filled once and by its structure: no value, whatever it holds, becomes part of the syntax around it.
+A template is filled once and by its structure: no value can become part of the syntax around it.
 """
 
 import json
@@ -30,7 +30,7 @@ REQUEST_VARIABLES = (
     "trial",
     "metadata",
 )
-"""Every name that a template may use, beside `metadata.PATH`: the keys of a ProviderRequest."""
+"""Every name that a template may use, in addition to `metadata.PATH`: the keys of a ProviderRequest."""
 
 JSON, FORM, TEXT = "application/json", "application/x-www-form-urlencoded", "text/plain"
 
@@ -39,24 +39,24 @@ _PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}', re.
 _ALONE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
-class Slot(Struct, frozen=True):
-    """A variable that stands for a whole JSON value, not for a part of a text."""
+class Placeholder(Struct, frozen=True):
+    """A variable that is replaced by a whole JSON value, not by a part of a text."""
 
     name: str
 
 
-_Tree: TypeAlias = "Slot | str | int | float | list[_Tree] | dict[str, _Tree] | None"
+_Tree: TypeAlias = "Placeholder | str | int | float | list[_Tree] | dict[str, _Tree] | None"
 
 
 class BodyTemplate(Struct, frozen=True):
-    """A body that was read. `names` are the variables it uses."""
+    """A parsed body. `names` are the variables it uses."""
 
     media_type: str
     tree: _Tree
     names: frozenset[str]
 
     def fill(self, value_of: ValueOf) -> bytes:
-        """Return the body with its values."""
+        """Return the body filled with values."""
         if self.media_type == JSON:
             return compact_json(_filled(self.tree, value_of)).encode(errors="replace")
         escape = quote_plus if self.media_type == FORM else str
@@ -64,18 +64,18 @@ class BodyTemplate(Struct, frozen=True):
 
 
 class UrlTemplate(Struct, frozen=True):
-    """An address that was read; values are percent-encoded, so that none leads to another place."""
+    """A parsed URL; values are percent-encoded, so that none changes its structure."""
 
     text: str
     names: frozenset[str]
 
     def fill(self, value_of: ValueOf) -> str:
-        """Return the address with its values. Raises ProviderError for `..`, which would lead elsewhere as it is."""
+        """Return the URL filled with values. Raises ProviderError for `.` and `..`, which encoding does not change."""
 
         def encoded(name: str) -> str:
             value = _as_text(value_of(name))
             if value in (".", ".."):
-                message = f"{{{{ {name} }}}} is {value!r} in this case, which would make another address of the url"
+                message = f"{{{{ {name} }}}} is {value!r} in this case, which would change the path of the url"
                 raise ProviderError(Failure("bad_request", message))
             return quote(value, safe="", errors="replace")
 
@@ -83,26 +83,26 @@ class UrlTemplate(Struct, frozen=True):
 
 
 def parse_url(text: str) -> UrlTemplate:
-    """Read the `url` of a target. Raises ValueError, a sentence that starts with `url`."""
+    """Parse the `url` of a target. Raises ValueError with a sentence that starts with `url`."""
     if not text.startswith(("http://", "https://")):
         raise ValueError("url must start with http:// or https://")
     names = _known("url", variable_names(text))
     if "{{" in urlsplit(text).netloc:
-        raise ValueError("url: a variable may stand in the path and the query, not in the host")
+        raise ValueError("url may have variables in its path and query, not in its host")
     return UrlTemplate(text, names)
 
 
 def parse_body(body: JsonValue, content_type: str) -> BodyTemplate:
-    """Read the `body` of a target: an object, a list, or a text that is JSON once its variables are values.
+    """Parse the `body` of a target: an object, a list, or a text that is JSON after its variables are replaced.
 
-    Raises ValueError, a sentence that starts with `body`, when it cannot be read, or what `content_type` names is none
-    of the three that values can be put into safely.
+    Raises ValueError with a sentence that starts with `body` if it is invalid, or if `content_type` is not one of the
+    three types into which values can be inserted safely.
     """
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media_type.endswith("+json"):
         media_type = JSON
     if media_type not in (JSON, FORM, TEXT):
-        raise ValueError(f"body cannot be filled as {media_type}; allowed: {JSON}, {FORM}, {TEXT}")
+        raise ValueError(f"body cannot be sent as {media_type}; allowed: {JSON}, {FORM}, {TEXT}")
     if media_type != JSON:
         if not isinstance(body, str):
             raise ValueError(f"body must be a text when it is sent as {media_type}")
@@ -112,36 +112,38 @@ def parse_body(body: JsonValue, content_type: str) -> BodyTemplate:
 
 
 def _parse_json(text: str) -> _Tree:
-    """Read JSON in which `{{ name }}` may stand for a value; inside a string it stands for a part of the text."""
-    slots: dict[str, Slot] = {}
+    """Parse JSON in which `{{ name }}` may replace a value or, inside a string, a part of the text."""
+    placeholders: dict[str, Placeholder] = {}
 
     def put(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
-        marker = f"\ue000{len(slots)}".ljust(len(match[0]) - 2)  # as long, so that positions in messages are right
-        slots[marker] = Slot(match[1])
+        marker = f"\ue000{len(placeholders)}".ljust(
+            len(match[0]) - 2
+        )  # same length, so that positions in messages are right
+        placeholders[marker] = Placeholder(match[1])
         return f'"{marker}"'
 
     try:
         value = json.loads(_PIECES.sub(put, text))
     except json.JSONDecodeError as error:
-        raise ValueError(f"body is no JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise ValueError(f"body is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise ValueError("body is nested too deeply") from None
-    return _map_texts(value, lambda leaf: slots.get(leaf, leaf))
+    return _map_texts(value, lambda leaf: placeholders.get(leaf, leaf))
 
 
 def _parse(body: JsonValue) -> _Tree:
-    """Read a body written as YAML: a text that is only `{{ name }}` stands for the value."""
+    """Parse a body written as YAML: a text that is only `{{ name }}` is replaced by the value."""
 
-    def read(leaf: str) -> Slot | str:
+    def read(leaf: str) -> Placeholder | str:
         alone = _ALONE.fullmatch(leaf)
-        return Slot(alone[1]) if alone else leaf
+        return Placeholder(alone[1]) if alone else leaf
 
     return _map_texts(cast(_Tree, body), read)
 
 
-def _map_texts(tree: _Tree, read: Callable[[str], Slot | str]) -> _Tree:
+def _map_texts(tree: _Tree, read: Callable[[str], Placeholder | str]) -> _Tree:
     if isinstance(tree, str):
         return read(tree)
     if isinstance(tree, Mapping):
@@ -153,7 +155,7 @@ def _map_texts(tree: _Tree, read: Callable[[str], Slot | str]) -> _Tree:
 
 def _filled(tree: _Tree, value_of: ValueOf) -> JsonValue:
     match tree:
-        case Slot(name):
+        case Placeholder(name):
             return value_of(name)
         case str():
             return fill(tree, lambda name: _as_text(value_of(name)))
@@ -167,7 +169,7 @@ def _filled(tree: _Tree, value_of: ValueOf) -> JsonValue:
 
 def _names_in(tree: _Tree) -> Iterator[str]:
     match tree:
-        case Slot(name):
+        case Placeholder(name):
             yield name
         case str():
             yield from variable_names(tree)
@@ -198,47 +200,47 @@ _EXCERPT = 500
 
 
 class AnswerPath(Struct, frozen=True):
-    """A path that was read. `called` is the setting that it stands in."""
+    """A parsed JSONPath. `called` is the name of its setting."""
 
     called: str
     text: str
     path: JSONPath
 
-    def find(self, reply: JsonValue) -> list[JsonValue]:
-        """Return all that the path leads to, at least one. Raises ProviderError when that is nothing."""
+    def find(self, response: JsonValue) -> list[JsonValue]:
+        """Return all values at the path, at least one. Raises ProviderError if there are none."""
         try:
-            found = self.path.findall(reply) if isinstance(reply, Mapping | list) else []
+            found = self.path.findall(response) if isinstance(response, Mapping | list) else []
         except (JSONPathError, RecursionError) as error:
             raise ProviderError(
-                Failure("unexpected_shape", f"the reply is nested too deeply for {self.text}")
+                Failure("unexpected_shape", f"the response is nested too deeply for {self.text}")
             ) from error
         if not found:
-            message = f"{self.called}: {self.text} leads nowhere in the reply: {compact_json(reply)[:_EXCERPT]}"
+            message = f"{self.called}: {self.text} matches nothing in the response: {compact_json(response)[:_EXCERPT]}"
             raise ProviderError(Failure("unexpected_shape", message))
-        return cast(list[JsonValue], found)  # parts of what is JSON
+        return cast(list[JsonValue], found)  # parts of a JSON value
 
 
 def parse_path(text: str, *, called: str) -> AnswerPath:
-    """Read a path. Raises ValueError that starts with `called` and names the character where it goes wrong."""
+    """Parse a JSONPath. Raises ValueError that starts with `called` and names the position of the error."""
     try:
         path = _ENVIRONMENT.compile(text)
     except RecursionError:
         raise ValueError(f"{called} is nested too deeply") from None
     except JSONPathError as error:
         raise ValueError(
-            f"{called} is no JSONPath: {_what_is_wrong(error, text)}; allowed: $.answer, $.a[0]['b c'], …"
+            f"{called} is not a valid JSONPath: {_syntax_problem(error, text)}; allowed: $.answer, $.a[0]['b c'], …"
         ) from None
     if not isinstance(path, JSONPath):
-        raise ValueError(f"{called} is several paths; allowed: one")  # noqa: TRY004 - the text is wrong, not its type
+        raise ValueError(f"{called} holds several paths; allowed: one")  # noqa: TRY004 - the text is wrong, not its type
     return AnswerPath(called, text, path)
 
 
-def _what_is_wrong(error: JSONPathError, text: str) -> str:
+def _syntax_problem(error: JSONPathError, text: str) -> str:
     at = error.token.index if error.token is not None else -1
     if not text.startswith("$"):
         return "it must begin with $"
     if at < 0 or at >= len(text):
-        return "it ends too early"
-    # The library's own words for a wrong syntax name its tokens; its other messages are sentences.
-    said = "" if isinstance(error, JSONPathSyntaxError) else f": {error.args[0]}"
-    return f"it goes wrong at character {at + 1}, {text[at : at + 20]!r}{said}"
+        return "it is incomplete"
+    # The library's syntax messages name its internal tokens; its other messages are sentences.
+    reason = "" if isinstance(error, JSONPathSyntaxError) else f": {error.args[0]}"
+    return f"error at character {at + 1}, {text[at : at + 20]!r}{reason}"

@@ -1,7 +1,7 @@
-"""MiniLM under numpy: the BERT encoder that turns texts into unit vectors, six layers of 384 numbers.
+"""MiniLM in numpy: the BERT encoder that turns texts into unit vectors, six layers of 384 numbers.
 
 The arithmetic is that of sentence-transformers for all-MiniLM-L6-v2: at most 256 tokens of a text, the mean over its
-tokens, length 1. tests/fixtures/minilm_vectors.json holds vectors of theirs; ours agree to 1e-6.
+tokens, length 1. tests/fixtures/minilm_vectors.json holds its vectors; ours agree to 1e-6.
 """
 
 import json
@@ -26,7 +26,7 @@ _FLOAT = np.dtype("<f4")
 
 
 def load_tensors(path: Path) -> Mapping[str, Matrix]:
-    """Map a file and return its float32 tensors by name, read-only. Raises ConfigError when it is no such file."""
+    """Memory-map a safetensors file and return its float32 tensors by name. Raises ConfigError if it is invalid."""
     try:
         raw: NDArray[np.uint8] = np.memmap(path, dtype=np.uint8, mode="r")
         start = _LENGTH_BYTES + int.from_bytes(raw[:_LENGTH_BYTES].tobytes(), "little")
@@ -34,14 +34,14 @@ def load_tensors(path: Path) -> Mapping[str, Matrix]:
         entries = {name: entry for name, entry in header.items() if name != "__metadata__" and entry["dtype"] == "F32"}
         return {name: _tensor(raw[start:], name, entry) for name, entry in entries.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} holds no weights that can be read: {error}; install the package again") from error
+        raise ConfigError(f"{path} is not a valid weights file: {error}; install the package again") from error
 
 
 def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, list[int]]) -> Matrix:
     begin, end = entry["data_offsets"]
     shape = tuple(entry["shape"])
     if end > len(data) or end - begin != prod(shape) * _FLOAT.itemsize:
-        raise ValueError(f"the tensor {name!r} is cut off")
+        raise ValueError(f"the tensor {name!r} is truncated")
     return data[begin:end].view(_FLOAT).reshape(shape)
 
 
@@ -51,10 +51,10 @@ HEADS = 12
 LAYERS = 6
 
 TOKENS_AT_ONCE = 2048
-"""How many tokens, padding included, go through the layers together: more would only take more memory."""
+"""The number of tokens per batch, padding included: more would only take more memory."""
 
 MAX_CHARACTERS = 100_000
-"""What a text is cut to before it is split into tokens, a thousand times more than 256 tokens of plain words need."""
+"""The length to which a text is cut before tokenization, far more than 256 tokens of plain words need."""
 
 _EPSILON = np.float32(1e-12)
 _FAR_BELOW = np.float32(-1e9)
@@ -74,14 +74,14 @@ _ERF_IS_ONE = np.float32(4.0)
 
 
 class Encoded(Struct, frozen=True):
-    """One unit vector per text, as rows; `cut` are the numbers of texts of which only the beginning counts."""
+    """One unit vector per text, as rows; `cut` holds the indices of truncated texts."""
 
     vectors: Matrix
     cut: frozenset[int]
 
 
 class MiniLm:
-    """The model, loaded from its folder. Call it from one thread at a time: it sets how many cores numpy uses."""
+    """The model, loaded from its folder. Not thread-safe: it limits the number of cores that numpy uses."""
 
     def __init__(self, folder: Path) -> None:
         self._weights = load_tensors(folder / "model.safetensors")
@@ -91,12 +91,12 @@ class MiniLm:
         self._tokenizer.no_truncation()
 
     def encode(self, texts: Sequence[str]) -> Encoded:
-        """Return the vectors of texts."""
-        # One by one: a batch would use threads of its own, about which the library complains after every fork.
+        """Return the embeddings of texts."""
+        # One by one: a batch would start threads, and the library warns about them after every fork.
         encodings = [self._tokenizer.encode(_clean(text)) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         lengths = [len(encoding.ids) for encoding in encodings]
-        # The matrices are small: with a second core BLAS gains a quarter at best, and waits for it when it is busy.
+        # The matrices are small: a second core gains little, and BLAS waits for it when it is busy.
         with self._threads.limit(limits=1, user_api="blas"):
             for rows in _packed(lengths):
                 ids, mask = _padded([encodings[row] for row in rows])
@@ -105,7 +105,7 @@ class MiniLm:
         return Encoded(vectors, frozenset(cut))
 
     def _forward(self, ids: NDArray[np.int64], mask: Matrix) -> Matrix:
-        """Return the last layer's numbers for every token."""
+        """Return the last layer's activations for every token."""
         weights = self._weights
         words = weights["embeddings.word_embeddings.weight"][ids]
         places = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
@@ -114,16 +114,16 @@ class MiniLm:
         bias = ((1 - mask) * _FAR_BELOW)[:, None, None, :]
         for layer in range(LAYERS):
             name = f"encoder.layer.{layer}"
-            seen = self._linear(
+            attention = self._linear(
                 f"{name}.attention.output.dense", self._attended(f"{name}.attention.self", hidden, bias)
             )
-            hidden = self._normed(f"{name}.attention.output.LayerNorm", hidden + seen)
-            thought = gelu(self._linear(f"{name}.intermediate.dense", hidden))
-            hidden = self._normed(f"{name}.output.LayerNorm", hidden + self._linear(f"{name}.output.dense", thought))
+            hidden = self._normed(f"{name}.attention.output.LayerNorm", hidden + attention)
+            expanded = gelu(self._linear(f"{name}.intermediate.dense", hidden))
+            hidden = self._normed(f"{name}.output.LayerNorm", hidden + self._linear(f"{name}.output.dense", expanded))
         return hidden
 
     def _attended(self, name: str, hidden: Matrix, bias: Matrix) -> Matrix:
-        """Return what every token takes from the others: softmax of scaled products, head by head."""
+        """Return the self-attention of every token: softmax of scaled products, per head."""
         texts, tokens, width = hidden.shape
         query, key, value = (
             self._linear(f"{name}.{part}", hidden).reshape(texts, tokens, HEADS, width // HEADS).transpose(0, 2, 1, 3)
@@ -139,7 +139,7 @@ class MiniLm:
         return attended
 
     def _linear(self, name: str, hidden: Matrix) -> Matrix:
-        # Two dimensions at a time: numpy hands a stack of matrices to BLAS one by one, which is slower.
+        # Flattened to two dimensions: numpy passes a stack of matrices to BLAS one by one, which is slower.
         flat = hidden.reshape(-1, hidden.shape[-1]) @ self._weights[f"{name}.weight"].T
         flat += self._weights[f"{name}.bias"]
         return flat.reshape(*hidden.shape[:-1], -1)
@@ -153,12 +153,12 @@ class MiniLm:
 
 
 def _clean(text: str) -> str:
-    """Return what the tokenizer can take: not too long, and without half characters (lone surrogates)."""
+    """Return a valid input for the tokenizer: limited in length and without lone surrogates."""
     return text[:MAX_CHARACTERS].encode(errors="replace").decode()
 
 
 def gelu(numbers: Matrix) -> Matrix:
-    """Return x (1 + erf(x / √2)) / 2 of each number, with the exact erf as BERT has it."""
+    """Return x (1 + erf(x / √2)) / 2 of each number, with the exact erf as in BERT."""
     x: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_IS_ONE, _ERF_IS_ONE)
     square = x * x
     x *= _polynomial(_P, square)
@@ -178,7 +178,7 @@ def _polynomial(coefficients: Matrix, x: Matrix) -> Matrix:
 
 
 def _packed(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of texts that go together: of about the same length, so that little padding is computed."""
+    """Yield batches of text indices, of similar length, so that little padding is computed."""
     batch: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         longest = min(lengths[(batch or [row])[0]], MAX_TOKENS)
@@ -191,7 +191,7 @@ def _packed(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], Matrix]:
-    """Return token numbers as one matrix, and 1 where there is a token and 0 where there is none."""
+    """Return the token ids as one matrix, and a mask of 1 for tokens and 0 for padding."""
     cut = [_cut(encoding.ids) for encoding in encodings]
     longest = max(map(len, cut))
     ids = np.zeros((len(cut), longest), np.int64)
@@ -203,12 +203,12 @@ def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], Matrix]:
 
 
 def _cut(ids: Sequence[int]) -> list[int]:
-    """Return at most 256 tokens; the last one still closes the text."""
+    """Return at most 256 tokens, with the end-of-text token last."""
     return list(ids) if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 
 def _pooled(hidden: Matrix, mask: Matrix) -> Matrix:
-    """Return the mean over each text's tokens, at length 1."""
+    """Return the mean over each text's tokens, normalized to length 1."""
     weight = mask[:, :, None]
     mean = (hidden * weight).sum(axis=1) / weight.sum(axis=1)
     unit: Matrix = mean / np.linalg.norm(mean, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""`mock`: canned answers without any call, as slow and as faulty as wished."""
+"""`mock`: canned answers without any call, with optional delays and failures."""
 
 import asyncio
 import random
@@ -20,24 +20,24 @@ _TRANSIENT: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transpor
 
 
 class MockSettings(Struct, frozen=True):
-    """What the mock says and how it fails."""
+    """The answers, delays and failures of the mock."""
 
-    response: Annotated[str | Mapping[str, str], Meta(description="The answer, or a map from case id to answer.")] = ""
+    response: Annotated[str | Mapping[str, str], Meta(description="Answer, or a map from case id to answer.")] = ""
     output_messages: Annotated[
         Sequence[JsonObject] | None,
-        Meta(description="Messages to return; without `response`, the last assistant one is the answer."),
+        Meta(description="Messages to return; without `response`, the last assistant message is the answer."),
     ] = None
-    delay_ms: Annotated[float, Meta(description="Wait this long before each answer.")] = 0
-    delay_min_ms: Annotated[float | None, Meta(description="Wait at least this long, at random.")] = None
-    delay_max_ms: Annotated[float | None, Meta(description="Wait at most this long, at random.")] = None
-    fail_every: Annotated[int | None, Meta(description="Every n-th call fails (1: all of them).")] = None
+    delay_ms: Annotated[float, Meta(description="Delay before each answer.")] = 0
+    delay_min_ms: Annotated[float | None, Meta(description="Lower bound of a random delay.")] = None
+    delay_max_ms: Annotated[float | None, Meta(description="Upper bound of a random delay.")] = None
+    fail_every: Annotated[int | None, Meta(description="Let every n-th call fail (1: all calls).")] = None
     error: Annotated[
         str | None,
-        Meta(description="What a failing call says: a failure kind or any text. Without `fail_every`, all fail."),
+        Meta(description="Error of failing calls: a failure kind or any message. Without `fail_every`, all fail."),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse delays and counts that cannot be."""
+        """Reject invalid delays and counts."""
         if min(self.delay_ms, self.delay_min_ms or 0, self.delay_max_ms or 0) < 0:
             raise ValueError("delay_ms, delay_min_ms and delay_max_ms must not be negative")
         if (self.delay_max_ms or self.delay_min_ms or 0) < (self.delay_min_ms or 0):
@@ -47,7 +47,7 @@ class MockSettings(Struct, frozen=True):
 
 
 class MockProvider:
-    """Answers from its settings. Random delays depend on the case, the trial and the attempt alone."""
+    """Answers from its settings. Random delays depend only on the case, the trial and the attempt."""
 
     kind = "mock"
 
@@ -58,7 +58,7 @@ class MockProvider:
         self._calls = 0
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the canned answer, or fail as told."""
+        """Return the canned answer, or fail as configured."""
         self._calls += 1
         delay_ms = self._delay_ms(request)
         if delay_ms:
@@ -93,5 +93,5 @@ class MockProvider:
 def _failure(error: str | None) -> Failure:
     if error in FAILURE_KINDS:
         kind = cast(FailureKind, error)
-        return Failure(kind, f"the mock fails with {error}, as it was told", retryable=kind in _TRANSIENT)
-    return Failure("server_error", error or "the mock fails, as it was told")
+        return Failure(kind, f"the mock fails with {error}, as configured", retryable=kind in _TRANSIENT)
+    return Failure("server_error", error or "the mock fails, as configured")

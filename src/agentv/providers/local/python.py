@@ -1,4 +1,4 @@
-"""`python`: a function of the user's answers, in this process."""
+"""`python`: a user's function, called in this process."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
-from agentv.execution.user_code import DeadlineError, call_foreign, load_callable, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
 from agentv.providers.apis.replies import parse_response
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -16,7 +16,7 @@ from agentv.types.targets import ResolvedTarget
 
 
 class PythonSettings(Struct, frozen=True):
-    """Which function answers."""
+    """The settings of a `python` target."""
 
     callable: Annotated[
         str | Callable[..., object],
@@ -44,14 +44,14 @@ class PythonProvider:
         self._timeout_s = target.timeout_s
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return what the function returns. What it raises is the answer's failure."""
+        """Return the function's response; an exception becomes a ProviderError."""
         timeout_s = request.timeout_s or self._timeout_s
         try:
-            returned = await call_foreign(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
+            returned = await call_user_code(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
         except ProviderError:
             raise
         except DeadlineError:
-            message = f"{self._name} did not return within {timeout_s:g} s and was given up; it may still be running"
+            message = f"{self._name} did not return within {timeout_s:g} s and was abandoned; it may still be running"
             raise ProviderError(Failure("target_timeout", message)) from None
         except (Exception, SystemExit) as error:
             message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"

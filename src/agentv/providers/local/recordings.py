@@ -1,4 +1,4 @@
-"""Recorded answers in JSON lines: an index of where each stands, and a line → what the target said then."""
+"""Recorded answers in JSON lines: index their positions, and parse a line into a response."""
 
 import re
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ from agentv.types.provider import ProviderResponse
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-class _Slot(msgspec.Struct):
+class _Key(msgspec.Struct):
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
 
 
 class _Head(msgspec.Struct):
-    """What tells the rows apart, in answers (`slot`), results (at the top) and transcripts (`id`)."""
+    """The key of a row: in answers (`slot`), results (top level) and transcripts (`id`)."""
 
     id: str | None = None
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
     generation: int = 0
-    slot: _Slot | None = None
+    slot: _Key | None = None
 
     @property
     def key(self) -> tuple[str | None, str | None, int | None]:
@@ -43,18 +43,18 @@ class _Head(msgspec.Struct):
 
 
 class Recording(Struct, frozen=True):
-    """One file of recorded answers. `places` gives the byte offset by case id and trial (None: serves every trial)."""
+    """One file of recorded answers. `places` maps case id and trial (None: any trial) to byte offsets."""
 
     path: Path
     places: Mapping[tuple[str, int | None], int]
 
     def find(self, case_id: str, trial: int) -> JsonObject:
-        """Return the row of a case. Raises ProviderError with kind `target_missing` when there is none."""
+        """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none."""
         place = self.places.get((case_id, trial), self.places.get((case_id, None)))
         if place is None:
             trials = sorted(known for name, known in self.places if name == case_id and known is not None)
             has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
-            message = f"{self.path} holds no answer for case {case_id!r}{has}"
+            message = f"{self.path} has no answer for case {case_id!r}{has}"
             raise ProviderError(Failure("target_missing", message))
         try:
             with self.path.open("rb") as file:
@@ -67,10 +67,10 @@ class Recording(Struct, frozen=True):
 
 
 def index_recording(path: Path, target: str) -> Recording:
-    """Read where each answer stands; the latest generation counts, and of it the last line.
+    """Index the positions of the answers; of several for a case, the last line of the latest generation counts.
 
-    When several targets were recorded, those of the one called `target` are taken. Raises ProviderError for a line that
-    is no row; a torn last line is left out.
+    If several targets were recorded, only the answers of `target` are used. Raises ProviderError for an invalid line;
+    an incomplete last line is skipped.
     """
     heads = msgspec.json.Decoder(_Head)
     places: dict[str | None, dict[tuple[str, int | None], tuple[int, int]]] = {}
@@ -81,11 +81,11 @@ def index_recording(path: Path, target: str) -> Recording:
                 head = heads.decode(line) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if line.endswith(b"\n"):
-                    raise ProviderError(Failure("config_error", f"{path}:{number}: no row: {error}")) from None
+                    raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
                 head = None
-            whose, case_id, trial = head.key if head is not None else (None, None, None)
+            target_name, case_id, trial = head.key if head is not None else (None, None, None)
             if head is not None and case_id is not None:
-                known = places.setdefault(whose, {})
+                known = places.setdefault(target_name, {})
                 if head.generation >= known.get((case_id, trial), (0, 0))[0]:
                     known[case_id, trial] = (head.generation, offset)
             offset += len(line)
@@ -98,12 +98,12 @@ def _of_one_target(
     if target in places or len(places) < 2:  # noqa: PLR2004 - nothing to choose between
         return places.get(target) or next(iter(places.values()), {})
     known = ", ".join(sorted(str(name) for name in places))
-    message = f"{path} holds answers of several targets: {known}; name this target like the one to replay"
+    message = f"{path} has answers of several targets: {known}; give this target the name of the one to replay"
     raise ProviderError(Failure("config_error", message))
 
 
 def parse_recorded(row: JsonObject) -> ProviderResponse:
-    """Return the answer in a row. Raises ProviderError when what was recorded is a failure of the target."""
+    """Return the answer in a row. Raises ProviderError if the row records a failure of the target."""
     error = row.get("error")
     if isinstance(error, Mapping) and error.get("stage") != "evaluator":
         kind = error.get("kind")
@@ -113,7 +113,7 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
     answer = parse_answer({"output_messages": messages, "trace": row.get("trace")})
     text = row.get("text", row.get("candidate_answer", ""))
     if not isinstance(text, str):
-        raise ProviderError(Failure("malformed_reply", f"the recorded answer is no text: {str(text)[:200]}"))
+        raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a text: {str(text)[:200]}"))
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
     finish_reason = row.get("finish_reason")
@@ -121,13 +121,13 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
         answer,
         text=text or answer.text,
         usage=parse_usage(usage),
-        cost_usd=0.0,  # nothing is paid for it now
+        cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
     )
 
 
 def _with_blobs(value: JsonValue, folder: Path) -> JsonValue:
-    """Return a row with its large values, which a stored run keeps in files of their own, put back."""
+    """Return a row with its large values, which a stored run saves in separate files, restored."""
     if isinstance(value, Mapping):
         reference = value.get("$blob")
         if isinstance(reference, str) and _BLOB.fullmatch(reference):

@@ -17,24 +17,24 @@ ANSWERS = "answers.jsonl"
 
 
 class ReplaySettings(Struct, frozen=True):
-    """Where the recorded answers are: exactly one of the two."""
+    """The source of the recorded answers: exactly one of the two."""
 
     run: Annotated[
-        str | None, Meta(description="A stored run: its folder, its id or the start of it, or `latest`.")
+        str | None, Meta(description="Stored run: its folder, its id or the start of its id, or `latest`.")
     ] = None
     file: Annotated[
         str | None,
-        Meta(description="A JSONL of answers, results, or `{id, text | output_messages, trial?}`; by case id."),
+        Meta(description="JSONL file of answers, results, or `{id, text | output_messages, trial?}`."),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse none, and both."""
+        """Raise ValueError unless exactly one is set."""
         if (self.run is None) == (self.file is None):
-            raise ValueError("replay needs either run or file")
+            raise ValueError("replay needs exactly one of run and file")
 
 
 class ReplayProvider:
-    """Looks answers up by case id and trial. Only their places are kept in memory."""
+    """Looks up answers by case id and trial. Only their positions are held in memory."""
 
     kind = "replay"
 
@@ -51,7 +51,7 @@ class ReplayProvider:
         self._recording: Recording | None = None
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the recorded answer. What was recorded as a failure fails again in the same way."""
+        """Return the recorded answer; a recorded failure is raised again."""
         async with self._opening:
             if self._recording is None:
                 self._recording = await call_in_thread(index_recording, self._path, self._target, timeout_s=None)
@@ -60,6 +60,6 @@ class ReplayProvider:
 
 
 def _run_folder(reference: str, base_dir: Path, tools: ProviderTools) -> Path:
-    """Return the folder of a stored run, named by a path from the targets file or as everywhere else."""
+    """Return the folder of a stored run, given by a path relative to the targets file or by any run reference."""
     as_path = base_dir / reference
     return as_path if (as_path / ANSWERS).is_file() else Path(tools.find_run(reference))

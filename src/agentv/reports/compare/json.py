@@ -1,4 +1,4 @@
-"""A comparison as JSON: a versioned shape for programs, and the older one."""
+"""A comparison as JSON: the versioned schema, and the older one."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,7 +17,7 @@ COMPARE_SCHEMA = "agentv-compare-1"
 def comparison_to_json(
     comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None
 ) -> dict[str, JsonValue]:
-    """Return everything about two runs; the cases that changed come with the reasons of both."""
+    """Return a comparison as JSON; changed cases have the reasons of both runs."""
     alignment = comparison.alignment
     return {
         "schema": COMPARE_SCHEMA,
@@ -89,8 +89,8 @@ def _measure(measured: MeasureDifference) -> JsonObject:
 def _changed(comparison: Comparison, change: Change, reasons: FindReasons) -> list[JsonValue]:
     found: list[JsonValue] = []
     for case in comparison.changed(change):
-        told = reasons(case)
-        found.append({**_case(case), "reason_before": told.before, "reason_after": told.after})
+        why = reasons(case)
+        found.append({**_case(case), "reason_before": why.before, "reason_after": why.after})
     return found
 
 
@@ -128,7 +128,7 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
 
 
 def older_json(comparison: Comparison) -> JsonObject:
-    """Return the older shape: pairs with their outcomes, how many have no partner, and a summary."""
+    """Return a comparison in the older schema: pairs with their outcomes, unpaired counts and a summary."""
     matched: list[JsonValue] = [
         {
             "evalId": case.pair.after.eval_id,

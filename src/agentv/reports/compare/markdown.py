@@ -1,4 +1,4 @@
-"""A comparison as Markdown, for a pull request or a job's summary: the finding first."""
+"""A comparison as Markdown for a pull request or job summary, with the finding first."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ _LONGEST = 300
 def comparison_markdown(
     comparison: Comparison, reasons: FindReasons, *, listed: int, verdict: RunVerdict | None = None
 ) -> str:
-    """Return the comparison as Markdown; at most `listed` improved and regressed cases come with their reasons."""
+    """Return the comparison as Markdown; at most `listed` improved and regressed cases are listed with reasons."""
     lines = [
         f"**{finding_text(comparison)}**",
         *([] if verdict is None else ["", inline_code(verdict_text(verdict))]),
@@ -63,8 +63,8 @@ def _changed(comparison: Comparison, change: Change, reasons: FindReasons, liste
         note = ", content changed" if case.is_changed else ""
         moved = f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)}{note})"
         yield f"- {inline_code(case_label(case.pair.after, comparison))} {moved}"
-        told = reasons(case)
-        for side, reason in (("before", told.before), ("after", told.after)):
+        why = reasons(case)
+        for side, reason in (("before", why.before), ("after", why.after)):
             if reason is not None:
                 yield f"  - {side}: {inline_code(reason, longest=_LONGEST)}"
     if len(cases) > listed:
@@ -74,7 +74,7 @@ def _changed(comparison: Comparison, change: Change, reasons: FindReasons, liste
 def _circumstances(comparison: Comparison) -> Iterator[str]:
     found = find_circumstances(comparison.before, comparison.after)
     if found:
-        yield from ("", "### what differs", "")
+        yield from ("", "### differences in setup", "")
     for each in found:
         before, after = (
             "none" if value is None else inline_code(value, longest=_LONGEST) for value in (each.before, each.after)

@@ -1,4 +1,4 @@
-"""Several runs against a first one, as text: a line a run, and last what each amounts to."""
+"""Several runs compared with a first one: a table with a row per run, and the finding of each."""
 
 import re
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{3}-(\w+)")
-"""An id as runs are given; other commands know them by the end."""
+"""A generated run id; the group is the suffix that commands accept as an abbreviation."""
 
 _HEAD = ("run", "mean", "difference", "95 % interval", "p", "wins", "losses", "regressed", "cases")
 
 
 Verdicts: TypeAlias = Sequence[RunVerdict | None]
-"""What the gates say of each comparison; None where none were asked for."""
+"""The verdict of the gates on each comparison; None without gates."""
 
 
 def matrix_text(
     comparisons: Sequence[Comparison], verdicts: Verdicts, *, width: int | None, signs: Signs, paint: Paint
 ) -> str:
-    """Return the matrix; there are two comparisons or more, all with the same first run."""
+    """Return the matrix of at least two comparisons that have the same first run."""
     first = comparisons[0].before
     names = _names(comparisons)
     blocks = [
@@ -39,11 +39,11 @@ def matrix_text(
             line if width is None else clip(line, width, mark=signs.ellipsis)
             for line in (
                 f"before  {side_title(first)}",
-                f"after   {count_text(len(comparisons), 'run')}, each by itself",
+                f"after   {count_text(len(comparisons), 'run')}, each compared separately",
             )
         ],
         table([_HEAD, *([name, *_cells(each)] for name, each in zip(names, comparisons, strict=True))], width, paint),
-        _within(_said(names, verdicts), width),
+        _within(_verdict_lines(names, verdicts), width),
         _within(_findings(names, comparisons), width),
     ]
     return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
@@ -54,9 +54,9 @@ def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> st
     names = _names(comparisons)
     rows = ([cell_code(name), *_cells(each)] for name, each in zip(names, comparisons, strict=True))
     lines = [
-        *(f"- {inline_code(line)}" for line in (*_findings(names, comparisons), *_said(names, verdicts))),
+        *(f"- {inline_code(line)}" for line in (*_findings(names, comparisons), *_verdict_lines(names, verdicts))),
         "",
-        f"against {inline_code(side_title(comparisons[0].before))}",
+        f"compared with {inline_code(side_title(comparisons[0].before))}",
         "",
         f"| {' | '.join(_HEAD)} |",
         f"|{' --- |' + ' ---: |' * (len(_HEAD) - 1)}",
@@ -70,7 +70,7 @@ def _within(texts: Sequence[str], width: int | None) -> list[str]:
 
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return what each later run is called, shortly: a run by its name or the end of its id, a file as it is."""
+    """Return a short label for each later run: its name or the suffix of its id; the path of a file."""
     given = [each.after.about.get("name") for each in comparisons]
 
     def name(side: Side) -> str:
@@ -94,7 +94,7 @@ def _with_state(finding: str, state: str) -> str:
     return f"{finding}, {unfinished}" if unfinished else finding
 
 
-def _said(names: Sequence[str], verdicts: Verdicts) -> list[str]:
+def _verdict_lines(names: Sequence[str], verdicts: Verdicts) -> list[str]:
     return [
         f"{name}: {verdict_text(verdict)}" for name, verdict in zip(names, verdicts, strict=True) if verdict is not None
     ]

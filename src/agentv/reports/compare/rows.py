@@ -1,4 +1,4 @@
-"""The measures of a comparison as cells: what terminal and Markdown both show."""
+"""The measures of a comparison as table cells, for terminal and Markdown."""
 
 from agentv.reports.text.amounts import money_text, percent_text, score_text, seconds_text, tokens_text
 from agentv.scoring.comparison.compare import Comparison
@@ -8,16 +8,16 @@ from agentv.scoring.comparison.rows import COST, LATENCY, PASSED, SCORE, TOKENS,
 HEAD = ("", "before", "after", "difference", "95 % interval", "p", "cases")
 
 _LEAST_P = 0.0001
-_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost a case", LATENCY: "latency", TOKENS: "tokens"}
+_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
 
 
 def measure_name(measured: MeasureDifference) -> str:
-    """Return what a measure is called by people."""
+    """Return the display name of a measure."""
     return evaluator_of(measured.measure) or _NAMES[measured.measure]
 
 
 def measure_cells(comparison: Comparison) -> list[list[str]]:
-    """Return one row a measure, in the order of `HEAD`; the first cell may hold a stranger's text."""
+    """Return one row per measure, in the order of `HEAD`; the first cell may contain untrusted text."""
     first = [each for each in (comparison.score, comparison.passed) if each is not None]
     return [_cells(each) for each in (*first, *comparison.evaluators, *comparison.spending)]
 
@@ -58,14 +58,14 @@ def _signed(measured: MeasureDifference, value: float) -> str:
             return f"{difference_text(100 * value, decimals=1)} pp"
         case "cost_usd" | "latency_s" | "tokens":
             shown = _value(measured, abs(value))
-            is_none = shown == _value(measured, 0.0)  # as far as it is shown
-            return shown if is_none else f"{'+' if value > 0 else '-'}{shown}"
+            is_zero = shown == _value(measured, 0.0)  # at the displayed precision
+            return shown if is_zero else f"{'+' if value > 0 else '-'}{shown}"
         case _:
             return difference_text(value)
 
 
 def difference_text(difference: float, *, decimals: int = 2) -> str:
-    """Return `+0.12`, `-0.03`; `0.00` for none at all, and never for a small one."""
+    """Return `+0.12`, `-0.03`; `0.00` only for no difference, never for a small one."""
     if abs(difference) < 10**-9:
         return f"{0:.{decimals}f}"
     return f"{difference:+.{decimals}f}" if abs(difference) >= 10**-decimals / 2 else f"{difference:+.1g}"

@@ -1,4 +1,4 @@
-"""Two runs side by side, as text: measures, what differs, the cases that changed, and last what it amounts to."""
+"""A comparison of two runs as text: measures, setup differences, changed cases, and the finding last."""
 
 from itertools import takewhile
 
@@ -28,7 +28,7 @@ from agentv.scoring.comparison.finding import finding_text
 from agentv.types.results import RunVerdict
 
 LISTED = 10
-"""How many improved, and how many regressed cases are listed."""
+"""The number of improved and of regressed cases that are listed."""
 
 _NAMED = 20
 _VALUE_WIDTH = 28
@@ -38,7 +38,7 @@ _COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence"
 
 
 class ComparisonView(Struct, frozen=True):
-    """How a comparison is laid out; `width` None means that nothing is wrapped or cut."""
+    """The layout of a comparison as text. `width` None: nothing is wrapped or cut."""
 
     width: int | None = 80
     signs: Signs = UNICODE
@@ -46,7 +46,7 @@ class ComparisonView(Struct, frozen=True):
     listed: int = LISTED
 
     def render(self, comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None) -> str:
-        """Return the whole text; its last line is the finding."""
+        """Return the text; its last line is the finding."""
         cells = [[one_line(cell) for cell in row] for row in measure_cells(comparison)]
         blocks = [
             self._head(comparison),
@@ -72,8 +72,8 @@ class ComparisonView(Struct, frozen=True):
         return line if self.width is None else clip(line, self.width, mark=self.signs.ellipsis)
 
     def _sums(self, comparison: Comparison) -> list[str]:
-        told = (moves_text(comparison), passes_text(comparison), detectable_text(comparison))
-        return [line for text in told if text for line in self._wrapped(text)]
+        texts = (moves_text(comparison), passes_text(comparison), detectable_text(comparison))
+        return [line for text in texts if text for line in self._wrapped(text)]
 
     def _verdict(self, verdict: RunVerdict) -> list[str]:
         return [
@@ -86,13 +86,13 @@ class ComparisonView(Struct, frozen=True):
     def _circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:
         if not found:
             return []
-        lines = [self.paint("what differs", "bold")]
+        lines = [self.paint("differences in setup", "bold")]
         for each in found:
             lines.extend(self._indented(f"{one_line(each.name)}: {' -> '.join(self._values(each))}"))
         return lines
 
     def _values(self, differs: Circumstance) -> list[str]:
-        """Return both values, long ones cut; where both begin alike, from shortly before they part."""
+        """Return both values, cut if long; if they start alike, from shortly before their first difference."""
         shown = ["none" if value is None else one_line(value) for value in (differs.before, differs.after)]
         if self.width is None:
             return shown
@@ -122,9 +122,9 @@ class ComparisonView(Struct, frozen=True):
         room = None if self.width is None else self.width - len(moved) - len(note) - 4
         label = case_label(case.pair.after, comparison)
         shown = label if room is None else clip(label, room, mark=self.signs.ellipsis)
-        told = reasons(case)
+        why = reasons(case)
         lines = [f"{mark} {shown}  {moved}{note}"]
-        for side, reason in (("before", told.before), ("after", told.after)):
+        for side, reason in (("before", why.before), ("after", why.after)):
             if reason is not None:
                 lines.extend(self._reason(f"{side}: {one_line(reason)}"))
         return lines
@@ -133,10 +133,10 @@ class ComparisonView(Struct, frozen=True):
         if self.width is None:
             return [f"  {self.signs.gutter} {text}"]
         lines = wrap(text, self.width - 4)
-        kept = lines[:_REASON_LINES]
-        if len(lines) > len(kept):
-            kept[-1] = clip(f"{kept[-1]} {lines[_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
-        return [f"  {self.signs.gutter} {line}" for line in kept]
+        shown = lines[:_REASON_LINES]
+        if len(lines) > len(shown):
+            shown[-1] = clip(f"{shown[-1]} {lines[_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
+        return [f"  {self.signs.gutter} {line}" for line in shown]
 
     def _aside(self, comparison: Comparison) -> list[str]:
         lines = []

@@ -1,4 +1,4 @@
-"""What is said of a comparison, whatever format says it."""
+"""The sentences of comparisons, shared by all formats."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from agentv.types.results import RunVerdict
 
 
 class Reasons(NamedTuple):
-    """Why a case got its scores, before and after; None where only scores were kept."""
+    """The reasons for a case's scores before and after; None where only scores are stored."""
 
     before: str | None
     after: str | None
@@ -25,14 +25,14 @@ FindReasons: TypeAlias = Callable[[CaseDifference], Reasons]
 
 
 def reason_of(result: CaseResult) -> str:
-    """Return on one line why a row was judged as it was."""
+    """Return the reason for a result's score on one line."""
     if row_state(result) != "pass":
         return row_reason(result)
     return "; ".join(map(one_line, result.hits)) or one_line(result.reasoning or "") or "passed"
 
 
 def case_label(name: CaseName, comparison: Comparison) -> str:
-    """Return a case's id, with suite and target where one of the runs has several."""
+    """Return a case's id, with suite and target if one of the runs has several."""
     sides = (comparison.before, comparison.after)
     suite = f" ({name.suite})" if any(len(side.suites) > 1 for side in sides) else ""
     target = f" {name.target}" if any(len(side.targets) > 1 for side in sides) else ""
@@ -40,7 +40,7 @@ def case_label(name: CaseName, comparison: Comparison) -> str:
 
 
 def side_title(side: Side) -> str:
-    """Return how a run is called, with the name that it was given, and that it did not come to its end."""
+    """Return the label and name of a run, and its state if it is not finished."""
     name = side.about.get("name")
     called = f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label
     unfinished = unfinished_text(side.state)
@@ -48,51 +48,51 @@ def side_title(side: Side) -> str:
 
 
 def unfinished_text(state: str) -> str:
-    """Return how far a run is that is not finished: `interrupted before its end`; empty for a finished one."""
+    """Return the state of an unfinished run, such as `interrupted before its end`; empty for a finished one."""
     if state == "running":
         return "being written"
     return "" if state == "finished" else f"{state} before its end"
 
 
 def paired_text(comparison: Comparison) -> str:
-    """Return in how many cases both runs were judged, and how often where several targets were asked."""
+    """Return the number of cases with a score in both runs, and of pairs if there are several targets."""
     pairs, cases = len(comparison.cases), 0 if comparison.score is None else comparison.score.cases
-    targets = "" if pairs == cases else f", {pairs:,} with each of their targets"
-    return f"{count_text(cases, 'case')} judged in both{targets}"
+    targets = "" if pairs == cases else f", {count_text(pairs, 'pair')} of case and target"
+    return f"{count_text(cases, 'case')} scored in both{targets}"
 
 
 def moves_text(comparison: Comparison) -> str:
-    """Return how many cases were won, lost and tied."""
+    """Return the numbers of wins, losses and ties with their threshold."""
     wins, losses, ties = (comparison.outcomes(outcome) for outcome in ("win", "loss", "tie"))
     lost = f"{losses:,} loss{'' if losses == 1 else 'es'}"
     return f"{count_text(wins, 'win')}, {lost}, {count_text(ties, 'tie')} at a threshold of {comparison.threshold:g}"
 
 
 def passes_text(comparison: Comparison) -> str:
-    """Return how many cases pass more often, and how many less often."""
+    """Return the numbers of cases that pass more often and less often."""
     passed = comparison.passed
     return "" if passed is None else f"{passed.higher:,} pass more often, {passed.lower:,} less often"
 
 
 def detectable_text(comparison: Comparison) -> str:
-    """Return the smallest difference of mean scores that these cases could have shown."""
+    """Return the minimum detectable difference of mean scores at 80 % power."""
     cases = 0 if comparison.score is None else comparison.score.cases
     least = comparison.detectable
     if least is not None:
-        return f"{count_text(cases, 'case')} show a difference of {least:.2g} or more in 80 of 100 comparisons"
+        return f"minimum detectable difference at 80 % power: {least:.2g} ({count_text(cases, 'case')})"
     if cases < FEWEST_CASES:
-        return f"{count_text(cases, 'case')} cannot show any difference; it takes {FEWEST_CASES} at least"
+        return f"{count_text(cases, 'case')}: too few to detect any difference; at least {FEWEST_CASES} are needed"
     score = comparison.score
-    return "all cases moved by the same" if score is not None and score.difference else "no case moved"
+    return "all cases changed equally" if score is not None and score.difference else "no case changed"
 
 
 def verdict_text(verdict: RunVerdict) -> str:
-    """Return the verdict of the gates, as every report of a run ends."""
+    """Return the verdict of the gates with the exit code."""
     return f"{one_line(verdict.sentence)} Exit code {verdict.exit_code}."
 
 
 def counterpart_notes(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
-    """Return the lists of cases that stand aside: what is the matter with them, and their names."""
+    """Return the names of cases that could not be compared or have changed, by what is special about them."""
     changed = [case.pair.after for case in comparison.cases if case.is_changed]
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after

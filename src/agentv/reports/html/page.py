@@ -1,4 +1,4 @@
-"""A run as one HTML file: it works from a disk, asks nobody for anything, and is read with scripts off."""
+"""A run as one self-contained HTML file, which makes no requests and is readable without scripts."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -23,12 +23,12 @@ from agentv.types.results import RunReport
 
 MOST_ROWS = 2_000
 MOST_CHARACTERS = 20_000_000
-"""Of rows with all that is kept of them; those that follow are a line each."""
+"""The maximum size of results with details; the ones after it are shown as one line each."""
 _ROWS_AT_ONCE = 100
 
 
 def make_html(tools: ReportTools) -> Format:
-    """Return the format that writes a page over all rows, at the end."""
+    """Return the format that writes an HTML page at the end of the run."""
 
     def whole(event: RunEvent) -> str:
         return html_page(event.report, tools) if isinstance(event, RunEnded) else ""
@@ -37,7 +37,7 @@ def make_html(tools: ReportTools) -> Format:
 
 
 def html_page(report: RunReport, tools: ReportTools) -> str:
-    """Return the page. At most 2,000 rows are on it, those that did not pass first; it says what is left out."""
+    """Return the page, with at most 2,000 results, those that did not pass first, and a note on the omitted ones."""
     record = tools.record(report)
     chosen = choose_rows(tools.rows(report), most=MOST_ROWS)
     rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_columns(report))
@@ -71,7 +71,7 @@ def _columns(report: RunReport) -> str:
 
 
 def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows) -> Iterator[Html]:
-    """Yield the rows with all that is kept of them; once the page is large, their lines alone."""
+    """Yield the results with their details; once the page is large, only one line each."""
     with_suite = len({row.slot.suite for row in chosen.rows}) > 1
     line_of = partial(row_element, run_id=report.run_id, with_suite=with_suite, with_target=len(report.targets) > 1)
     made = 0
@@ -106,7 +106,7 @@ def _left_out(report: RunReport, chosen: ChosenRows) -> Html | None:
 
 
 def _controls(report: RunReport, chosen: ChosenRows) -> Html:
-    """Return the search, the filters and the order: hidden until the script is there to act on them."""
+    """Return the search, filter and sort controls, which stay hidden until the script runs."""
     shown = {state: chosen.totals[state] - chosen.left_out.get(state, 0) for state in WORST_FIRST}
     states = [
         element(
@@ -121,7 +121,7 @@ def _controls(report: RunReport, chosen: ChosenRows) -> Html:
         "case": "case",
         "score": "lowest score first",
         "took": "slowest first",
-        "cost": "dearest first",
+        "cost": "most expensive first",
     }
     return element(
         "form",

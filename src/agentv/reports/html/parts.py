@@ -1,4 +1,4 @@
-"""What every page of ours is made with: a head that forbids all requests, its style and script, tables."""
+"""Common parts of HTML pages: the head with a policy that forbids all requests, assets, tables."""
 
 import base64
 import hashlib
@@ -11,12 +11,12 @@ from agentv.reports.text.markup import Child, Html, element, verbatim
 
 @cache
 def asset(name: str) -> str:
-    """Return a file of ours that stands inside a page: `report.css`, `report.js`."""
+    """Return the text of a file that is embedded in pages: `report.css` or `report.js`."""
     return resources.files("agentv.reports.html").joinpath("assets", name).read_text("utf-8")
 
 
 def page_head(title: str, *, style: str, script: str | None = None) -> Html:
-    """Return a page's head. A browser may use this style and this script, and nothing else, nowhere."""
+    """Return the head of a page, whose policy allows this style and script and nothing else."""
     return element(
         "head",
         element("meta", charset="utf-8"),
@@ -42,7 +42,7 @@ def _digest(text: str) -> str:
 
 
 def scrolled_table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:
-    """Return a table whose rows open with their name, in a box that scrolls when it is too wide."""
+    """Return a table with row headers in a horizontally scrolling box."""
     head = element("tr", *(element("th", text, scope="col") for text in heads))
     body = [
         element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))

@@ -1,4 +1,4 @@
-"""One row of a page: a line, and behind it what was asked, what came, who judged it how, and the transcript."""
+"""One result on a page: a summary line that expands to prompt, answer, evaluators and transcript."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,9 +24,9 @@ _MOST_CHARACTERS = 100_000
 def row_element(
     detail: RowDetail, *, number: int, run_id: str, with_suite: bool, with_target: bool, is_brief: bool = False
 ) -> Html:
-    """Return a row that opens without a script. `data-` attributes are what the script filters and sorts by.
+    """Return a result as an expandable element. The script filters and sorts by its `data-` attributes.
 
-    Suite and target are named where a run has several. A brief row only says where the rest is found.
+    Suite and target are shown if the run has several. A brief element has the command for the details instead of them.
     """
     result, state = detail.result, row_state(detail.result)
     score = row_score(result)
@@ -57,7 +57,7 @@ def row_element(
 
 def _elsewhere(detail: RowDetail, run_id: str) -> Html:
     command = element("code", f"agentv show {run_id} {detail.result.eval_id}")
-    return element("p", "The page is large enough without the rest of this row: ", command, class_="notice")
+    return element("p", "Details omitted to limit the size of the page: ", command, class_="notice")
 
 
 def _parts(detail: RowDetail) -> Iterator[Html | None]:
@@ -112,9 +112,9 @@ def _evaluator(result: EvaluatorResult) -> Html:
         f" {result.name} ",
         element("small", " · ".join([result.type, *filter(None, facts)])),
     )
-    said = [*(("hit", f"✓ {hit}") for hit in result.hits), *(("miss", f"✗ {miss}") for miss in result.misses)]
+    aspects = [*(("hit", f"✓ {hit}") for hit in result.hits), *(("miss", f"✗ {miss}") for miss in result.misses)]
     criteria = result.results if len(result.results) > 1 else ()
-    items = [element("li", text, class_=kind, dir="auto") for kind, text in said]
+    items = [element("li", text, class_=kind, dir="auto") for kind, text in aspects]
     items += [
         element(
             "li",
@@ -146,7 +146,7 @@ def _people(detail: RowDetail) -> Html | None:
         )
         for each in detail.labels
     ]
-    return element("section", element("h3", "People"), element("ul", *items))
+    return element("section", element("h3", "Human labels"), element("ul", *items))
 
 
 def _transcript(detail: RowDetail) -> Html | None:
@@ -155,14 +155,14 @@ def _transcript(detail: RowDetail) -> Html | None:
     steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
     if not steps:
         return None
-    kept = list(_as_many_as_fit(steps))
-    left_out = len(steps) - len(kept)
+    shown = list(_as_many_as_fit(steps))
+    left_out = len(steps) - len(shown)
     more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
-    return element("section", element("h3", "Transcript"), element("ol", *kept, more, class_="transcript"))
+    return element("section", element("h3", "Transcript"), element("ol", *shown, more, class_="transcript"))
 
 
 def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
-    """Yield parts until they are as much as a reader can want of one row."""
+    """Yield parts up to the size limit of a result, but at least one."""
     made = 0
     for part in parts:
         made += len(part.markup)
@@ -217,13 +217,13 @@ def _facts(detail: RowDetail) -> Html:
         "tokens": usage_text(result.target_usage).removeprefix("-"),
         "tags": ", ".join(result.tags),
         "metadata": pretty_json(result.metadata) if result.metadata else "",
-        "tries": _tries(detail),
+        "attempts": _attempts(detail),
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
     }
     known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
     return element("dl", *known, class_="facts")
 
 
-def _tries(detail: RowDetail) -> str:
+def _attempts(detail: RowDetail) -> str:
     calls = detail.answer.calls if detail.answer else ()
     return ", ".join(call.kind for call in calls) if len(calls) > 1 else ""

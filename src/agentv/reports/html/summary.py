@@ -1,4 +1,4 @@
-"""The first screen of a page: the verdict, a table per target, the histogram, the evaluators."""
+"""The first screen of a page: verdict, targets, histogram, evaluators."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ _CHART_HEIGHT = 96
 
 
 def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
-    """Return the verdict with its gates, and which run it is of."""
+    """Return the header with the verdict, its gates and facts about the run."""
     tone = "good" if report.exit_code == 0 else "bad" if report.exit_code == 1 else "unsure"
     gates = [
         element(
@@ -45,7 +45,7 @@ def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
     )
 
 
-def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the one thing that a gate's colour says
+def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the only input
     return "good" if passed else "bad"
 
 
@@ -72,19 +72,21 @@ def _commit(git: JsonObject | None) -> str:
 
 
 def target_table(targets: Sequence[TargetSummary]) -> Html:
-    """Return a row per target: rates and means over the judged rows, the states, what it took."""
+    """Return a table row per target: pass rate, mean, states, cost and latency."""
     trials = shown_trials(targets)
-    told = [{figure.name: figure for figure in target_figures(each, trials)} for each in targets]
-    names = dict.fromkeys(name for figures in told for name, figure in figures.items() if figure.value != "-")
+    figures_by_name = [{figure.name: figure for figure in target_figures(each, trials)} for each in targets]
+    names = dict.fromkeys(
+        name for figures in figures_by_name for name, figure in figures.items() if figure.value != "-"
+    )
     rows = [
         [each.target, *(_figure(figures.get(name)) for name in names)]
-        for each, figures in zip(targets, told, strict=True)
+        for each, figures in zip(targets, figures_by_name, strict=True)
     ]
     return element("section", element("h2", "Targets"), scrolled_table(["target", *names], rows))
 
 
 def _figure(figure: Figure | None) -> Html | None:
-    """Return a number with its interval below, a rate with a bar as well."""
+    """Return a number with its interval below, and a bar for a rate."""
     if figure is None:
         return None
     interval = element("small", figure.interval) if figure.interval else None
@@ -92,7 +94,7 @@ def _figure(figure: Figure | None) -> Html | None:
 
 
 def _share_bar(share: float | None) -> Html | None:
-    """Return a thin bar that is filled up to a share, drawn so that no style attribute is needed."""
+    """Return a thin bar filled up to a share, drawn without style attributes, which the policy forbids."""
     if share is None:
         return None
     filled = element("rect", width=f"{100 * share:.2f}", height="4", class_="filled")
@@ -103,40 +105,41 @@ def _share_bar(share: float | None) -> Html | None:
 
 
 def baseline_section(summary: BaselineSummary | None) -> Html | None:
-    """Return how the run stands to its baseline; None without one."""
+    """Return the comparison with the baseline; None without one."""
     if summary is None:
         return None
     cells = baseline_cells(summary)
-    told = element("p", element("b", summary.finding), f", against {summary.baseline}")
+    finding = element("p", element("b", summary.finding), f", compared with {summary.baseline}")
     return element(
-        "section", element("h2", "Baseline"), told, scrolled_table(BASELINE_HEADS, [cells]) if cells else None
+        "section", element("h2", "Baseline"), finding, scrolled_table(BASELINE_HEADS, [cells]) if cells else None
     )
 
 
 def evaluator_table(report: RunReport) -> Html | None:
-    """Return a row per evaluator; None when there are none."""
+    """Return a table row per evaluator; None without evaluators."""
     if not report.evaluators:
         return None
-    told = [list(evaluator_figures(each, report.baseline)) for each in report.evaluators]
+    figures_of = [list(evaluator_figures(each, report.baseline)) for each in report.evaluators]
     rows = [
-        [each.name, each.type, *map(_figure, figures)] for each, figures in zip(report.evaluators, told, strict=True)
+        [each.name, each.type, *map(_figure, figures)]
+        for each, figures in zip(report.evaluators, figures_of, strict=True)
     ]
-    heads = ("evaluator", "type", *(figure.name for figure in told[0]))
+    heads = ("evaluator", "type", *(figure.name for figure in figures_of[0]))
     return element("section", element("h2", "Evaluators"), scrolled_table(heads, rows))
 
 
 def corrected_section(report: RunReport) -> Html | None:
-    """Return the pass rates of judges without the mistakes that they were measured to make; None without any."""
+    """Return the judges' pass rates corrected for their measured errors; None without any."""
     rows = corrected_rows(report.corrected)
     if not rows:
         return None
     notes = [element("p", note) for note in corrected_notes(report.corrected)]
     table = scrolled_table(rows[0], rows[1:])
-    return element("section", element("h2", "Corrected for the judges' mistakes"), table, *notes)
+    return element("section", element("h2", "Corrected for judge errors"), table, *notes)
 
 
 def histogram(bins: Sequence[int]) -> Html | None:
-    """Return how the scores of the judged rows are spread, as a drawing; None without any."""
+    """Return the histogram of the scores as SVG; None without scores."""
     highest = max(bins, default=0)
     if not highest:
         return None
@@ -146,10 +149,10 @@ def histogram(bins: Sequence[int]) -> Html | None:
         element("text", f"{index / len(bins):g}", x=str(index * step), y=str(_CHART_HEIGHT + 34), class_="tick")
         for index in range(len(bins) + 1)
     ]
-    told = f"Scores of {count_text(sum(bins), 'judged row')}, in tenths: {', '.join(map(str, bins))}"
+    description = f"Scores of {count_text(sum(bins), 'scored result')} in ten bins: {', '.join(map(str, bins))}"
     chart = element(
         "svg",
-        element("title", told),
+        element("title", description),
         *bars,
         *marks,
         viewBox=f"-12 0 {len(bins) * step + 24} {_CHART_HEIGHT + 40}",
@@ -160,7 +163,7 @@ def histogram(bins: Sequence[int]) -> Html | None:
 
 
 def _bar(index: int, count: int, bins: int, highest: int) -> Html:
-    """Return a bar in the colour of the verdict that its scores have, with its number above."""
+    """Return a bar with its count above, in the colour of the verdict for its scores."""
     height = max(_CHART_HEIGHT * count / highest, 1.5 if count else 0)
     left, top = index * (_BAR_WIDTH + _BAR_GAP), _CHART_HEIGHT + 18 - height
     middle = (index + 0.5) / bins

@@ -1,4 +1,4 @@
-"""The report card of a judge as a sheet: agreement with people, confusion, by tag, what they disagree on."""
+"""The report card of a judge as a sheet and as JSON: agreement with human labels, confusion, disagreements."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,9 +18,9 @@ SHOWN = 10
 
 
 class JudgeCard(Struct, frozen=True):
-    """A judge's report card with what it is about. `remarks` tell of labels that stand beside nothing.
+    """The report card of a judge with its subject. `remarks` are about labels without a verdict.
 
-    `apart` are the answers on which judge and people disagree.
+    `apart` are the answers on which the judge and the human labels disagree.
     """
 
     run_id: str
@@ -32,36 +32,36 @@ class JudgeCard(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def card_sheet(told: JudgeCard, *, most: int | None = None) -> Sheet:
-    """Return the card as a sheet, with `most` disagreements at the most."""
-    parts = [_agreement(told.card), _confusion(told.card), _people(told.card.people)]
-    if told.by_tag:
-        parts.append(_tags(told.by_tag))
-    parts.append(_apart(told, most))
-    notes = (*advice(told.card), *told.remarks)
+def card_sheet(judge: JudgeCard, *, most: int | None = None) -> Sheet:
+    """Return the card as a sheet with at most `most` disagreements."""
+    parts = [_agreement(judge.card), _confusion(judge.card), _people(judge.card.people)]
+    if judge.by_tag:
+        parts.append(_tags(judge.by_tag))
+    parts.append(_apart(judge, most))
+    notes = (*advice(judge.card), *judge.remarks)
     if notes:
-        parts.append(Part("What is missing", notes=notes))
-    title = f"judge {told.evaluator}, criterion {told.criterion} · run {told.run_id}"
-    return Sheet(title, _sentence(told.card), tuple(parts))
+        parts.append(Part("Missing", notes=notes))
+    title = f"judge {judge.evaluator}, criterion {judge.criterion} · run {judge.run_id}"
+    return Sheet(title, _sentence(judge.card), tuple(parts))
 
 
 def _sentence(card: ReportCard) -> str:
-    said = count_text(card.confusion.answers, "answer")
+    answers = count_text(card.confusion.answers, "answer")
     if card.accuracy.rate is None:
-        return f"No answer that both the judge and people judged{_split(card)}."
-    return f"The judge agrees with people on {percent_text(card.accuracy.rate.value)} of {said}{_split(card)}."
+        return f"No answer has both a verdict of the judge and a human label{_split(card)}."
+    return f"The judge agrees with human labels on {percent_text(card.accuracy.rate.value)} of {answers}{_split(card)}."
 
 
 def _split(card: ReportCard) -> str:
-    return f"; people are split on {card.split:,} more, which count nowhere" if card.split else ""
+    return f"; {card.split:,} more with split labels are not counted" if card.split else ""
 
 
 def _agreement(card: ReportCard) -> Part:
     rows = [
         ("agreement", "value", "95 %", "answers", "cases"),
-        _rate_row("the same verdict", card.accuracy),
-        _rate_row("sensitivity: passes that it passes", card.sensitivity),
-        _rate_row("specificity: fails that it fails", card.specificity),
+        _rate_row("same verdict", card.accuracy),
+        _rate_row("sensitivity: human passes it passes", card.sensitivity),
+        _rate_row("specificity: human fails it fails", card.specificity),
         _kappa_row("Cohen's kappa", card.kappa, card),
     ]
     if card.weighted is not None:
@@ -92,12 +92,12 @@ def _kappa_row(name: str, kappa: Kappa, card: ReportCard) -> tuple[str, ...]:
 
 
 def coefficient_text(value: float | None) -> str:
-    """Return a number of -1..1 with two decimals; `-` for None."""
+    """Return a coefficient of -1..1 with two decimals; `-` for None."""
     return "-" if value is None else f"{value:.2f}"
 
 
 def coefficients_text(interval: Interval | None) -> str:
-    """Return an interval of such numbers; `-` for None."""
+    """Return an interval of a coefficient; `-` for None."""
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
 
@@ -106,7 +106,7 @@ def _confusion(card: ReportCard) -> Part:
     return Part(
         "",
         (
-            ("", "people pass", "people fail"),
+            ("", "humans pass", "humans fail"),
             ("judge passes", f"{counts.both_pass:,}", f"{counts.judge_alone:,}"),
             ("judge fails", f"{counts.people_alone:,}", f"{counts.both_fail:,}"),
         ),
@@ -115,14 +115,14 @@ def _confusion(card: ReportCard) -> Part:
 
 def _people(people: PeopleAgreement) -> Part:
     if not people.answers or people.alike is None:
-        return Part("", notes=(f"{count_text(people.annotators, 'annotator')}; no answer was judged by two of them.",))
+        return Part("", notes=(f"{count_text(people.annotators, 'annotator')}; no answer has labels of two of them.",))
     scale = "" if people.scale_alpha is None else f", of their scores {coefficient_text(people.scale_alpha)}"
-    told = (
-        f"People among themselves, the most that a judge can reach: {percent_text(people.alike)} of pairs say the same "
-        f"on {count_text(people.answers, 'answer')} that several judged; Krippendorff's alpha "
+    note = (
+        f"Agreement between annotators, the ceiling for a judge: {percent_text(people.alike)} of pairs on "
+        f"{count_text(people.answers, 'answer')} with several labels; Krippendorff's alpha "
         f"{coefficient_text(people.alpha)}{scale}."
     )
-    return Part("", notes=(told,))
+    return Part("", notes=(note,))
 
 
 def _tags(by_tag: Mapping[str, ReportCard]) -> Part:
@@ -143,18 +143,18 @@ def _share_of(rate: AgreementRate) -> str:
     return "-" if rate.rate is None else f"{percent_text(rate.rate.value)} of {rate.rate.rows:,}"
 
 
-def _apart(told: JudgeCard, most: int | None) -> Part:
-    shown = told.apart[:most]
-    rest = len(told.apart) - len(shown)
+def _apart(judge: JudgeCard, most: int | None) -> Part:
+    shown = judge.apart[:most]
+    rest = len(judge.apart) - len(shown)
     return Part(
-        f"Disagreements: {len(told.apart):,}",
+        f"Disagreements: {len(judge.apart):,}",
         findings=tuple(map(_finding, shown)),
         left_out=f"and {rest:,} more: --json, or -o card.html" if rest else "",
     )
 
 
 def slot_text(slot: ResultKey) -> str:
-    """Return `refund-7 trial 2, agent`: trials count from 1, as in every report."""
+    """Return `refund-7 trial 2, agent`; trials count from 1, as in every report."""
     trial = f" trial {slot.trial + 1}" if slot.trial else ""
     return f"{slot.eval_id}{trial}, {slot.target}"
 
@@ -162,8 +162,8 @@ def slot_text(slot: ResultKey) -> str:
 def _finding(answer: LabelledAnswer) -> Finding:
     judge = answer.judge
     return Finding(
-        f"{slot_text(answer.slot)}: judge {_verdict(judge)}, people {answer.people_value:.2f}",
-        (("judge", judge.reasoning or "-"), *((each.annotator, _said(each)) for each in answer.people)),
+        f"{slot_text(answer.slot)}: judge {_verdict(judge)}, humans {answer.people_value:.2f}",
+        (("judge", judge.reasoning or "-"), *((each.annotator, _comment(each)) for each in answer.people)),
     )
 
 
@@ -171,23 +171,23 @@ def _verdict(opinion: Opinion) -> str:
     return f"{opinion.value:.2f} {'pass' if opinion.passed else 'not pass'}"
 
 
-def _said(opinion: Opinion) -> str:
+def _comment(opinion: Opinion) -> str:
     return f"{_verdict(opinion)}{f', {opinion.reasoning}' if opinion.reasoning else ''}"
 
 
 CARD_SCHEMA = "agentv-judge-card-1"
 
 
-def card_to_json(told: JudgeCard) -> JsonObject:
-    """Return all of a card; what is not known is null."""
+def card_to_json(judge: JudgeCard) -> JsonObject:
+    """Return a card as JSON; unknown values are null."""
     return {
-        "run_id": told.run_id,
-        "evaluator": told.evaluator,
-        "criterion": told.criterion,
-        **_card(told.card),
-        "by_tag": {tag: _card(card) for tag, card in told.by_tag.items()},
-        "disagreements": [_answer(each) for each in told.apart],
-        "missing": [*advice(told.card), *told.remarks],
+        "run_id": judge.run_id,
+        "evaluator": judge.evaluator,
+        "criterion": judge.criterion,
+        **_card(judge.card),
+        "by_tag": {tag: _card(card) for tag, card in judge.by_tag.items()},
+        "disagreements": [_answer(each) for each in judge.apart],
+        "missing": [*advice(judge.card), *judge.remarks],
     }
 
 

@@ -1,4 +1,4 @@
-"""A judge that was asked again, as a sheet and as JSON."""
+"""The consistency of a judge as a sheet and as JSON."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,16 @@ from agentv.types.json_value import JsonObject
 
 CHECK_SCHEMA = "agentv-judge-check-1"
 SHOWN = 10
-"""Answers on which the judge wavers that a terminal shows."""
+"""The number of answers with inconsistent verdicts that a terminal shows."""
 
 _ON_LENGTH = (
-    "The correlation with length is controlled for nothing: longer answers may be the better ones. Among the answers "
-    "that it passes, or fails, that is less likely."
+    "The correlation with length is not adjusted for quality: longer answers may be better. That is less likely among "
+    "the passes alone, or among the fails alone."
 )
 
 
 class JudgeCheck(Struct, frozen=True):
-    """A judge's consistency with the answers that it was measured on. `calls` were made for it."""
+    """The consistency of a judge with the answers it was measured on, which took `calls` calls."""
 
     run_id: str
     evaluator: str
@@ -33,24 +33,24 @@ class JudgeCheck(Struct, frozen=True):
 
     @property
     def wavering(self) -> list[JudgedAgain]:
-        """The answers to which it did not always give the same verdict, the widest apart first."""
+        """The answers with different verdicts, the largest deviation first."""
         several = [each for each in self.answers if len(each.opinions) > 1 and not each.is_steady]
         return sorted(several, key=lambda each: -each.deviation)
 
 
 def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
-    """Return the check as a sheet, with `most` answers on which the judge wavers at the most."""
+    """Return the check as a sheet with at most `most` answers that have inconsistent verdicts."""
     found = check.found
     title = f"judge {check.evaluator} · run {check.run_id}"
     wavering = check.wavering[:most]
     rest = len(check.wavering) - len(wavering)
     notes = [_ON_LENGTH]
     if found.failed:
-        notes.insert(0, f"{count_text(found.failed, 'time')} the judge gave no verdict; they count nowhere.")
+        notes.insert(0, f"{count_text(found.failed, 'call')} gave no verdict and are not counted.")
     parts = (
         Part("", _rows(found), notes=tuple(notes)),
         Part(
-            f"Not always the same verdict: {len(check.wavering):,}",
+            f"Inconsistent verdicts: {len(check.wavering):,}",
             findings=tuple(map(_finding, wavering)),
             left_out=f"and {rest:,} more: --json, or -o check.html" if rest else "",
         ),
@@ -59,10 +59,10 @@ def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
 
 
 def _sentence(found: Consistency) -> str:
-    asked = f"{count_text(found.answers, 'answer')}, asked {count_text(found.repeats, 'time')} about each"
+    measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
     if found.steady.rate is None:
-        return f"The judge was asked too seldom to say how steady it is: {asked}."
-    return f"The judge gives the same verdict each time to {percent_text(found.steady.rate.value)} of {asked}."
+        return f"Too few verdicts to measure consistency: {measured}."
+    return f"The judge always gives the same verdict to {percent_text(found.steady.rate.value)} of {measured}."
 
 
 def _rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
@@ -92,12 +92,12 @@ def _count(rate: AgreementRate) -> str:
 
 def _finding(answer: JudgedAgain) -> Finding:
     scores = ", ".join(f"{each.value:.2f}" for each in answer.opinions)
-    said = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
-    return Finding(f"{slot_text(answer.slot)}: {scores}", said)
+    comments = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
+    return Finding(f"{slot_text(answer.slot)}: {scores}", comments)
 
 
 def check_to_json(check: JudgeCheck) -> JsonObject:
-    """Return all of a check; what is not known is null."""
+    """Return a check as JSON; unknown values are null."""
     found = check.found
     return {
         "run_id": check.run_id,

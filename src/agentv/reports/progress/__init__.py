@@ -1,1 +1,1 @@
-"""What a run shows while it goes on."""
+"""Progress displays of a run."""

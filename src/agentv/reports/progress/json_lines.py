@@ -1,4 +1,4 @@
-"""Progress as JSON lines: one event a line, for programs that watch a run."""
+"""Progress as JSON lines: one event per line, for programs that monitor a run."""
 
 from collections.abc import Callable, Mapping
 from typing import TextIO, TypeAlias, assert_never
@@ -25,7 +25,7 @@ from agentv.types.records.result import CaseResult
 DISPLAY_SCHEMA = "agentv-display-1"
 
 ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
-"""Turns a row into what exports write of it; `storage.export_record`, given by whoever knows both rooms."""
+"""Converts a result to its export record; in practice `export_record` of `agentv.storage`, passed in by the CLI."""
 
 
 class JsonLines:
@@ -42,7 +42,7 @@ class JsonLines:
         self._stream.flush()
 
     def close(self) -> None:
-        """Hand over what is written."""
+        """Flush the stream."""
         self._stream.flush()
 
 

@@ -1,4 +1,4 @@
-"""Progress on a terminal: one block that is redrawn, with failures scrolling above it. Imports rich."""
+"""Progress on a terminal: a redrawn block with failures scrolling above it. Imports rich."""
 
 import sys
 import threading
@@ -29,11 +29,11 @@ _LEFT_OUT_FIRST = ("share", "done", "pass rate")
 _PACE_LEFT_OUT_FIRST = ("rate", "retries", "workers")
 _MOST_TARGETS = 8
 _STATES: tuple[RowState, ...] = ("pass", "borderline", "fail", "error")
-_CTRL_C = {True: "Ctrl-C gives up what is under way", False: "Ctrl-C again leaves at once"}
+_CTRL_C = {True: "Ctrl-C cancels running cases", False: "Ctrl-C again exits at once"}
 
 
 def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -> list[str]:
-    """Return the frame with a bar per target and a line of pace; every line is `width` cells wide."""
+    """Return a frame with a bar per target and a status line; every line is `width` cells wide."""
     run = f"run {progress.started.run_id.rpartition('-')[2]}"
     inner = width - 4
     shown = list(progress.by_target.items())[:_MOST_TARGETS]
@@ -44,7 +44,7 @@ def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -
     rows.append(_pace(progress.pace(now), inner, signs))
     top_left, top_right, side, bottom_left, bottom_right = signs.box
     ctrl_c = "Ctrl-C stops cleanly" if progress.stopping is None else _CTRL_C[progress.stopping.drains]
-    hint = f"{ctrl_c}; agentv resume {progress.started.run_id.rpartition('-')[2]} goes on"
+    hint = f"{ctrl_c}; resume: agentv resume {progress.started.run_id.rpartition('-')[2]}"
     return [
         top_left + _edge(plan_text(progress.started, signs), run, width - 2, signs) + top_right,
         *(f"{side} {pad(clip(row, inner, mark=signs.ellipsis), inner)} {side}" for row in rows),
@@ -53,14 +53,14 @@ def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -
 
 
 def _edge(left: str, right: str, width: int, signs: Signs) -> str:
-    """Return a frame's edge with a text at either end."""
+    """Return the edge of a frame with a text at each end."""
     end = f" {right} " if right else ""
     start = f" {clip(left, max(width - display_width(end) - 3, 1), mark=signs.ellipsis)} "
     return start + signs.rule * (width - display_width(start) - display_width(end)) + end
 
 
 def _pace(parts: dict[str, str], width: int, signs: Signs) -> str:
-    """Return the line of pace; on a narrow terminal without what matters least."""
+    """Return the status line; on a narrow terminal, without the least important parts."""
     between = f" {signs.dot} "
     lines = [between.join(parts.values())]
     shorter = {name: text.removeprefix("about ") for name, text in parts.items()}
@@ -74,7 +74,7 @@ def _pace(parts: dict[str, str], width: int, signs: Signs) -> str:
 def _target_rows(
     targets: Sequence[tuple[str, Counter[str]]], planned: int | None, width: int, signs: Signs
 ) -> list[str]:
-    """Return a line for each target: name, bar, and the counts in columns. The bar takes what room is left."""
+    """Return a line per target: name, bar, and counts in columns. The bar fills the remaining width."""
     most = max(_NAME_WIDTH, width // 4)
     names = [clip(one_line(signs.within(name)), most, mark=signs.ellipsis) for name, _ in targets]
     table = [_cells(counts, planned, signs) for _, counts in targets]
@@ -94,7 +94,7 @@ def _target_rows(
 
 
 def _cells(counts: Counter[str], planned: int | None, signs: Signs) -> dict[str, str]:
-    """Return the columns of a target by name, in the order of showing."""
+    """Return the columns of a target by name, in display order."""
     done = counts.total()
     rate = percent_text(counts["pass"] / judged(counts)) if judged(counts) else "-"
     share = {"share": f"{done * 100 // planned:3} % "} if planned else {}
@@ -110,18 +110,18 @@ def _bar(share: float, width: int, signs: Signs) -> str:
 
 
 REFRESHES_PER_SECOND = 8
-_ROOM_FOR_ECHO = 3  # a terminal shows Ctrl-C as ^C; a block that this pushes into a new line is not taken off whole
+_ROOM_FOR_ECHO = 3  # a terminal echoes Ctrl-C as ^C; if that wraps a line, the block is not fully erased
 
 _STYLES: dict[RowState, str] = {"fail": "red", "error": "yellow", "borderline": "yellow"}
 
 
 class _Block(Live):
-    """rich's block, whose thread goes on in silence when the terminal is gone; the next event says so."""
+    """A rich block whose thread ignores a closed terminal; writing the next event raises the error."""
 
     _gone = False
 
     def refresh(self) -> None:
-        """Draw the block anew."""
+        """Redraw the block."""
         if self._gone:
             return
         try:
@@ -131,15 +131,15 @@ class _Block(Live):
 
 
 class LiveScreen:
-    """An observer that owns the lower lines of a terminal until it is closed.
+    """An observer that shows the live block on the lower lines of a terminal until it is closed.
 
-    `console` is made from `stream` unless given. A rich thread redraws the block, so the clock runs on while nothing
-    happens; without `redraws` that is left to `draw`.
+    `console` defaults to one on `stream`. A rich thread redraws the block, so that the clock advances between events;
+    without `redraws`, call `draw`.
     """
 
     def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None, redraws: bool = True) -> None:
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # what others print passes through here too
+            stream.reconfigure(errors="backslashreplace")  # redirected output passes through here too
         self._clock = clock
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
@@ -152,17 +152,17 @@ class LiveScreen:
             refresh_per_second=REFRESHES_PER_SECOND,
             auto_refresh=redraws,
             transient=True,
-            # What others say on standard error scrolls above the block, unless it goes elsewhere.
+            # Output on standard error scrolls above the block, unless it is redirected.
             redirect_stdout=sys.stderr.isatty(),
             redirect_stderr=sys.stderr.isatty(),
         )
 
     def notify(self, event: RunEvent) -> None:
-        """Take note of one event."""
+        """Process one event."""
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
             self._labels = RowLabels.of_run(event)
-            # Drawn once before the thread begins: rich does not wait for a first drawing that another thread makes.
+            # Draw once before the thread starts, because rich does not wait for the thread's first drawing.
             self._live.start(refresh=True)
         elif self._progress is not None:
             with self._lock:
@@ -176,18 +176,18 @@ class LiveScreen:
                     )
                     self._write(line, _STYLES[state])
             case RunNote(message):
-                self._say(f"note: {one_line(message)}", "dim")
+                self._print(f"note: {one_line(message)}", "dim")
             case RunStopping():
-                self._say(stopping_text(event), "yellow")
+                self._print(stopping_text(event), "yellow")
             case _:
                 pass
 
     def draw(self) -> None:
-        """Draw the block as it is now."""
+        """Redraw the block now."""
         self._live.refresh()
 
     def close(self) -> None:
-        """Take the block off the screen and give the cursor back."""
+        """Erase the block and show the cursor again."""
         self._live.stop()
         if self._progress is not None:
             self._console.print()
@@ -196,7 +196,7 @@ class LiveScreen:
     def _width(self) -> int:
         return self._console.width - 1
 
-    def _say(self, line: str, style: str) -> None:
+    def _print(self, line: str, style: str) -> None:
         for text in wrap(self._signs.within(line), self._width):
             self._write(text, style)
 

@@ -1,4 +1,4 @@
-"""Choosing who watches a run, from `--display` and from where the output goes."""
+"""Choose the observer that displays a run, from `--display` and the output stream."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
@@ -16,19 +16,19 @@ _TICK_S = 1.0
 
 
 class NullObserver:
-    """An observer that says nothing."""
+    """An observer that ignores all events."""
 
     def notify(self, event: RunEvent) -> None:
-        """Let the event pass."""
+        """Ignore the event."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 def choose_display(display: str, *, is_terminal: bool, env: Mapping[str, str]) -> str:
-    """Return the display that `auto` stands for: live on a terminal that can redraw, plain elsewhere and in CI.
+    """Resolve `auto`: live on a terminal that can redraw, plain elsewhere and in CI; return other displays unchanged.
 
-    Raises UnknownNameError for a display that there is not.
+    Raises UnknownNameError for an unknown display.
     """
     if display not in DISPLAYS:
         raise UnknownNameError("display", display, known=DISPLAYS)
@@ -41,7 +41,7 @@ def choose_display(display: str, *, is_terminal: bool, env: Mapping[str, str]) -
 def make_observer(
     display: str, stream: TextIO, *, is_terminal: bool, env: Mapping[str, str], clock: Clock, to_record: "ToRecord"
 ) -> Observer:
-    """Return the observer for a display that writes to `stream`; the others' files are not imported."""
+    """Return the observer of a display that writes to `stream`, importing only that one."""
     match choose_display(display, is_terminal=is_terminal, env=env):
         case "live":
             from agentv.reports.progress.live import LiveScreen  # noqa: PLC0415

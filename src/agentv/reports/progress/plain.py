@@ -1,4 +1,4 @@
-"""Progress as plain lines: for logs, pipes and CI. No colour, no wrapping, nothing redrawn."""
+"""Progress as plain lines for logs, pipes and CI, without colours, wrapping or redrawing."""
 
 import threading
 from datetime import datetime
@@ -25,17 +25,17 @@ from agentv.types.records.result import CaseResult
 
 HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
-_LONGEST_LINE = 300  # the whole reason stands in the report at the end and in `agentv show`
+_LONGEST_LINE = 300  # the report at the end and `agentv show` have the whole reason
 
-_TOLD = (RunStarted, RunNote, RunStopping, RunEnded)
+_PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 
 
 class PlainLines:
-    """An observer that writes one line a failure, and where the run stands every 10 % or 30 s.
+    """An observer that writes one line per failure, and a progress line every 10 % or 30 s.
 
-    With `github` each failure is also a `::error` command, which GitHub Actions pins to its file and line. `tick_s`
-    starts a thread that looks so often whether 30 s have passed.
+    With `github`, each failure is also a `::error` command, which GitHub Actions shows at its file and line. `tick_s`
+    starts a thread that checks at this interval whether 30 s have passed.
     """
 
     def __init__(self, stream: TextIO, *, clock: Clock, github: bool = False, tick_s: float | None = None) -> None:
@@ -54,24 +54,24 @@ class PlainLines:
             self._ticker.start()
 
     def notify(self, event: RunEvent) -> None:
-        """Take note of one event."""
+        """Process one event."""
         if self._progress is not None:
             self._progress.add(event)
         if isinstance(event, RowFinished):
             self._row(event.result)
-        elif isinstance(event, _TOLD):
+        elif isinstance(event, _PRINTED):
             with self._lock:
                 self._line(self._text(event))
 
     def beat(self) -> None:
-        """Write where the run stands, if nothing was written of it for 30 s."""
+        """Write a progress line if the last one is 30 s old."""
         with self._lock:
             now = self._clock()
             if self._progress is not None and (now - self._last_beat).total_seconds() >= HEARTBEAT_S:
                 self._stand(self._progress, now)
 
     def close(self) -> None:
-        """Stop the thread and hand over what is written."""
+        """Stop the thread and flush the stream."""
         self._closed.set()
         if self._ticker is not None:
             self._ticker.join()
@@ -82,7 +82,7 @@ class PlainLines:
             try:
                 self.beat()
             except (OSError, ValueError):
-                # The reader is gone, or the stream closed: the next event says so where somebody can act on it.
+                # The stream is closed: writing the next event raises the error in the main thread.
                 return
 
     def _text(self, event: RunStarted | RunNote | RunStopping | RunEnded) -> str:
@@ -112,7 +112,7 @@ class PlainLines:
                 self._stand(progress, self._clock())
 
     def _stand(self, progress: Progress, now: datetime) -> None:
-        """Write where the run stands."""
+        """Write a progress line."""
         share = progress.share
         if share is not None:
             self._next_share = (int(share / HEARTBEAT_SHARE + 1e-9) + 1) * HEARTBEAT_SHARE

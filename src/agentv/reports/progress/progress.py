@@ -1,4 +1,4 @@
-"""Where a run stands, added up from its events: what the live block and the heartbeat show."""
+"""The progress of a run, counted from its events, for the live block and the plain progress lines."""
 
 import math
 from collections import Counter
@@ -28,10 +28,10 @@ _SUITES_NAMED = 3
 
 
 class Progress(Struct):
-    """Counts per target and over all. `cost_usd` sums the prices that are known; `priced` says whether any was.
+    """Counts per target and in total. `cost_usd` sums the known prices; `priced` is True if any is known.
 
-    `busy` workers have a row in hand; `done` rows are finished, of which `kept` were there before the run was taken up
-    again.
+    `busy` workers are running a case; `done` results are finished, of which `kept` were stored before the run was
+    resumed.
     """
 
     started: RunStarted
@@ -47,7 +47,7 @@ class Progress(Struct):
     stopping: RunStopping | None = None
 
     def __post_init__(self) -> None:
-        """Give every target its place, so that the block does not grow while people read it."""
+        """Add every target, so that the block does not grow during the run."""
         self.by_target = {target: Counter() for target in self.started.targets}
 
     def add(self, event: RunEvent) -> None:
@@ -63,7 +63,7 @@ class Progress(Struct):
             if event.result.judge_cost_usd is not None:
                 self._pay(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
         elif isinstance(event, RowKept):
-            # Counted first: a heartbeat's thread may look in between, and fewer than none are never finished.
+            # Counted first: the heartbeat thread may read in between, and `done - kept` must not be negative.
             self._count(event.result)
             self.kept += 1
         elif isinstance(event, RowLeft):
@@ -89,33 +89,33 @@ class Progress(Struct):
 
     @property
     def done_now(self) -> int:
-        """Rows that were finished since the run began or was taken up again: what its pace is told by."""
+        """The results finished since the run started or was resumed, from which its pace is computed."""
         return self.done - self.kept
 
     @property
     def planned_per_target(self) -> int | None:
-        """Rows that each target is to answer; None when the plan's size is not known."""
+        """The planned results per target; None when the size of the plan is unknown."""
         planned = self.started.planned
         return None if planned is None else planned // max(len(self.started.targets), 1)
 
     @property
     def share(self) -> float | None:
-        """Share of the planned rows that is finished; None when the plan's size is not known."""
+        """The finished share of the planned results; None when the size of the plan is unknown."""
         return self.done / self.started.planned if self.started.planned else None
 
     def elapsed_s(self, now: datetime) -> float:
-        """Seconds since the run began."""
+        """Return the seconds since the run started or was resumed."""
         return (now - self.at).total_seconds()
 
     def left_s(self, now: datetime) -> float | None:
-        """Seconds that the rest will take at the pace so far; None when nothing can be said yet."""
+        """Return the estimated seconds for the remaining results; None when there is no estimate yet."""
         done = self.done_now
         if not done or self.started.planned is None:
             return None
         return self.elapsed_s(now) / done * max(self.started.planned - self.done, 0)
 
     def pace(self, now: datetime) -> dict[str, str]:
-        """Return workers, rows a second, retries, cost, time gone and time left, by name, in the order of showing."""
+        """Return workers, results per second, retries, cost, elapsed and remaining time by name, in display order."""
         elapsed, left, done = self.elapsed_s(now), self.left_s(now), self.done_now
         busy = min(self.busy, self.started.workers)
         parts = {"workers": f"{busy:,}/{count_text(self.started.workers, 'worker')}"}
@@ -137,20 +137,20 @@ class Progress(Struct):
 
 
 def judged(counts: Counter[str]) -> int:
-    """Return how many of the counted rows were cleanly judged: the denominator of a pass rate."""
+    """Return the number of results with a verdict, the denominator of a pass rate."""
     return sum(counts[state] for state in JUDGED_STATES)
 
 
 def stopping_text(event: RunStopping) -> str:
-    """Return what a stop means for the rows that are under way, and why the run stops."""
-    fate = "are finished" if event.drains else "are given up"
-    return f"stopping, rows under way {fate}: {one_line(event.reason)}"
+    """Return why the run stops, and whether running cases are finished or cancelled."""
+    action = "finishing" if event.drains else "cancelling"
+    return f"stopping, {action} running cases: {one_line(event.reason)}"
 
 
 def plan_text(started: RunStarted, signs: Signs) -> str:
-    """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without what is one or unknown.
+    """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without factors that are 1 or unknown.
 
-    Where cases are asked unequally often it is no product: `3 cases, 9 rows`.
+    If cases have different numbers of trials, return `3 cases, 9 rows` instead of a product.
     """  # noqa: RUF002
     several = len(started.suites) > _SUITES_NAMED
     suites = count_text(len(started.suites), "suite") if several else ", ".join(map(one_line, started.suites))

@@ -1,4 +1,4 @@
-"""What `-v` adds: a line for every answer as it arrives and every call that is repeated."""
+"""The lines added by `-v`: one for every answer and every retry."""
 
 from collections.abc import Callable
 from typing import TextIO
@@ -10,13 +10,13 @@ from agentv.types.events import AnswerArrived, RetryNoted, RunEvent
 
 
 class VerboseLines:
-    """An observer that writes answers and repeats, one line each, to what `stream` returns at that moment."""
+    """An observer that writes a line per answer and retry to the stream that `stream` returns at that moment."""
 
     def __init__(self, stream: Callable[[], TextIO]) -> None:
         self._stream = stream
 
     def notify(self, event: RunEvent) -> None:
-        """Take note of one event."""
+        """Process one event."""
         match event:
             case AnswerArrived(answer):
                 slot = answer.slot
@@ -25,12 +25,12 @@ class VerboseLines:
                 took = seconds_text(answer.duration_ms / 1000)
                 self._line(f"answer: {slot.eval_id}{trial} {slot.target}: {outcome} in {took}")
             case RetryNoted(target, eval_id, kind, wait_s):
-                self._line(f"retry: {eval_id} {target}: {kind}; again in {seconds_text(wait_s)}")
+                self._line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")
             case _:
                 pass
 
     def close(self) -> None:
-        """Hand over what is written."""
+        """Flush the stream."""
         self._stream().flush()
 
     def _line(self, text: str) -> None:

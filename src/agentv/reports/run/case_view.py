@@ -1,4 +1,4 @@
-"""Everything that is kept of one row, as text: what was asked, what came, who judged it how, and the transcript."""
+"""All stored data of one result as text: prompt, answer, evaluators, labels and transcript."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,9 +23,9 @@ from agentv.types.records.run import CaseRecord
 
 
 class CaseView(Struct, frozen=True):
-    """A row with its case, its answer and what people said of it, as far as they are kept, and how to show them.
+    """A result with its case, answer and labels, as far as they are stored, and the layout of the text.
 
-    `width` None means that nothing is wrapped.
+    `width` None: nothing is wrapped.
     """
 
     result: CaseResult
@@ -37,13 +37,13 @@ class CaseView(Struct, frozen=True):
     paint: Paint = without_colour
 
     def render(self) -> str:
-        """Return the whole view, ending with a newline. Text of strangers stands behind a gutter on every line."""
+        """Return the text, ending with a newline. Every line of untrusted text is behind a gutter."""
         blocks = [
             [self._head()],
             *(self._section(title, text) for title, text in self._texts()),
             self._error("error", self.result.error),
             *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
-            self._section("people", "\n".join(map(_label_text, self.labels))),
+            self._section("human labels", "\n".join(map(_label_text, self.labels))),
             self._section("transcript", "\n".join(_transcript(self._messages(), self._trace()))),
             self._facts(),
         ]
@@ -106,15 +106,15 @@ class CaseView(Struct, frozen=True):
     def _facts(self) -> list[str]:
         result = self.result
         facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
-        for who, usage, cost in (
+        for name, usage, cost in (
             ("target", result.target_usage, result.target_cost_usd),
             ("judges", result.judge_usage, result.judge_cost_usd),
         ):
             if usage is not None or cost is not None:
                 tokens = "-" if usage is None else tokens_text(usage.total or usage.input + usage.output)
-                facts.append(f"{who}: {tokens} tokens, cost {money_text(cost)}")
+                facts.append(f"{name}: {tokens} tokens, cost {money_text(cost)}")
         if self.answer is not None and len(self.answer.calls) > 1:
-            facts.append(f"tries: {', '.join(call.kind for call in self.answer.calls)}")
+            facts.append(f"attempts: {', '.join(call.kind for call in self.answer.calls)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
         return facts
 
@@ -127,12 +127,12 @@ def _criterion_text(result: EvaluationResult) -> str:
 
 
 def _label_text(label: Label) -> str:
-    said = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
-    return one_line(said)
+    text = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
+    return one_line(text)
 
 
 def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:
-    """Yield what an agent said and did, from its messages, else from its trace."""
+    """Yield the messages and tool calls of an agent, from its messages or else from its trace."""
     for message in messages:
         text = content_text(message.content)
         if text or not message.tool_calls:
@@ -153,7 +153,7 @@ def _value(value: JsonValue) -> str:
 
 
 class RowDetail(Struct, frozen=True):
-    """A row with its case, its answer and what people said of it, as far as they are kept."""
+    """A result with its case, answer and labels, as far as they are stored."""
 
     result: CaseResult
     case: CaseRecord | None = None

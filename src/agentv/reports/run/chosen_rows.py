@@ -1,4 +1,4 @@
-"""Which rows of a run a report shows when it cannot show all, and how much of a long text."""
+"""Select the results, and the parts of a long text, that a report shows when it cannot show all."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,18 +11,18 @@ from agentv.types.results import RowState
 
 WORST_FIRST: tuple[RowState, ...] = ("fail", "error", "borderline", "pass", "skipped")
 LONGEST_TEXT = 20_000
-_KEPT_AT_THE_END = 2_000
+_SHOWN_AT_THE_END = 2_000
 
 
 class ChosenRows(Struct, frozen=True):
-    """Rows to show, those that did not pass first, and how many of each state there are in all."""
+    """The results to show, those that did not pass first, and the total number in each state."""
 
     rows: tuple[CaseResult, ...]
     totals: Mapping[RowState, int]
 
     @property
     def left_out(self) -> Mapping[RowState, int]:
-        """How many rows of each state are not among those to show."""
+        """The number of results in each state that are not shown."""
         left = dict(self.totals)
         for row in self.rows:
             left[row_state(row)] -= 1
@@ -36,21 +36,21 @@ class ChosenRows(Struct, frozen=True):
 
 
 def choose_rows(rows: Iterable[CaseResult], *, most: int) -> ChosenRows:
-    """Return at most so many rows, those that failed first, each state in the order given."""
-    kept: dict[RowState, list[CaseResult]] = {state: [] for state in WORST_FIRST}
+    """Return at most `most` results, ordered by `WORST_FIRST`, each state in the given order."""
+    chosen: dict[RowState, list[CaseResult]] = {state: [] for state in WORST_FIRST}
     totals = dict.fromkeys(WORST_FIRST, 0)
     for row in rows:
         state = row_state(row)
         totals[state] += 1
-        if len(kept[state]) < most:
-            kept[state].append(row)
-    return ChosenRows(tuple([row for state in WORST_FIRST for row in kept[state]][:most]), totals)
+        if len(chosen[state]) < most:
+            chosen[state].append(row)
+    return ChosenRows(tuple([row for state in WORST_FIRST for row in chosen[state]][:most]), totals)
 
 
 def shortened(text: str, *, most: int = LONGEST_TEXT) -> str:
-    """Return a text, of a longer one its beginning and its end with what is left out between them."""
+    """Return a text of at most about `most` characters: the middle of a longer one is omitted."""
     if len(text) <= most:
         return text
-    end = min(_KEPT_AT_THE_END, most // 4)
+    end = min(_SHOWN_AT_THE_END, most // 4)
     left_out = len(text) - most
-    return f"{text[: most - end]}\n[… {left_out:,} characters are left out here …]\n{text[-end:]}"
+    return f"{text[: most - end]}\n[… {left_out:,} characters omitted …]\n{text[-end:]}"

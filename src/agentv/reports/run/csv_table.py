@@ -1,4 +1,4 @@
-"""A run as CSV for spreadsheets: a line for each row, its evaluators' scores as columns, and no formula in it."""
+"""A run as CSV for spreadsheets: a line per result with a column per evaluator, and formulas neutralised."""
 
 import csv
 import io
@@ -32,15 +32,15 @@ COLUMNS = (
     "file",
     "line",
 )
-"""What stands in every table, in this order; a column `score: NAME` for each evaluator follows."""
+"""The columns of every table, in this order; a column `score: NAME` for each evaluator follows."""
 
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _LONGEST_CELL = 32_000
-"""Spreadsheets take 32,767 characters in a cell."""
+"""Spreadsheets allow 32,767 characters in a cell."""
 
 
 def make_csv(tools: ReportTools) -> Format:
-    """Return the format that writes a table of all rows, at the end."""
+    """Return the format that writes a table of all results at the end of the run."""
 
     def whole(event: RunEvent) -> str:
         return csv_table(event.report, tools) if isinstance(event, RunEnded) else ""
@@ -49,7 +49,7 @@ def make_csv(tools: ReportTools) -> Format:
 
 
 def csv_table(report: RunReport, tools: ReportTools) -> str:
-    """Return the table. A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Return the table. Text that a spreadsheet would read as a formula is prefixed with an apostrophe."""
     names = list(dict.fromkeys(each.name for each in report.evaluators))
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
@@ -96,6 +96,6 @@ def _number(value: float | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula, without control characters."""
+    """Return the text of a cell without control characters and not readable as a formula."""
     shown = printable(text[:_LONGEST_CELL])
     return f"'{shown}" if text.lstrip(" ").startswith(_STARTS_A_FORMULA) else shown

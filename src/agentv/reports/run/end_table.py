@@ -1,4 +1,4 @@
-"""What a run came to, as text: tables, histogram, evaluators, failing cases, files, and last the verdict."""
+"""The report at the end of a run as text: tables, histogram, evaluators, failing cases, files, and the verdict."""
 
 import shlex
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
     clock_text,
-    count_text,
     money_text,
     percent_interval_text,
     percent_text,
@@ -42,9 +41,9 @@ def end_report(
     files: Sequence[str] = (),
     labels: RowLabels = PLAIN_LABELS,
 ) -> str:
-    """Return the report that stands at the end of a run; the last line is the verdict with the exit code.
+    """Return the report at the end of a run; the last line is the verdict with the exit code.
 
-    `width` None means that nothing is wrapped or cut. `files` are exports that were written.
+    `width` None: nothing is wrapped or cut. `files` are the written exports.
     """
     signs = UNICODE if unicode else ASCII
     tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
@@ -57,7 +56,7 @@ def end_report(
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         _failing(report, width=width, signs=signs, paint=paint, labels=labels),
         _flaky(report.flaky, width, signs),
-        [line for note in report.notes for line in _told("note", note, width, signs)],
+        [line for note in report.notes for line in _labelled("note", note, width, signs)],
         _files(report, files),
         _verdict(report, width, signs, paint),
     ]
@@ -90,14 +89,14 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
-    """Return how often any and all of a case's trials pass."""
+    """Return the table of pass@k and pass^k, for the shown k."""
     most = shown_trials(targets)
     if not most:
         return []
-    told = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
+    pairs = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
     return [
         ["target", f"pass@{most}", "95 %", f"pass^{most}", "95 %", "cases"],
-        *([_name(target), *_trial(trial)] for target, trial in told),
+        *([_name(target), *_trial(trial)] for target, trial in pairs),
     ]
 
 
@@ -125,7 +124,7 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     head = ["target", "cost", "judges' cost", "median", "p95", "tokens", "judges' tokens"]
     rows = [head, *(_spending(target) for target in targets)]
     if all(target.judge_usage == Usage() and not target.judge_cost_usd for target in targets):
-        rows = [[*row[:2], *row[3:6]] for row in rows]  # nothing was judged by a model
+        rows = [[*row[:2], *row[3:6]] for row in rows]  # no model judge was used
     if any(target.saved_usd for target in targets):
         saved = ["not billed", *(money_text(target.saved_usd) for target in targets)]
         at = rows[0].index("median")
@@ -177,8 +176,8 @@ def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
     is_narrow = width is not None and width < _NARROW
     bars = "".join((signs.bars[height - 1] if height else " ") * (1 if is_narrow else 3) for height in heights)
     shown = f"scores  0 {signs.gutter}{bars}{signs.gutter} 1"
-    told = f"highest bar {highest:,} of {count_text(sum(report.histogram), 'row')}"
-    return [shown, f"        {told}"] if is_narrow else [f"{shown}   {told}"]
+    scale = f"largest bin: {highest:,} of {sum(report.histogram):,}"
+    return [shown, f"        {scale}"] if is_narrow else [f"{shown}   {scale}"]
 
 
 def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
@@ -194,7 +193,7 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, l
 
 
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
-    """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
+    """Return a result with its reason: on the same line, or wrapped below it behind a gutter."""
     state = row_state(result)
     target = f"  {signs.within(one_line(result.slot.target))}" if labels.with_target else ""
     score = row_score(result)
@@ -206,30 +205,30 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     return with_reason(mark, head=head, reason=signs.within(row_reason(result)), width=width, signs=signs)
 
 
-def _told(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
-    """Return a text behind its name, broken between words."""
+def _labelled(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
+    """Return a text after its label, wrapped between words."""
     written = signs.within(one_line(text))
     lines = [written] if width is None else wrap(written, width - _NAME_OF_LINE)
     return [f"{name if number == 0 else '':{_NAME_OF_LINE}}{line}" for number, line in enumerate(lines)]
 
 
 def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
-    lines = [line for case in cases[:_FLAKY_SHOWN] for line in _told("flaky", case, width, signs)]
+    lines = [line for case in cases[:_FLAKY_SHOWN] for line in _labelled("flaky", case, width, signs)]
     rest = len(cases) - _FLAKY_SHOWN
-    return [*lines, f"flaky   and {rest:,} more: -o report.json lists them"] if rest > 0 else lines
+    return [*lines, f"flaky   and {rest:,} more: see -o report.json"] if rest > 0 else lines
 
 
 def _files(report: RunReport, files: Sequence[str]) -> list[str]:
-    lines = [f"took    {clock_text(report.duration_s)}", *(f"wrote   {one_line(file)}" for file in files)]
+    lines = [f"Took {clock_text(report.duration_s)}", *(f"Wrote {one_line(file)}" for file in files)]
     if report.folder is not None:
-        lines += [f"kept    {one_line(report.folder)}", f"look    agentv show {report.run_id}"]
+        lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
         if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
             earlier = shlex.quote(one_line(report.baseline.baseline))
-            lines.append(f"moved   agentv compare {earlier} {report.run_id}")
+            lines.append(f"Changes: agentv compare {earlier} {report.run_id}")
         if report.state != "finished":
-            lines.append(f"go on   agentv resume {report.run_id} {report.needs}".rstrip())
+            lines.append(f"Resume: agentv resume {report.run_id} {report.needs}".rstrip())
         elif report.counts.get("error"):
-            lines.append(f"retry   agentv retry {report.run_id}")
+            lines.append(f"Retry errors: agentv retry {report.run_id}")
     return lines
 
 
@@ -244,7 +243,7 @@ def _verdict(report: RunReport, width: int | None, signs: Signs, paint: Paint) -
 def group_tables(
     groups: Sequence[GroupSummary], *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour
 ) -> str:
-    """Return the groups, in their order, with how sure their rates and means are."""
+    """Return the groups in their order, with pass rates, means and confidence intervals."""
     kinds = dict.fromkeys(group.by for group in groups)
     tables = [_rows(kind, [group for group in groups if group.by == kind]) for kind in kinds]
     return signs.within("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")

@@ -1,4 +1,4 @@
-"""Rows and reports as files: `-o FILE`, format by suffix. A file appears whole or not at all."""
+"""Write results and reports to files: `-o FILE`, format by suffix. A file appears completely or not at all."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,10 +16,10 @@ from agentv.types.events import RunEvent
 
 
 class Export:
-    """An observer that writes what `text_of` makes of events beside `path`, and puts it there when it is closed.
+    """An observer that writes `text_of(event)` for each event to a part file, renamed to `path` when it is closed.
 
-    A run that was interrupted leaves the rows that were finished; `empty` stands for a run without any, None leaves
-    no file then. Raises StorageError when the disk refuses.
+    An interrupted run leaves the results that were finished. If there is no text at all, `empty` is written; None
+    writes no file. Raises StorageError when the file cannot be written.
     """
 
     def __init__(self, path: Path, text_of: Callable[[RunEvent], str], *, empty: str | None = "") -> None:
@@ -35,7 +35,7 @@ class Export:
             raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
     def notify(self, event: RunEvent) -> None:
-        """Write what there is to say of an event."""
+        """Write the text of an event."""
         self._has_begun = True
         text = self._text_of(event)
         if text:
@@ -44,7 +44,7 @@ class Export:
                 self._file.write(text)
 
     def close(self) -> None:
-        """Put the file in its place; a run that never began leaves what stood there."""
+        """Move the part file into place; without any event, leave an existing file unchanged."""
         with self._disk():
             if self._has_begun and not self._has_text and self._empty:
                 self._file.write(self._empty)
@@ -55,7 +55,7 @@ class Export:
                 self._part.unlink()
 
     def abandon(self) -> None:
-        """Leave what stood at the place before."""
+        """Discard the part file and leave an existing file unchanged."""
         self._file.close()
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
@@ -71,7 +71,7 @@ class Export:
 
 
 class StreamExport:
-    """An observer that writes rows to an open stream as they finish, safe to look at."""
+    """An observer that writes `text_of(event)` to an open stream, made safe to print."""
 
     def __init__(
         self, stream: TextIO, text_of: Callable[[RunEvent], str], *, make_safe: Callable[[str], str] = printable_json
@@ -81,15 +81,15 @@ class StreamExport:
         self._make_safe = make_safe
 
     def notify(self, event: RunEvent) -> None:
-        """Write what there is to say of an event."""
+        """Write the text of an event."""
         self._stream.write(self._make_safe(self._text_of(event)))
 
     def close(self) -> None:
-        """Hand over what is written."""
+        """Flush the stream."""
         self._stream.flush()
 
     def abandon(self) -> None:
-        """Hand over what is written; nothing of it can be taken back."""
+        """Flush the stream; written text cannot be taken back."""
         self._stream.flush()
 
 
@@ -102,11 +102,10 @@ def make_export(
     stdout_format: str = "jsonl",
     in_log: bool = False,
 ) -> Export | StreamExport:
-    """Return the observer that writes `-o TARGET` in the format its name ends in, or `stdout_format` to `stdout`.
+    """Return the observer that writes `-o TARGET` in the format of its suffix, or `stdout_format` to `stdout`.
 
-    `formats` are those there are. `in_log` says that what is printed may end in a log of GitHub Actions. Raises
-    ConfigError, before anything runs, for an end that there is not and a place that cannot be written,
-    UnknownNameError for a `stdout_format` that there is not.
+    `formats` are the available formats. `in_log` means that the output may end up in a log of GitHub Actions. Raises
+    ConfigError for an unknown suffix or a file that cannot be written, UnknownNameError for an unknown `stdout_format`.
     """
     if target == STDOUT:
         shown = formats.get(stdout_format)
@@ -118,13 +117,13 @@ def make_export(
     if spec is None:
         *ends, last = (f".{name}" for each in formats for name in (each.name, *each.aliases))
         known = f"{', '.join(ends)} or {last}"
-        raise ConfigError(f"cannot tell the format of {target!r}; a file for -o ends in {known}, or is -")
+        raise ConfigError(f"-o {target}: unknown format; the file name must end in {known}, or be -")
     made: Format = spec.load_factory()(tools)
     return Export(path, made.text_of, empty=made.empty)
 
 
 def _make_safe(name: str, *, in_log: bool) -> Callable[[str], str]:
-    """Return what makes the text of a format safe to print; in a log no line of it may be taken for a command."""
+    """Return the function that makes the text of a format safe to print; in a log, no line may look like a command."""
     if name in ("jsonl", "json", "sarif"):
         return printable_json
     return _harmless_lines if in_log and name != "github" else printable

@@ -1,4 +1,4 @@
-"""The numbers that a report tells of a target or an evaluator, as text: the same in every format."""
+"""The numbers of a target or an evaluator as text, shared by all formats."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,11 +27,11 @@ STATE_NAMES: dict[RowState, str] = {
     "error": "errors",
     "skipped": "skipped",
 }
-"""The states of rows as they stand in the head of a table of counts."""
+"""The states of results as column heads."""
 
 
 class Figure(Struct, frozen=True):
-    """A number with its name, as people read it. `interval` is empty where there is none, `share` is 0..1 of a rate."""
+    """A named number as text. `interval` may be empty; `share` is the value of a rate, 0..1."""
 
     name: str
     value: str
@@ -40,9 +40,9 @@ class Figure(Struct, frozen=True):
 
 
 def shown_trials(targets: Sequence[TargetSummary]) -> int:
-    """Return the k for which pass@k and pass^k are shown, 0 where no case is repeated.
+    """Return the k for which pass@k and pass^k are shown; 0 if no case is repeated.
 
-    That is the most trials that at least half of each repeated target's cases have: one case with more is no headline.
+    It is the largest number of trials that at least half of each repeated target's cases have.
     """
     enough = [
         {trial.k for trial in target.trials if 2 * trial.cases >= target.trials[0].cases}
@@ -54,7 +54,7 @@ def shown_trials(targets: Sequence[TargetSummary]) -> int:
 
 
 def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
-    """Yield what is told of a target: rates and means over the judged rows, of `trials`, the states, what it took."""
+    """Yield the numbers of a target: pass rate, mean, pass@k for k = `trials`, states, cost, latency and tokens."""
     yield Figure("pass rate", rate_text(target), _of_share(target.pass_rate_interval), share=target.pass_rate)
     yield Figure("mean score", score_text(target.mean_score), _of_score(target.mean_interval))
     for trial in target.trials:
@@ -73,7 +73,7 @@ def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
 
 
 def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | None) -> Iterator[Figure]:
-    """Yield what is told of an evaluator beside its name and type; how far it moved where there is a baseline."""
+    """Yield the numbers of an evaluator: mean, difference from the baseline if there is one, and errors."""
     mean = f"{score_text(evaluator.mean_score)} of {evaluator.judged:,}"
     yield Figure("mean score", mean, _of_score(evaluator.mean_interval))
     if baseline is not None:
@@ -82,7 +82,7 @@ def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | N
 
 
 def _trial_figures(trial: TrialSummary) -> Iterator[Figure]:
-    """Yield how often any and all of a case's trials pass, over the cases that have as many."""
+    """Yield pass@k and pass^k over the cases that have k trials."""
     of_cases = f"of {count_text(trial.cases, 'case')}"
     yield Figure(f"pass@{trial.k}", f"{percent_text(trial.pass_at)} {of_cases}", _of_share(trial.pass_at_interval))
     yield Figure(f"pass^{trial.k}", f"{percent_text(trial.pass_hat)} {of_cases}", _of_share(trial.pass_hat_interval))
@@ -104,7 +104,7 @@ BASELINE_HEADS = ("metric", "difference", "95 % interval", "improved", "regresse
 
 
 def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:
-    """Return how a run's mean score stands to its baseline, in the order of `BASELINE_HEADS`; empty without a case."""
+    """Return the comparison with the baseline, in the order of `BASELINE_HEADS`; empty without common cases."""
     if summary.difference is None:
         return ()
     found = summary.interval
@@ -123,10 +123,10 @@ def rate_text(target: TargetSummary) -> str:
 
 
 def usage_text(usage: Usage | None) -> str:
-    """Return all tokens of a usage; `-` where there were none."""
+    """Return the total tokens of a usage; `-` for none."""
     return tokens_text(usage.total or usage.input + usage.output) if usage and usage != Usage() else "-"
 
 
 def cost_text(dollars: float | None, usage: Usage) -> str:
-    """Return a cost; `-` where there were neither tokens nor dollars to tell of."""
+    """Return a cost; `-` without tokens and dollars."""
     return "-" if not dollars and usage == Usage() else money_text(dollars)

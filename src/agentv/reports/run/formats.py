@@ -1,4 +1,4 @@
-"""What a format of `-o FILE` is and is given, and those that write rows and reports as they are."""
+"""The interface of export formats (`-o FILE`), and the formats for plain records: JSON Lines, YAML, JSON."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -16,15 +16,15 @@ from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 
 ReadRows: TypeAlias = Callable[[RunReport], Iterable[CaseResult]]
-"""Returns every row of a run that has ended, read when they are asked for."""
+"""Returns every result of a run that has ended, read lazily."""
 ReadDetails: TypeAlias = Callable[[RunReport, Sequence[CaseResult]], Iterable[RowDetail]]
-"""Returns rows of a run with all that is kept of them, in the order given."""
+"""Returns results with their stored cases, answers and labels, in the given order."""
 ReadRecord: TypeAlias = Callable[[RunReport], RunRecord | None]
-"""Returns what is kept of a run as a whole; None for one that is kept nowhere."""
+"""Returns the stored record of a run; None for a run that is not stored."""
 
 
 class ReportTools(Struct, frozen=True):
-    """What a format is given: how a row is written as a record, and where what is kept of a run is read."""
+    """The tools for a format: conversion of results to records, and access to the stored run."""
 
     to_record: ToRecord
     rows: ReadRows = lambda report: report.results
@@ -33,18 +33,18 @@ class ReportTools(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """What is written of each event. `empty` stands for a run without any text, None leaves no file then."""
+    """The text to write for each event. `empty` is written for a run without any text; None writes no file."""
 
     text_of: Callable[[RunEvent], str]
     empty: str | None = ""
 
 
 class NoSettings(Struct, frozen=True):
-    """A format has no settings."""
+    """The settings of formats without settings."""
 
 
 def make_json_lines(tools: ReportTools) -> Format:
-    """Return the format that writes each row as a line of JSON, as it finishes."""
+    """Return the format that writes each result as a line of JSON when it finishes."""
 
     def line(event: RunEvent) -> str:
         return compact_json(tools.to_record(event.result)) + "\n" if isinstance(event, RowFinished | RowKept) else ""
@@ -53,7 +53,7 @@ def make_json_lines(tools: ReportTools) -> Format:
 
 
 def make_yaml(tools: ReportTools) -> Format:
-    """Return the format that writes each row as an item of a YAML list, as it finishes."""
+    """Return the format that writes each result as an item of a YAML list when it finishes."""
 
     def item(event: RunEvent) -> str:
         return yaml_item(tools.to_record(event.result)) if isinstance(event, RowFinished | RowKept) else ""
@@ -62,7 +62,7 @@ def make_yaml(tools: ReportTools) -> Format:
 
 
 def make_json(_tools: ReportTools) -> Format:
-    """Return the format that writes the report over all rows as one JSON object, at the end."""
+    """Return the format that writes the report over all results as one JSON object at the end of the run."""
 
     def whole(event: RunEvent) -> str:
         return report_text(event.report) if isinstance(event, RunEnded) else ""

@@ -1,4 +1,4 @@
-"""GitHub Actions: failures as annotations, and text of strangers that cannot become a workflow command."""
+"""GitHub Actions: failures as annotations, and protection against workflow commands in untrusted text."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,12 @@ from agentv.types.results import RunReport
 
 
 def is_github(env: Mapping[str, str]) -> bool:
-    """Whether a workflow of GitHub Actions reads what is printed."""
+    """Return True inside a workflow of GitHub Actions."""
     return env.get("GITHUB_ACTIONS") == "true"
 
 
 def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
-    """Return the `::error` command that shows a row at its case's file and line."""
+    """Return the `::error` command that shows a result at the file and line of its case."""
     title = f"{labels.label(result)} on {result.slot.target}"
     place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
@@ -25,7 +25,7 @@ def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
 
 
 def harmless(line: str) -> str:
-    """Return a line in which the runner finds no command of either form, `::name::` and `##[name]`."""
+    """Return a line in which the runner finds no workflow command, `::name::` or `##[name]`."""
     line = line.replace("##[", "## [")
     return f".{line}" if line.lstrip().startswith("::") else line
 
@@ -39,7 +39,7 @@ def _property(text: str) -> str:
 
 
 def make_annotations(_tools: ReportTools) -> Format:
-    """Return the format that writes an annotation for each row that did not pass, and one for the verdict."""
+    """Return the format that writes an annotation for each result that did not pass, and one for the verdict."""
 
     def line(event: RunEvent) -> str:
         if isinstance(event, RowFinished | RowKept):

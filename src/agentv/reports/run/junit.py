@@ -1,4 +1,4 @@
-"""A run as JUnit XML: a testcase for each row, in a testsuite for each suite."""
+"""A run as JUnit XML: a testcase per result, in a testsuite per suite."""
 
 from xml.sax.saxutils import escape, quoteattr
 
@@ -17,7 +17,7 @@ _ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skip
 
 
 def make_junit(tools: ReportTools) -> Format:
-    """Return the format that writes JUnit XML, at the end."""
+    """Return the format that writes JUnit XML at the end of the run."""
 
     def whole(event: RunEvent) -> str:
         return junit(event.report, tools) if isinstance(event, RunEnded) else ""
@@ -26,7 +26,7 @@ def make_junit(tools: ReportTools) -> Format:
 
 
 class _Suite(Struct):
-    """The testcases of one suite so far, and how many of each kind."""
+    """The testcases of one suite so far, with counts by kind."""
 
     cases: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
@@ -56,8 +56,8 @@ class _Suite(Struct):
 def junit(report: RunReport, tools: ReportTools) -> str:
     """Return the report as JUnit XML.
 
-    A row that did not pass is a `failure`, one without a result an `error`: that is not the answer's fault. The verdict
-    and the exit code are properties of each testsuite.
+    A result that did not pass is a `failure`; a case that could not be scored is an `error`. The verdict and the exit
+    code are properties of each testsuite.
     """
     suites: dict[str, _Suite] = {}
     with_target = len(report.targets) > 1
@@ -85,9 +85,10 @@ def _totals(report: RunReport, suites: dict[str, _Suite]) -> str:
 
 
 def _properties(report: RunReport) -> str:
-    told = {"verdict": report.verdict.sentence, "exit_code": str(report.exit_code), "run_id": report.run_id}
+    values = {"verdict": report.verdict.sentence, "exit_code": str(report.exit_code), "run_id": report.run_id}
     lines = [
-        f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n" for name, value in told.items()
+        f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n"
+        for name, value in values.items()
     ]
     return f"    <properties>\n{''.join(lines)}    </properties>\n"
 

@@ -1,4 +1,4 @@
-"""A run as Markdown, for a job's summary or a comment on a pull request: the verdict first, then the numbers."""
+"""A run as Markdown for a job summary or pull request comment: the verdict first, then the numbers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +27,7 @@ from agentv.types.results import RunReport
 from agentv.types.summaries import BaselineSummary
 
 LONGEST = 60_000
-"""Characters, so that a comment (65,536 characters) and a job's summary (1 MiB) both take it."""
+"""The maximum number of characters; a comment allows 65,536, a job summary 1 MiB."""
 MARKER = "agentv-report"
 _MOST_ROWS = 200
 _MOST_ITEMS = 20
@@ -38,7 +38,7 @@ _LONGEST_REASON = 300
 
 
 def make_markdown(tools: ReportTools) -> Format:
-    """Return the format that writes the report as Markdown, at the end."""
+    """Return the format that writes the report as Markdown at the end of the run."""
 
     def whole(event: RunEvent) -> str:
         return markdown(event.report, tools) if isinstance(event, RunEnded) else ""
@@ -47,10 +47,10 @@ def make_markdown(tools: ReportTools) -> Format:
 
 
 def markdown(report: RunReport, tools: ReportTools) -> str:
-    """Return the report in at most 60,000 characters; rows that do not fit are counted.
+    """Return the report in at most 60,000 characters; results that do not fit are counted.
 
-    Its first line is a comment that nobody sees, by which a comment of an earlier run is found and written anew. Text
-    of strangers stands in code spans alone, where nothing is a link, a mention, a picture or markup.
+    The first line is an invisible comment, by which the pull request comment of an earlier run is found and replaced.
+    Untrusted text is always in code spans, where links, mentions, images and markup have no effect.
     """
     record = tools.record(report)
     before = [*_head(report, record), _target_table(report), _corrected_table(report), _baseline(report.baseline)]
@@ -87,32 +87,34 @@ def _target_table(report: RunReport) -> str:
 
 
 def _baseline(summary: BaselineSummary | None) -> str:
-    """Return how the run stands to its baseline: the finding, then differences."""
+    """Return the comparison with the baseline: the finding, then the differences."""
     if summary is None:
         return ""
     cells = baseline_cells(summary)
-    told = _table(BASELINE_HEADS, [cells]) if cells else "No case was judged in both."
-    return f"Against {inline_code(summary.baseline)}: **{inline_code(summary.finding)}**\n\n{told}"
+    table = _table(BASELINE_HEADS, [cells]) if cells else "No case was scored in both."
+    return f"Compared with {inline_code(summary.baseline)}: **{inline_code(summary.finding)}**\n\n{table}"
 
 
 def _evaluator_table(report: RunReport) -> str:
-    """Return the evaluators' numbers; of many, folded away until they are wanted."""
+    """Return the table of evaluators, collapsed if it is long."""
     if not report.evaluators:
         return ""
-    told = [(each, list(evaluator_figures(each, report.baseline))) for each in report.evaluators[:_MOST_EVALUATORS]]
-    names = [figure.name for figure in told[0][1][1:]]
+    figures_of = [
+        (each, list(evaluator_figures(each, report.baseline))) for each in report.evaluators[:_MOST_EVALUATORS]
+    ]
+    names = [figure.name for figure in figures_of[0][1][1:]]
     rows = [
         (cell_code(each.name), mean.value, mean.interval, *(figure.value for figure in others))
-        for each, (mean, *others) in told
+        for each, (mean, *others) in figures_of
     ]
-    table = _table(("evaluator", told[0][1][0].name, _INTERVAL, *names), rows)
+    table = _table(("evaluator", figures_of[0][1][0].name, _INTERVAL, *names), rows)
     if len(report.evaluators) <= _UNFOLDED:
         return table
     return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
 
 
 def _corrected_table(report: RunReport) -> str:
-    """Return the pass rates of judges without the mistakes that they were measured to make; nothing without any."""
+    """Return the judges' pass rates corrected for their measured errors; empty without any."""
     if not report.corrected:
         return ""
     rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MOST_EVALUATORS])]
@@ -121,10 +123,10 @@ def _corrected_table(report: RunReport) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table without the columns that no row has anything in."""
-    kept = [at for at, name in enumerate(heads) if name != _INTERVAL or any(row[at] for row in rows)]
+    """Return a table without interval columns that are empty in all rows."""
+    shown = [at for at, name in enumerate(heads) if name != _INTERVAL or any(row[at] for row in rows)]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line[at] for at in kept)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(line[at] for at in shown)} |" for line in lines)
 
 
 def _remarks(report: RunReport) -> Iterator[str]:
@@ -135,13 +137,13 @@ def _remarks(report: RunReport) -> Iterator[str]:
 
 
 def _items(texts: Sequence[str]) -> str:
-    """Return a list; of a long one the beginning, and how much more there is."""
+    """Return a list of at most 20 items and the number of further ones."""
     more = [f"- and {len(texts) - _MOST_ITEMS:,} more"] if len(texts) > _MOST_ITEMS else []
     return "\n".join([*(f"- {text}" for text in texts[:_MOST_ITEMS]), *more])
 
 
 def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
-    """Return the rows that did not pass, as many as there is room for."""
+    """Return the results that did not pass, as many as fit into `room` characters."""
     if not report.failing_total:
         return ""
     chosen = choose_rows(
@@ -149,7 +151,7 @@ def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
     )
     labels = RowLabels(with_suite=len({row.slot.suite for row in chosen.rows}) > 1)
     lines = [f"**Did not pass: {report.failing_total:,}**", ""]
-    told = 0
+    listed = 0
     more = f"- and {report.failing_total:,} more: {inline_code(f'agentv show {report.run_id} --failed')}"
     room -= sum(map(len, lines)) + len(more) + 8
     for row in chosen.rows:
@@ -158,9 +160,9 @@ def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
         if room < 0:
             break
         lines.append(line)
-        told += 1
-    if report.failing_total > told:
-        lines.append(more.replace(f"{report.failing_total:,}", f"{report.failing_total - told:,}", 1))
+        listed += 1
+    if report.failing_total > listed:
+        lines.append(more.replace(f"{report.failing_total:,}", f"{report.failing_total - listed:,}", 1))
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Notes below the table of a run: its baseline, and pass rates corrected for a judge's errors."""
+"""The baseline of a run, and pass rates corrected for judge errors, as text."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from agentv.types.summaries import BaselineSummary, CorrectedRate
 
 
 def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) -> list[str]:
-    """Return the difference of the mean scores, how many cases moved, and the finding."""
+    """Return the difference of the mean scores, the numbers of changed cases, and the finding."""
     head = f"baseline  {one_line(summary.baseline)}"
     head = head if width is None else clip(head, width, mark=signs.ellipsis)
     if summary.difference is None:
-        return [head, "          no case was judged in both"]
+        return [head, "          no case was scored in both"]
     found = summary.interval
     bounds = "" if found is None else f" ({difference_text(found.low)} to {difference_text(found.high)})"
     return [
@@ -27,27 +27,27 @@ def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) ->
 
 
 def cases_text(summary: BaselineSummary) -> str:
-    """Return `9 cases in both, 1 in the baseline alone`: what is gone may be what broke."""
-    lost = f", {summary.lost:,} in the baseline alone" if summary.lost else ""
+    """Return `9 cases in both, 1 only in the baseline`; a missing case may hide a regression."""
+    lost = f", {summary.lost:,} only in the baseline" if summary.lost else ""
     return f"{count_text(summary.cases, 'case')} in both{lost}"
 
 
 def evaluator_difference(summary: BaselineSummary, evaluator: str) -> str:
-    """Return how far an evaluator's mean moved; `-` where the baseline does not have it."""
+    """Return the change of an evaluator's mean; `-` if the baseline does not have it."""
     moved = summary.evaluators.get(evaluator)
     return "-" if moved is None else difference_text(moved)
 
 
-CORRECTED_HEADS = ("judge: target", "it passes", "95 %", "corrected", "95 %", "labels")
+CORRECTED_HEADS = ("judge: target", "pass rate", "95 %", "corrected", "95 %", "labels")
 
 
 def corrected_rows(rates: Sequence[CorrectedRate]) -> list[list[str]]:
-    """Return a table of the judges' own pass rates and of those without their mistakes; nothing without any."""
+    """Return a table of the judges' pass rates, raw and corrected; empty without any."""
     return [[*CORRECTED_HEADS], *map(corrected_cells, rates)] if rates else []
 
 
 def corrected_cells(rate: CorrectedRate) -> list[str]:
-    """Return one line of it."""
+    """Return a row of the table, in the order of `CORRECTED_HEADS`."""
     judge = rate.evaluator if rate.criterion == rate.evaluator else f"{rate.evaluator}, {rate.criterion}"
     return [
         one_line(f"{judge}: {rate.target}"),
@@ -60,9 +60,9 @@ def corrected_cells(rate: CorrectedRate) -> list[str]:
 
 
 def corrected_notes(rates: Sequence[CorrectedRate]) -> list[str]:
-    """Return why rates are not corrected, a line each."""
+    """Return why rates are not corrected, one line each."""
     return [
-        f"not corrected for the mistakes of {one_line(rate.evaluator)}, target {one_line(rate.target)}: {rate.reason}"
+        f"not corrected for errors of judge {one_line(rate.evaluator)}, target {one_line(rate.target)}: {rate.reason}"
         for rate in rates
         if rate.reason is not None
     ]

@@ -1,4 +1,4 @@
-"""A run's report as JSON: what `-o x.json` writes and `--display json` ends with."""
+"""The report of a run as JSON, as written by `-o x.json` and at the end of `--display json`."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ REPORT_SCHEMA = "agentv-report-1"
 
 
 def report_to_json(report: RunReport) -> JsonObject:
-    """Return a report as JSON. A rate, mean or cost that is not known is null, never 0."""
+    """Return a report as JSON. An unknown rate, mean or cost is null, never 0."""
     return {
         "schema": REPORT_SCHEMA,
         "run_id": report.run_id,
@@ -52,7 +52,7 @@ def report_to_json(report: RunReport) -> JsonObject:
 
 
 def report_text(report: RunReport) -> str:
-    """Return a report as two-space JSON that may be shown on a terminal."""
+    """Return a report as indented JSON that is safe to print."""
     return printable_json(pretty_json(report_to_json(report))) + "\n"
 
 
@@ -89,14 +89,14 @@ def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:
 
 
 def interval_to_json(interval: Interval | None) -> JsonValue:
-    """Return an interval as JSON, null for none."""
+    """Return an interval as JSON; null for None."""
     if interval is None:
         return None
     return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
 
 
 def group_to_json(group: GroupSummary) -> JsonObject:
-    """Return a group of rows as JSON: counts, rate and mean with their intervals."""
+    """Return a group of results as JSON: counts, rate and mean with their intervals."""
     return {
         "by": group.by,
         "name": group.name,
@@ -111,7 +111,7 @@ def group_to_json(group: GroupSummary) -> JsonObject:
 
 
 def corrected_to_json(rate: CorrectedRate) -> JsonObject:
-    """Return a judge's pass rate with the same corrected by its measured mistakes; `reason` says why it is not."""
+    """Return a judge's pass rate, raw and corrected for its measured errors; `reason` says why it is not corrected."""
     return {
         "evaluator": rate.evaluator,
         "criterion": rate.criterion,

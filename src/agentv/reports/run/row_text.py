@@ -1,4 +1,4 @@
-"""One judged row in one line: case, target, score, and why it did not pass."""
+"""One result on one line: case, target, score, and the reason if it did not pass."""
 
 from msgspec import Struct
 
@@ -17,11 +17,11 @@ _TARGET_WIDTH = 10
 _LEAST_OF_A_NAME = 16
 _LONGEST_REASON = 2000
 _READ_OF_A_TEXT = 8 * _LONGEST_REASON
-"""Of a text of ten million letters no more is cleaned than can be shown."""
+"""The number of characters of a text that are cleaned; cleaning all of a very long one would be slow."""
 
 
 class RowLabels(Struct, frozen=True):
-    """How rows are called: with suite and target where a run has several, with the `trials` of each case if known."""
+    """The form of result labels: with suite or target if a run has several; `trials` is the number per case, or 1."""
 
     with_suite: bool = False
     trials: int = 1
@@ -29,20 +29,20 @@ class RowLabels(Struct, frozen=True):
 
     @classmethod
     def of_run(cls, started: RunStarted) -> "RowLabels":
-        """Return the labels of a run that begins."""
+        """Return the label form for a run that starts."""
         return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
     def label(self, result: CaseResult, *, signs: Signs = UNICODE, longest: int | None = None) -> str:
-        """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`.
+        """Return `refund-7`, or as needed `refund-7 (evals/refunds.yaml) trial 2 of 3`.
 
-        No more than `longest` cells of the case are shown; its trial always is.
+        Case and suite are cut to `longest` cells; the trial is always shown.
         """
         suite = f" ({result.slot.suite})" if self.with_suite else ""
         case = signs.within(one_line(f"{result.slot.eval_id}{suite}"[:_READ_OF_A_TEXT]))
         return (case if longest is None else clip(case, longest, mark=signs.ellipsis)) + self.trial(result)
 
     def trial(self, result: CaseResult) -> str:
-        """Return ` trial 2 of 3`; empty where a case is asked once."""
+        """Return ` trial 2 of 3`; empty for cases with one trial."""
         number = result.slot.trial + 1
         of_all = f" of {self.trials}" if 1 < self.trials >= number else ""
         return f" trial {number}{of_all}" if of_all or number > 1 else ""
@@ -52,23 +52,23 @@ PLAIN_LABELS = RowLabels()
 
 
 def row_score(result: CaseResult) -> str:
-    """Return the row's score; a row without a result has none, whatever number its evaluators left."""
+    """Return the score of a result as text; empty for an error or a skipped case."""
     return "" if row_state(result) in ("error", "skipped") else score_text(result.score)
 
 
 def row_reason(result: CaseResult) -> str:
-    """Return on one line why a row did not pass: the error, else what its evaluators missed; at most 2,000 letters."""
+    """Return why a result did not pass: the error, else what its evaluators missed; at most 2,000 characters."""
     reason = _Reason(longest=_READ_OF_A_TEXT).of_row(result)
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
 
 def whole_reason(result: CaseResult) -> str:
-    """Return on one line why a row did not pass, however long it is."""
+    """Return why a result did not pass on one line, at full length."""
     return _Reason(longest=None).of_row(result)
 
 
 class _Reason(Struct, frozen=True):
-    """Why something did not pass, on one line. No more than `longest` characters of a text are read; None is all."""
+    """Builds the reason why a result did not pass, from at most `longest` characters of each text; None: from all."""
 
     longest: int | None
 
@@ -76,16 +76,16 @@ class _Reason(Struct, frozen=True):
         if result.error is not None:
             took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
             message = self._line(result.error.message) or result.error.kind
-            # A message that names the stage itself, as in "evaluator 'tone': …", leaves the rest of the line its room.
+            # The stage is omitted if the message starts with it, as in "evaluator 'tone': …".
             place = "" if message.startswith(f"{result.error.stage} ") else f"{result.error.stage}: "
             return f"error {place}{message}{took}"
         broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
         others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
-        said = [*map(self._broken_requirement, broken), *filter(None, map(self._of_evaluator, others))]
-        return " | ".join(said) or self._line(result.reasoning or "no reason was given")
+        reasons = [*map(self._broken_requirement, broken), *filter(None, map(self._of_evaluator, others))]
+        return " | ".join(reasons) or self._line(result.reasoning or "no reason was given")
 
     def _of_evaluator(self, result: EvaluatorResult) -> str:
-        """Say what one evaluator missed; empty when it is content or did not judge."""
+        """Return what one evaluator missed; empty if it passed or was skipped."""
         name = self._line(result.name)
         if result.error is not None:
             return f"{name}: error: {self._line(result.error.message)}"
@@ -94,13 +94,13 @@ class _Reason(Struct, frozen=True):
         return f"{name}: {self._why(result) or score_text(result.score)}"
 
     def _broken_requirement(self, result: EvaluatorResult) -> str:
-        """Say which requirement decided the verdict: that of the evaluator, or of items of its rubric."""
+        """Return which requirement was not met: that of the evaluator, or of items of its rubric."""
         unmet = [self._line(item.criterion_name) for item in result.results if not required_items_met((item,))]
         name = f"{', '.join(unmet)} of {self._line(result.name)}" if unmet else self._line(result.name)
         if result.error is not None:
             return f"required {name}: error: {self._line(result.error.message)}"
-        wanted = f" where {result.required:g} is required" if not isinstance(result.required, bool) else ""
-        return f"required {name}: {self._why(result) or score_text(result.score) + wanted}"
+        threshold = f" where {result.required:g} is required" if not isinstance(result.required, bool) else ""
+        return f"required {name}: {self._why(result) or score_text(result.score) + threshold}"
 
     def _why(self, result: EvaluatorResult) -> str:
         return "; ".join(map(self._line, result.misses)) or self._line(result.reasoning or "")
@@ -112,7 +112,7 @@ class _Reason(Struct, frozen=True):
 def failure_line(
     mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
 ) -> str:
-    """Return the line that tells of a row which did not pass; of a long name the reason keeps its room in `width`."""
+    """Return the line of a result that did not pass; in `width` cells, long names are cut to leave room."""
     longest = None if width is None else max(width // 4, _LEAST_OF_A_NAME)
     case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
     cells = [mark, pad(labels.label(result, signs=signs, longest=longest), case_width)]

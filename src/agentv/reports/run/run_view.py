@@ -1,4 +1,4 @@
-"""A stored run at a glance: when, how it ended, and a line per row."""
+"""A stored run as text: its state, its counts and a line per result."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -20,19 +20,19 @@ _STATES = ("pass", "borderline", "fail", "error", "skipped")
 
 
 class RunView(Struct, frozen=True):
-    """How a run is listed. `width` None means that lines are not cut."""
+    """The layout of a run as text. `width` None: lines are not cut."""
 
     width: int | None = 80
     signs: Signs = UNICODE
     paint: Paint = without_colour
 
     def head(self, run: RunRecord, *, state: str, counts: Mapping[str, int]) -> str:
-        """Return the lines that stand above the rows."""
+        """Return the lines above the results."""
         name = f"  {one_line(run.name)}" if run.name else ""
         return f"run {run.run_id}{name}  {state}  {run.created_at:%Y-%m-%d %H:%M} UTC\n{counts_text(counts)}\n"
 
     def rows(self, results: Iterable[CaseResult], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
-        """Yield one line for each row, with why it did not pass."""
+        """Yield one line per result, with the reason if it did not pass."""
         width = _CASE_WIDTH * 2 if labels.with_suite else _CASE_WIDTH
         for result in results:
             state = row_state(result)

@@ -1,4 +1,4 @@
-"""A run as a SARIF 2.1.0 log: each row that did not pass, at the file and line of its case."""
+"""A run as a SARIF 2.1.0 log: each result that did not pass, at the file and line of its case."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -25,7 +25,7 @@ _RULES: Mapping[str, str] = {
 
 
 def make_sarif(tools: ReportTools) -> Format:
-    """Return the format that writes a SARIF log, at the end."""
+    """Return the format that writes a SARIF log at the end of the run."""
 
     def whole(event: RunEvent) -> str:
         return sarif(event.report, tools) if isinstance(event, RunEnded) else ""
@@ -34,7 +34,7 @@ def make_sarif(tools: ReportTools) -> Format:
 
 
 def sarif(report: RunReport, tools: ReportTools) -> str:
-    """Return the log as two-space JSON. The verdict is the exit code's description of its one invocation."""
+    """Return the log as indented JSON. The verdict is the `exitCodeDescription` of its only invocation."""
     rules: list[JsonValue] = [
         {"id": f"agentv/{state}", "shortDescription": {"text": text}} for state, text in _RULES.items()
     ]

@@ -1,4 +1,4 @@
-"""What `agentv score` shows: where it stands, and what came of the stream, the verdict last."""
+"""The output of `agentv score`: progress, and the report with the verdict last."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ _LONGEST_REASON = 2000
 
 
 def score_progress_text(tally: Tally, *, read: int, elapsed_s: float, signs: Signs) -> str:
-    """Return where a stream stands, on one line."""
+    """Return the progress of a stream on one line."""
     parts = [f"{count_text(read, 'line')} read", f"{tally.rows:,} judged"]
     if tally.rows and elapsed_s > 0:
         parts.append(f"{tally.rows / elapsed_s:,.0f}/s")
@@ -40,14 +40,14 @@ def score_progress_text(tally: Tally, *, read: int, elapsed_s: float, signs: Sig
 
 
 class ScoreView(Struct, frozen=True):
-    """How the report of a stream is laid out. `width` None means that nothing is wrapped or cut."""
+    """The layout of the report as text. `width` None: nothing is wrapped or cut."""
 
     width: int | None = 80
     signs: Signs = UNICODE
     paint: Paint = without_colour
 
     def report(self, report: ScoreReport, *, files: Sequence[str] = ()) -> str:
-        """Return the text at the end of a stream; its last line is the verdict with the exit code. `files` exist."""
+        """Return the report; its last line is the verdict with the exit code. `files` are the written outputs."""
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
         totals = side_by_side([_quality(report), _counts(report)], self.width) if report.counts else []
@@ -55,8 +55,8 @@ class ScoreView(Struct, frozen=True):
             *(table(rows, self.width, self.paint) for rows in totals),
             table(_criteria(report), self.width, self.paint) if report.criteria else [],
             self._lines("lowest scores", report.worst),
-            self._lines(f"without a clean judgement: {errors:,}", report.errors, more=errors - len(report.errors)),
-            [f"note    {one_line(note)}" for note in report.notes],
+            self._lines(f"errors: {errors:,}", report.errors, more=errors - len(report.errors)),
+            [f"Note: {one_line(note)}" for note in report.notes],
             _footer(report, files),
             [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
         ]
@@ -124,7 +124,7 @@ def _head(line: JudgedLine) -> str:
 
 
 def line_reason(line: JudgedLine) -> str:
-    """Return on one line why a line did not pass, at most 2,000 letters."""
+    """Return on one line why a line did not pass, at most 2,000 characters."""
     reason = one_line(line.reason) or "no reason was given"
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
@@ -132,22 +132,22 @@ def line_reason(line: JudgedLine) -> str:
 def _footer(report: ScoreReport, files: Sequence[str]) -> list[str]:
     rows = sum(report.counts.values())
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
-    lines = [f"took    {clock_text(report.duration_s)}{rate}"]
+    lines = [f"Took {clock_text(report.duration_s)}{rate}"]
     if report.judge_usage is not None:
         usage = report.judge_usage
         tokens = f"{tokens_text(usage.total or usage.input + usage.output)} tokens"
         times = f"median {seconds_text(report.median_s)}, p95 {seconds_text(report.p95_s)}"
-        lines.append(f"judges  {money_text(report.cost_usd)}, {tokens}, {times}")
+        lines.append(f"Judges: {money_text(report.cost_usd)}, {tokens}, {times}")
     if report.state == "interrupted":
-        lines += [f"gate    {one_line(gate.sentence)}" for gate in report.verdict.gates if report.judged]
-    return [*lines, *(f"wrote   {one_line(file)}" for file in files)]
+        lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if report.judged]
+    return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
 
 
 SCORE_SCHEMA = "agentv-score-1"
 
 
 def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
-    """Return the report as JSON. A mean, rate or cost that is not known is null, never 0."""
+    """Return the report as JSON. An unknown mean, rate or cost is null, never 0."""
     return {
         "schema": SCORE_SCHEMA,
         "state": report.state,
@@ -176,7 +176,7 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
 
 
 def score_json_text(report: ScoreReport, *, output: str | None) -> str:
-    """Return the report as two-space JSON that may be shown on a terminal."""
+    """Return the report as indented JSON that is safe to print."""
     return printable_json(pretty_json(score_to_json(report, output=output))) + "\n"
 
 

@@ -1,1 +1,1 @@
-"""Parts of every report: amounts, signs, tables, widths, sheets, printable text."""
+"""Building blocks of reports: amounts, signs, tables, widths, sheets, printable text."""

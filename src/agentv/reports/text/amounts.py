@@ -1,4 +1,4 @@
-"""Numbers as people read them: shares, scores, money, times, tokens."""
+"""Format numbers: shares, scores, money, durations, tokens."""
 
 from agentv.types.summaries import Interval
 
@@ -10,12 +10,12 @@ _CENTS_FROM_USD = 0.1
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return `1 row`, `1,234 rows`: every count with its noun in a report is written so."""
+    """Return a count with its noun: `1 row`, `1,234 rows`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def percent_text(share: float | None) -> str:
-    """Return 0.725 as `72.5 %`; `-` for None. Never 100 % for less than all, never 0 % for more than none."""
+    """Return 0.725 as `72.5 %`; `-` for None. A share between 0 and 1 is never rounded to 0 % or 100 %."""
     if share is None:
         return "-"
     shown = min(max(round(share * 100, 1), 0.1), 99.9) if 0 < share < 1 else share * 100
@@ -23,7 +23,7 @@ def percent_text(share: float | None) -> str:
 
 
 def score_text(score: float | None) -> str:
-    """Return a score of 0..1 with two decimals; `-` for None. Never 1.00 for less than 1."""
+    """Return a score of 0..1 with two decimals; `-` for None. A score below 1 is never rounded to 1.00."""
     if score is None:
         return "-"
     return f"{min(score, 0.99) if score < 1 - 1e-9 else score:.2f}"
@@ -42,7 +42,7 @@ def score_interval_text(interval: Interval | None) -> str:
 
 
 def money_text(dollars: float | None) -> str:
-    """Return dollars: cents from ten cents on, else four decimals; `-` for unknown (None). Never 0 for more than 0."""
+    """Return dollars with two decimals, or four below $0.10; `-` for None. A cost above 0 is never shown as 0."""
     if dollars is None:
         return "-"
     if 0 < dollars < _LEAST_SHOWN_USD:
@@ -60,7 +60,7 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """Return a span of time as `02:41`, or `1:02:41` from an hour on."""
+    """Return a duration as `02:41`, or `1:02:41` from one hour on."""
     whole = int(seconds)
     hours, rest = divmod(whole, _HOUR_S)
     minutes, left = divmod(rest, _MINUTE_S)
@@ -68,7 +68,7 @@ def clock_text(seconds: float) -> str:
 
 
 def tokens_text(tokens: int) -> str:
-    """Return a number of tokens: `950`, `12.3 k`, `1.2 M`."""
+    """Return a token count: `950`, `12.3 k`, `1.2 M`."""
     if tokens < _THOUSAND:
         return str(tokens)
     if tokens < _THOUSAND**2 * 0.99995:

@@ -1,7 +1,7 @@
-"""Text that is HTML already, and the one way to make it: plain text is cut, cleaned and escaped on its way in.
+"""Build HTML and Markdown from untrusted text: texts are shortened, cleaned and escaped when they are added.
 
-Our own sixty lines and no template library: a page is a tree of elements, jinja2 and markupsafe would be two more
-distributions in the core, and a template that forgets to escape looks like one that does not.
+No template library is used: jinja2 and markupsafe would be two more dependencies of the core, and a template without
+escaping looks like one with it.
 """
 
 import re
@@ -19,18 +19,18 @@ _VOID = frozenset({"meta", "link", "br", "input"})
 
 
 class Html(Struct, frozen=True):
-    """Markup that a page takes as it is. Whoever makes one from a text vouches for it; `element` escapes."""
+    """Markup that is inserted into a page without escaping. Create it with `element`, which escapes texts."""
 
     markup: str
 
 
 Attribute: TypeAlias = str | bool | None
 Child: TypeAlias = Html | str | None
-"""Markup, or text that is escaped; None is nothing."""
+"""Markup, or text to escape; None is skipped."""
 
 
 def element(tag: str, *children: Child, **attributes: Attribute) -> Html:
-    """Return an element. An attribute's name is written `class_` or `data_state`; None and False leave it out."""
+    """Return an element. Attribute names are written as `class_` or `data_state`; None and False omit an attribute."""
     named = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _VOID:
         return Html(f"<{tag}{named}>")
@@ -38,17 +38,17 @@ def element(tag: str, *children: Child, **attributes: Attribute) -> Html:
 
 
 def join(children: Iterable[Child]) -> Html:
-    """Return markup and escaped texts one after the other."""
+    """Return the concatenation of markup and escaped texts."""
     return Html("".join(_markup(child) for child in children))
 
 
 def verbatim(tag: str, text: str, **attributes: str) -> Html:
-    """Return a `style` or `script` element around a text of ours, which browsers read without entities.
+    """Return a `style` or `script` element with trusted text, which browsers read without entities.
 
-    Raises ValueError for a text that would end the element.
+    Raises ValueError for text that would end the element.
     """
     if "</" in text or "<!--" in text:
-        raise ValueError(f"a text inside {tag} must not hold '</' or '<!--'")
+        raise ValueError(f"text inside {tag} must not contain '</' or '<!--'")
     return Html(f"<{tag}{''.join(_attribute(*each) for each in attributes.items())}>{text}</{tag}>")
 
 
@@ -66,16 +66,16 @@ def _attribute(name: str, value: Attribute) -> str:
 
 
 LONGEST = 2_000
-"""Letters of a text that are shown, unless a caller wants fewer; of a longer one its beginning and its end."""
+"""The default maximum number of characters of a text; the middle of a longer one is omitted."""
 
 _TICKS = re.compile("`+")
 
 
 def inline_code(text: str, *, longest: int = LONGEST) -> str:
-    """Return text on one line as a code span that it cannot break out of. In a table use `cell_code`.
+    """Return text on one line as a Markdown code span that it cannot break out of. In a table use `cell_code`.
 
-    The fence is longer than any run of backticks in the text. No link, picture, mention, tag or emphasis in it is one:
-    outside of code GitHub looks for `@name`, `#1` and addresses in whatever is shown, however it is escaped.
+    The fence is longer than any run of backticks in the text. Links, images, mentions and emphasis in it have no
+    effect; outside of code GitHub would find `@name`, `#1` and URLs even in escaped text.
     """
     shown = _shown(text, longest)
     fence = "`" * (1 + max(map(len, _TICKS.findall(shown)), default=0))
@@ -84,9 +84,9 @@ def inline_code(text: str, *, longest: int = LONGEST) -> str:
 
 
 def cell_code(text: str, *, longest: int = LONGEST) -> str:
-    r"""Return a code span for a cell of a table, which a bar ends even inside code unless it stands as `\|`.
+    r"""Return a code span for a table cell, with `|` escaped as `\|`, because a bar ends a cell even inside code.
 
-    Behind a backslash of the text itself that would be read as something else: the bar is then written `\x7c`.
+    In text that contains backslashes, where `\|` would be ambiguous, the bar is written as `\x7c`.
     """
     shown = _shown(text, longest)
     return inline_code(shown.replace("|", r"\x7c" if "\\" in shown else r"\|"), longest=2 * longest)

@@ -1,4 +1,4 @@
-"""Text of strangers, made safe to print: no terminal sequence, no hidden order, no invisible letters."""
+"""Make untrusted text safe to print: no terminal sequences, bidirectional overrides or invisible characters."""
 
 import re
 
@@ -7,34 +7,34 @@ UNSAFE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but newline and tab
     "\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, reordering
-    "\ufffe\uffff"  # no letters at all; neither XML nor YAML may hold them
-    "\ud800-\udfff"  # halves of a character, which no terminal can be given
-    "\U000e0000-\U000e007f"  # tags: letters that no one sees
+    "\ufffe\uffff"  # noncharacters, which XML and YAML forbid
+    "\ud800-\udfff"  # surrogates, which cannot be encoded
+    "\U000e0000-\U000e007f"  # tag characters, which are invisible
     "]"
 )
-"""A letter that no terminal and no page is given as it is."""
+"""A character that must be escaped before it is printed on a terminal or a page."""
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with its colours dropped and every other control character written out, `\x1b` for instance.
+    r"""Return `text` without its colours and with every other control character escaped, such as `\x1b`.
 
-    Newlines and tabs stay; the joiner that emoji are made with stays too.
+    Newlines, tabs and the zero-width joiner of emoji stay.
     """
     if text.isascii() and text.isprintable():
         return text
     text = _COLOUR.sub("", text).replace("\r\n", "\n")
-    return UNSAFE.sub(_written_out, text)
+    return UNSAFE.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
-    """Return `text` printable and on one line, runs of white space as one blank."""
+    """Return `text` printable and on one line, with each run of white space replaced by a blank."""
     return " ".join(printable(text).split())
 
 
 def printable_json(text: str) -> str:
-    """Return JSON text that means the same, with what a terminal must not be sent as JSON escapes.
+    """Return equivalent JSON text with unsafe characters written as JSON escapes.
 
-    `##[`, which GitHub's log takes for a command wherever it stands, is written with an escape as well.
+    `##[`, which GitHub's log would read as a command, is escaped as well.
     """
     if "##[" in text:
         text = text.replace("##[", r"##\u005b")
@@ -45,6 +45,6 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{unit:04x}" for unit in memoryview(match[0].encode("utf-16-le", "surrogatepass")).cast("H"))
 
 
-def _written_out(match: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the widths of Python's own escapes

@@ -1,4 +1,4 @@
-"""A small report of tables and findings, of which text, Markdown and a page are made alike."""
+"""A small report of tables and findings, rendered as text, Markdown or HTML."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,16 +14,16 @@ from agentv.reports.text.width import wrap
 
 
 class Finding(Struct, frozen=True):
-    """One thing to be read: what it is, and what each of several said of it."""
+    """A finding with comments, each a pair of source and text."""
 
     head: str
-    said: tuple[tuple[str, str], ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
 
 
 class Part(Struct, frozen=True):
-    """A part with a title. The first of `rows` names the columns; `findings` follow, then `notes`.
+    """A titled part. The first of `rows` names the columns; `findings` follow, then `notes`.
 
-    `left_out` says what stands elsewhere.
+    `left_out` says how many findings are omitted and where to see them.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Part(Struct, frozen=True):
 
 
 class Sheet(Struct, frozen=True):
-    """A report: what it is about, a sentence that says what was found, and its parts."""
+    """A report: its subject, its result in one sentence, and its parts."""
 
     title: str
     sentence: str
@@ -42,7 +42,7 @@ class Sheet(Struct, frozen=True):
 
 
 def sheet_html(sheets: Sequence[Sheet]) -> str:
-    """Return all sheets as one page: it works from a disk and asks nobody for anything."""
+    """Return all sheets as one self-contained page, which makes no requests."""
     shown = [_sheet(each) for each in sheets] or [element("p", "There is nothing to show.")]
     body = element("body", element("main", *shown))
     title = sheets[0].title if sheets else "nothing to show"
@@ -55,7 +55,7 @@ def _sheet(sheet: Sheet) -> Html:
         "header",
         element("p", sheet.title, class_="eyebrow"),
         element("h1", sheet.sentence, dir="auto"),
-        class_="verdict told",  # a measurement, neither good nor bad
+        class_="verdict neutral",  # a measurement is neither good nor bad
     )
     return element("article", band, *map(_part, sheet.parts))
 
@@ -68,8 +68,8 @@ def _contents(part: Part) -> Iterator[Html]:
     if part.rows:
         yield scrolled_table(part.rows[0], part.rows[1:])
     for finding in part.findings:
-        said = [element("dd", element("small", f"{who}: "), what, dir="auto") for who, what in finding.said]
-        yield element("dl", element("dt", finding.head, dir="auto"), *said)
+        comments = [element("dd", element("small", f"{name}: "), text, dir="auto") for name, text in finding.comments]
+        yield element("dl", element("dt", finding.head, dir="auto"), *comments)
     for note in (*part.notes, part.left_out):
         if note:
             yield element("p", note)
@@ -79,7 +79,7 @@ _LONGEST_REASON = 300
 
 
 def sheet_markdown(sheets: Sequence[Sheet]) -> str:
-    """Return sheets for a job's summary, a comment or a file."""
+    """Return all sheets as Markdown, for a job summary, a comment or a file."""
     return "\n\n".join(block for sheet in sheets for block in _markdown_sheet(sheet)) + "\n"
 
 
@@ -98,22 +98,23 @@ def _markdown_part(part: Part) -> Iterator[str]:
         lines = [head, ["---", *["---:"] * (len(head) - 1)], *([cell_code(cell) for cell in row] for row in rows)]
         yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
     items = [
-        "\\\n  ".join([f"- {inline_code(each.head)}", *(_said(*said) for said in each.said)]) for each in part.findings
+        "\\\n  ".join([f"- {inline_code(each.head)}", *(_comment(*comment) for comment in each.comments)])
+        for each in part.findings
     ]
     items += [f"- {inline_code(note)}" for note in (*part.notes, part.left_out) if note]
     if items:
         yield "\n".join(items)
 
 
-def _said(who: str, what: str) -> str:
-    return inline_code(f"{who}: {what}", longest=_LONGEST_REASON)
+def _comment(name: str, text: str) -> str:
+    return inline_code(f"{name}: {text}", longest=_LONGEST_REASON)
 
 
 _REASON_LINES = 3
 
 
 def sheet_text(sheet: Sheet, *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour) -> str:
-    """Return the sheet; tables are cut to `width`, sentences wrapped. `width` None: nothing is."""
+    """Return the sheet as text, with tables cut to `width` and sentences wrapped; None leaves both as they are."""
     lines = [*(paint(line, "bold") for line in _wrapped(sheet.title, width)), *_wrapped(sheet.sentence, width)]
     for part in sheet.parts:
         lines.append("")
@@ -133,9 +134,9 @@ def _text_part(part: Part, width: int | None, paint: Paint) -> Iterator[str]:
 
 def _finding(finding: Finding, width: int | None) -> Iterator[str]:
     yield from _wrapped(finding.head, width)
-    for who, what in finding.said:
-        told = _wrapped(f"{who}: {what}", None if width is None else width - 2)
-        yield from (f"  {line}" for line in told[:_REASON_LINES])
+    for name, text in finding.comments:
+        lines = _wrapped(f"{name}: {text}", None if width is None else width - 2)
+        yield from (f"  {line}" for line in lines[:_REASON_LINES])
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The characters of a report: with Unicode, and without."""
+"""The symbols of reports, in Unicode and in ASCII."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from agentv.types.results import RowState
 
 
 class Signs(Struct, frozen=True):
-    """One set of characters. `bars` rise from left to right; `box` is a frame's corners and edges, left first."""
+    """A set of symbols. `bars` rise from left to right; `box` is a frame's corners and edges, left first."""
 
     marks: Mapping[RowState, str]
     bars: str
@@ -23,7 +23,7 @@ class Signs(Struct, frozen=True):
     is_ascii: bool = False
 
     def within(self, text: str) -> str:
-        """Return `text`, with what the stream cannot take written out when these signs are ASCII."""
+        """Return `text`; if these signs are ASCII, with other characters escaped."""
         return text.encode("ascii", "backslashreplace").decode() if self.is_ascii else text
 
 
@@ -55,7 +55,7 @@ ASCII = Signs(
 
 
 def signs_for(encoding: str | None) -> Signs:
-    """Return the Unicode signs when a stream of this encoding can take them."""
+    """Return the Unicode signs if the encoding can represent them, else the ASCII ones."""
     try:
         "".join((*UNICODE.marks.values(), *UNICODE.box, UNICODE.bars)).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -68,7 +68,7 @@ _ASCII_GAP = "_"
 
 
 def sparkline(values: Sequence[float | None], signs: Signs) -> str:
-    """Return a bar for each value, from the lowest to the highest of them; None is a gap, which is no bar at all."""
+    """Return a bar for each value, scaled from the lowest to the highest; None is shown as a gap."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     gap = _ASCII_GAP if signs.is_ascii else GAP

@@ -1,4 +1,4 @@
-"""Names with values as an aligned table, and things with their reasons, as wide as the terminal is."""
+"""Aligned tables of names and values, and items with their reasons, fitted to the terminal."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ _REASON_LINES = 3
 
 
 def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
-    """Align columns: names to the left and cut to what is left of `width`, the others to the right; the head is dim.
+    """Return an aligned table: names on the left, cut to fit `width`, values right-aligned; the head is dim.
 
-    Where not even short names leave room for the columns, each row is a name with its values below.
+    If even short names leave no room for the columns, each row becomes a name with its values below.
     """
     if not rows:
         return []
@@ -30,7 +30,7 @@ def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> lis
 
 
 def side_by_side(tables: Sequence[Sequence[Sequence[str]]], width: int | None) -> list[Sequence[Sequence[str]]]:
-    """Join tables of the same names, one to the right of the other, as far as `width` has room; None joins none."""
+    """Join tables with the same names side by side, as far as `width` has room; None joins none."""
     joined: list[Sequence[Sequence[str]]] = []
     for rows in filter(None, tables):
         both = [[*left, *right[1:]] for left, right in zip(joined[-1], rows, strict=True)] if joined else []
@@ -47,7 +47,7 @@ def _width(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[str]:
-    """Return each row as its name and, indented, its values with what they are, as many in a line as fit."""
+    """Return each row as its name and, indented below, as many labelled values per line as fit."""
     (_, *heads), *others = rows
     lines = []
     for name, *cells in others:
@@ -64,11 +64,11 @@ def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[st
 
 
 def with_reason(mark: str, head: str, reason: str, width: int | None, signs: Signs) -> list[str]:
-    """Return a thing with its reason: on one line, or below it in a few, each behind a gutter."""
+    """Return an item with its reason: on the same line, or wrapped below it behind a gutter."""
     if width is None:
         return [f"{mark} {head}  {reason}"]
     lines = wrap(reason, width - 4)
-    kept = lines[:_REASON_LINES]
-    if len(lines) > len(kept):
-        kept[-1] = clip(f"{kept[-1]} {lines[_REASON_LINES]}", width - 4, mark=signs.ellipsis)
-    return [f"{mark} {clip(head, width - 2, mark=signs.ellipsis)}", *(f"  {signs.gutter} {line}" for line in kept)]
+    shown = lines[:_REASON_LINES]
+    if len(lines) > len(shown):
+        shown[-1] = clip(f"{shown[-1]} {lines[_REASON_LINES]}", width - 4, mark=signs.ellipsis)
+    return [f"{mark} {clip(head, width - 2, mark=signs.ellipsis)}", *(f"  {signs.gutter} {line}" for line in shown)]

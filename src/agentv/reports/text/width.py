@@ -1,4 +1,4 @@
-"""How wide text stands on a terminal, and cutting, filling and breaking it to a width."""
+"""Measure, cut, pad and wrap text by its width on a terminal."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _FLAG_LETTERS = range(0x1F1E6, 0x1F200)
 
 
 def graphemes(text: str) -> Iterator[str]:
-    """Yield what a reader takes for one character each: a letter with its accents, an emoji with its parts."""
+    """Yield the user-perceived characters: a letter with its accents, an emoji with its parts."""
     cluster = ""
     for char in text:
         if cluster and not _belongs_to(cluster, char):
@@ -40,32 +40,32 @@ def _cells(cluster: str) -> int:
 
 
 def display_width(text: str) -> int:
-    """Return how many terminal cells `text` takes: East Asian wide letters and emoji two, accents none."""
+    """Return the number of terminal cells of `text`: two for wide East Asian characters and emoji, none for accents."""
     return len(text) if text.isascii() else sum(map(_cells, graphemes(text)))
 
 
 def clip(text: str, width: int, *, mark: str = "…") -> str:
-    """Return `text` cut to `width` cells, its end replaced by `mark` when something is cut."""
+    """Return `text` cut to `width` cells; `mark` replaces the end of a text that is cut."""
     if display_width(text) <= width:
         return text
     room = width - display_width(mark)
-    kept = ""
+    start = ""
     for cluster in graphemes(text):
         room -= _cells(cluster)
         if room < 0:
             break
-        kept += cluster
-    return kept + mark
+        start += cluster
+    return start + mark
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Return `text` filled with blanks to `width` cells, on its left for `right`-aligned columns."""
+    """Return `text` padded with blanks to `width` cells, on the left for `right`-aligned columns."""
     blanks = " " * (width - display_width(text))
     return blanks + text if right else text + blanks
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break one line of text into lines of at most `width` cells, between words where that is possible."""
+    """Wrap one line of text into lines of at most `width` cells, between words where possible."""
     lines: list[str] = []
     line = ""
     for word in text.split():
@@ -81,7 +81,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def wrap_lines(text: str, width: int | None) -> list[str]:
-    """Break text into lines of at most `width` cells, keeping its own line breaks and indents; None breaks nothing."""
+    """Wrap text into lines of at most `width` cells, preserving its line breaks and indents; None does not wrap."""
     lines: list[str] = []
     for line in text.expandtabs(4).split("\n"):
         if width is None or display_width(line) <= width:
@@ -93,7 +93,7 @@ def wrap_lines(text: str, width: int | None) -> list[str]:
 
 
 def _broken(word: str, width: int) -> list[str]:
-    """Break a word that is longer than a line."""
+    """Return the pieces of a word that is longer than a line."""
     pieces = [""]
     for cluster in graphemes(word):
         if pieces[-1] and display_width(pieces[-1] + cluster) > width:

@@ -1,4 +1,4 @@
-"""JSON values as YAML that people read: block style, long texts as literal blocks. No YAML library, any reader."""
+"""Write JSON values as readable YAML: block style, multi-line texts as literal blocks."""
 
 import json
 import re
@@ -10,17 +10,17 @@ from agentv.types.json_value import JsonObject, JsonValue
 _PLAIN = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 _LONGEST_PLAIN_KEY = 1000
-"""A reader looks no further than 1,024 letters for the colon behind a key."""
+"""YAML readers search at most 1,024 characters for the colon after a key."""
 
 
 def yaml_item(record: JsonObject) -> str:
-    """Return one record as an item of a YAML list, ending with a newline."""
+    """Return a record as an item of a YAML list, ending with a newline."""
     lines = list(_mapping(record, ""))
     return "".join(f"{'- ' if index == 0 else '  '}{line}\n" if line else "\n" for index, line in enumerate(lines))
 
 
 def yaml_line(value: JsonValue) -> str:
-    """Return a value on one line: JSON that a YAML reader takes for the same."""
+    """Return a value on one line, as JSON that is also valid YAML."""
     return UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False))
 
 
@@ -44,12 +44,12 @@ def _sequence(value: Sequence[JsonValue], indent: str) -> Iterator[str]:
 
 
 def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
-    """Yield `head`, `key:` or `-`, with its value on the same line or on deeper ones below."""
+    """Yield `head` (`key:` or `-`) with its value on the same line or indented below."""
     inner = f"{indent}  "
     if isinstance(value, str):
         if "\n" in value and value.strip() and not UNSAFE.search(value):
             yield f"{head} {_block_header(value)}"
-            # The writer of items adds two columns to every line; an empty line needs none.
+            # `yaml_item` indents every line by two columns, except empty ones.
             yield from (f"{inner}{line}" if line else "" for line in _block_lines(value))
         else:
             yield f"{head} {_scalar(value)}"
@@ -66,10 +66,10 @@ def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
 
 
 def _block_header(text: str) -> str:
-    """Return `|2-` and the like: the indent is named when the text itself starts with blanks or breaks."""
-    named = "2" if text[0] in " \n\t" else ""
-    kept = "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
-    return f"|{named}{kept}"
+    """Return the header of a literal block, such as `|2-`; the indent is given if the text starts with white space."""
+    indent = "2" if text[0] in " \n\t" else ""
+    chomping = "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
+    return f"|{indent}{chomping}"
 
 
 def _block_lines(text: str) -> list[str]:
@@ -88,7 +88,7 @@ def _scalar(value: JsonValue) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a float that every YAML reader takes for one: `1e-05` needs its point."""
+    """Return a float as YAML readers expect it: `1e-05` needs a decimal point."""
     text = repr(value)
     mantissa, mark, exponent = text.partition("e")
     return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else text

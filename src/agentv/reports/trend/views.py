@@ -1,4 +1,4 @@
-"""Trends as text: a line of bars for each suite and target, where it stands, and where it changed."""
+"""Trends as text, sheet and JSON: a line of bars per suite and target, its latest value and its changes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ _INDENT = " " * 8
 
 
 class TrendView(Struct, frozen=True):
-    """How trends are shown. `width` None means that lines are not broken; bars keep to 80 columns."""
+    """The layout of trends as text. `width` None: lines are not wrapped, and bars fit 80 columns."""
 
     words: TrendWords
     width: int | None = _WIDTH
@@ -28,7 +28,7 @@ class TrendView(Struct, frozen=True):
     paint: Paint = without_colour
 
     def render(self, series: Sequence[TrendSeries], *, with_runs: bool = False) -> str:
-        """Return all series, each with a table of its runs when that is asked for."""
+        """Return all series, each with a table of its runs if requested."""
         blocks = [[*self._block(each), *(["", *self._runs(each)] if with_runs else [])] for each in series]
         return self.signs.within("\n\n".join("\n".join(block) for block in blocks) + "\n")
 
@@ -47,7 +47,7 @@ class TrendView(Struct, frozen=True):
             yield from self._labelled("gap", gap)
 
     def _bars(self, series: TrendSeries) -> Iterator[str]:
-        """Yield the bars, and below them what is marked; the newest where not all fit."""
+        """Yield the bars and the marks below them; only the newest if not all fit."""
         points = series.points[-((self.width or _WIDTH) - len(_INDENT)) :]
         values = [None if each.measured is None else each.measured.value for each in points]
         yield f"{_INDENT}{sparkline(values, self.signs)}"
@@ -60,7 +60,7 @@ class TrendView(Struct, frozen=True):
             yield f"{_INDENT}{marks}"
 
     def _runs(self, series: TrendSeries) -> Iterator[str]:
-        """Yield a table of the points, and what is to be known of some of them."""
+        """Yield a table of the points and notes on some of them."""
         yield from table([RUN_HEAD, *map(self.words.row, series.points)], self.width, self.paint)
         for note in self.words.notes(series):
             yield from self._wrapped(note, "")
@@ -127,17 +127,17 @@ def _change_to_json(series: TrendSeries, change: SeriesChange) -> JsonObject:
 
 
 def trend_sheet(series: TrendSeries, words: TrendWords) -> Sheet:
-    """Return one series: its bars and where it stands, what changed, and every run."""
+    """Return a series as a sheet: its bars, latest value, changes and runs."""
     values = [None if point.measured is None else point.measured.value for point in series.points]
     rows = (RUN_HEAD, *map(words.row, series.points))
     return Sheet(
         words.title(series),
         f"{sparkline(values, UNICODE)}  {words.last(series)}",
-        (Part("", notes=tuple(_told(series, words))), Part("runs", rows, notes=tuple(words.notes(series)))),
+        (Part("", notes=tuple(_notes(series, words))), Part("runs", rows, notes=tuple(words.notes(series)))),
     )
 
 
-def _told(series: TrendSeries, words: TrendWords) -> Iterator[str]:
+def _notes(series: TrendSeries, words: TrendWords) -> Iterator[str]:
     yield words.extent(series)
     if series.last is not None:
         yield words.about(series.last)

@@ -1,4 +1,4 @@
-"""What trends tell, the same in every format."""
+"""The sentences of trend reports, shared by all formats."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,7 +22,7 @@ from agentv.types.summaries import Interval
 
 
 class MetricWords:
-    """How the numbers of one metric are written."""
+    """The format of a metric's numbers."""
 
     def __init__(self, metric: MetricKey) -> None:
         name, unit, field = metric
@@ -58,7 +58,7 @@ class MetricWords:
                 return score_interval_text(interval)
 
     def difference(self, difference: float) -> str:
-        """Return how far a number moved."""
+        """Return a difference with its sign."""
         match self._kind:
             case "rate":
                 return f"{difference_text(difference * 100, decimals=1)} pp"
@@ -71,7 +71,7 @@ class MetricWords:
 
 RUN_HEAD = ("run", "commit", "value", "95 %", "change")
 NAMED = 5
-"""Gaps and edits that are named; the others stand in the table of runs."""
+"""The number of gaps and edits that are listed; the table of runs has the others."""
 
 _COMMIT = 8
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
@@ -79,9 +79,9 @@ _MANY_DAYS = 60
 
 
 class TrendWords(Struct, frozen=True):
-    """The sentences of trends of one metric, `metric_text` as it was asked for; ages are told as of `now`.
+    """The sentences of trends of one metric, given as `metric_text`; ages are relative to `now`.
 
-    `noun` is what a point stands for: a run, a commit.
+    `noun` is the meaning of a point: run or commit.
     """
 
     metric_text: str
@@ -91,44 +91,44 @@ class TrendWords(Struct, frozen=True):
 
     @property
     def numbers(self) -> MetricWords:
-        """How the metric's numbers are written."""
+        """The format of the metric's numbers."""
         return MetricWords(self.metric)
 
     def title(self, series: TrendSeries) -> str:
-        """Return what a series is of."""
+        """Return the title of a series: suite, target and metric."""
         return f"{series.suite}, {series.target}: {self.metric_text}"
 
     def extent(self, series: TrendSeries) -> str:
-        """Return how many points there are, and from where to where their values reach."""
-        told = count_text(len(series.points), self.noun)
+        """Return the number of points and the range of their values."""
+        text = count_text(len(series.points), self.noun)
         if series.gaps:
-            told += f", {count_text(series.gaps, 'gap')}"
+            text += f", {count_text(series.gaps, 'gap')}"
         known = [each.measured.value for each in series.points if each.measured is not None]
-        return f"{told}, {self.numbers.value(min(known))} to {self.numbers.value(max(known))}" if known else told
+        return f"{text}, {self.numbers.value(min(known))} to {self.numbers.value(max(known))}" if known else text
 
     def last(self, series: TrendSeries) -> str:
-        """Return where a series stands: value, denominator, interval, difference."""
+        """Return the latest value with denominator, interval and difference."""
         point, numbers = series.last, self.numbers
         if point is None or point.measured is None:
-            return "no run was measured"
-        told = f"{numbers.value(point.measured.value)} of {point.measured.judged:,}"
+            return "no run has a value"
+        text = f"{numbers.value(point.measured.value)} of {point.measured.judged:,}"
         if point.measured.interval is not None:
-            told += f" (95 %: {numbers.interval(point.measured.interval)})"
+            text += f" (95 %: {numbers.interval(point.measured.interval)})"
         if point.difference is not None:
-            told += f", {numbers.difference(point.difference)} since the {self.noun} before"
-            told += " of the same cases" if any(each.run.selection for each in series.points) else ""
-        return told
+            text += f", {numbers.difference(point.difference)} since the previous {self.noun}"
+            text += " with the same cases" if any(each.run.selection for each in series.points) else ""
+        return text
 
     def about(self, point: TrendPoint) -> str:
-        """Return which run a point is, how old, of which commit, and what else is to be known of it."""
+        """Return the run of a point with its age, commit and other marks."""
         run = point.run
-        told = [run.run_id, *([run.name] if run.name else []), age_text(run.created_at, self.now)]
+        parts = [run.run_id, *([run.name] if run.name else []), age_text(run.created_at, self.now)]
         if run.commit is not None:
-            told.append(f"commit {commit_text(run)}")
-        return ", ".join([*told, *marks_of(point)])
+            parts.append(f"commit {commit_text(run)}")
+        return ", ".join([*parts, *marks_of(point)])
 
     def change(self, series: TrendSeries, change: SeriesChange) -> str:
-        """Return from where to where the level changed, and with which run."""
+        """Return a change of the level: the values before and after, and the run."""
         point, numbers = series.points[change.at], self.numbers
         back = len(series.points) - 1 - change.at
         ago = f"{count_text(back, self.noun)} ago" if back else f"the last {self.noun}"
@@ -137,20 +137,20 @@ class TrendWords(Struct, frozen=True):
         return f"{moved} at {point.run.run_id}{commit}, {ago} (p {chance_text(change.p)})"
 
     def edits(self, series: TrendSeries) -> str:
-        """Return which runs are of an edited suite; empty for none."""
+        """Return the runs before which the suite was edited; empty for none."""
         edited = [point.run.run_id for point in series.points if point.is_suite_changed]
-        more = f" and {len(edited) - NAMED} before" if len(edited) > NAMED else ""
-        told = ", ".join(edited[-NAMED:])
-        return f"the suite, with {told}{more}: not comparable with what was before" if edited else ""
+        more = f" and {len(edited) - NAMED} earlier" if len(edited) > NAMED else ""
+        named = ", ".join(edited[-NAMED:])
+        return f"the suite, before {named}{more}: not comparable with earlier runs" if edited else ""
 
     def gaps(self, series: TrendSeries) -> list[str]:
-        """Return why there are gaps, the newest of them."""
+        """Return the newest gaps with their reasons."""
         gaps = [point for point in series.points if point.gap is not None]
-        more = [f"and {len(gaps) - NAMED} before: --runs"] if len(gaps) > NAMED else []
+        more = [f"and {len(gaps) - NAMED} earlier: --runs"] if len(gaps) > NAMED else []
         return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-NAMED:])]
 
     def row(self, point: TrendPoint) -> tuple[str, ...]:
-        """Return a point as a line of a table, in the order of `RUN_HEAD`."""
+        """Return a point as a table row, in the order of `RUN_HEAD`."""
         numbers, found = self.numbers, point.measured
         about = (point.run.run_id, commit_text(point.run))
         if found is None:
@@ -160,15 +160,15 @@ class TrendWords(Struct, frozen=True):
         return (*about, value, numbers.interval(found.interval) or "-", moved)
 
     def notes(self, series: TrendSeries) -> Iterator[str]:
-        """Yield what is to be known of points beside their numbers."""
+        """Yield the marks and gaps of points that have any."""
         for point in series.points:
-            told = [*marks_of(point), *([] if point.gap is None else [point.gap])]
-            if told:
-                yield f"{point.run.run_id}: {', '.join(told)}"
+            notes = [*marks_of(point), *([] if point.gap is None else [point.gap])]
+            if notes:
+                yield f"{point.run.run_id}: {', '.join(notes)}"
 
 
 def age_text(since: datetime, now: datetime) -> str:
-    """Return how long ago something was, in its largest unit: `3 h ago`."""
+    """Return an age in its largest unit: `3 h ago`."""
     seconds = max((now - since).total_seconds(), 0)
     if seconds < _MINUTE_S:
         return "just now"
@@ -181,18 +181,18 @@ def age_text(since: datetime, now: datetime) -> str:
 
 
 def commit_text(run: TrendRun) -> str:
-    """Return the short commit, `*` behind it when files had been changed since; `-` without one."""
+    """Return the short commit, with `*` for uncommitted changes; `-` without one."""
     return "-" if run.commit is None else f"{run.commit[:_COMMIT]}{'*' if run.is_dirty else ''}"
 
 
 def marks_of(point: TrendPoint) -> list[str]:
-    """Return what is to be known of a point beside its number."""
+    """Return the marks of a point: tags, shard, selection, errors and so on."""
     run = point.run
     marks = [f"[{tag}]" for tag in run.tags]
     if run.parents:
         marks.append(f"merged from {count_text(len(run.parents), 'run')}")
     if run.shard is not None:
-        marks.append(f"part {run.shard}")
+        marks.append(f"shard {run.shard}")
     if run.selection:
         marks.append(f"with {run.selection}")
     if point.measured is not None and run.state != "finished":

@@ -1,1 +1,1 @@
-"""Two runs side by side: cases paired, differences measured, one sentence at the end."""
+"""Comparison of two runs: paired cases, measured differences, and a one-line finding."""

@@ -1,4 +1,4 @@
-"""Which case of one run is which case of another."""
+"""Pairing of the cases of two runs."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ class Pair(Struct, frozen=True):
 
 
 class Alignment(Struct, frozen=True):
-    """The cases of two runs, paired, and those that only one of them has, each in the order of its run."""
+    """The paired cases of two runs, and those that only one of them has, each in the order of its run."""
 
     pairs: tuple[Pair, ...]
     only_before: tuple[CaseName, ...]
@@ -25,8 +25,8 @@ class Alignment(Struct, frozen=True):
 def align(before: Side, after: Side) -> Alignment:
     """Pair cases by suite, id and target.
 
-    Where each run has a single target, these are each other's counterpart, whatever they are called; the same goes for
-    a single suite, so that a file may be renamed.
+    If each run has a single target, the two are paired even when their names differ; the same holds for a single suite,
+    so that a file may be renamed.
     """
     name = _counterpart(before, after)
     known = {name(each): each for each in after.cases}
@@ -40,7 +40,7 @@ def align(before: Side, after: Side) -> Alignment:
 
 
 def _counterpart(before: Side, after: Side) -> Callable[[CaseName], tuple[str, str, str]]:
-    """Return what tells cases apart: names that can mean only one thing in both runs are left out."""
+    """Return a function from a case to its pairing key: names with one possible meaning in both runs are left out."""
     one_target = len(before.targets) == len(after.targets) == 1
     one_suite = len(before.suites) == len(after.suites) == 1
 

@@ -1,4 +1,4 @@
-"""Where a series of runs changed its level, and not by chance."""
+"""Detection of significant changes of level in a series of runs."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ _NEGLIGIBLE = 1e-18
 def fisher_test(first: int, first_marked: int, second: int, second_marked: int) -> float:
     """Return the exact two-sided p of `first_marked` of `first` rows and `second_marked` of `second`.
 
-    Twice the smaller tail of the hypergeometric distribution, at most 1: given how many rows are marked, they fall
-    into the two groups by chance. Fisher 1935, JRSS 98.
+    Twice the smaller tail of the hypergeometric distribution, at most 1: the probability, given how many rows are
+    marked, of a split at least as uneven by chance. Fisher 1935, JRSS 98.
     """
     marked, rows = first_marked + second_marked, first + second
     if not 0 < marked < rows:
@@ -51,7 +51,7 @@ def _log_ways(rows: int, marked: int) -> float:
 
 LEVEL = 0.05
 FEWEST_RUNS = 5
-"""Below five runs, how much runs scatter is not known well enough."""
+"""With fewer than five runs the variation between runs cannot be estimated well enough."""
 
 _FEWEST_CASES = 2
 _STEPS = 40
@@ -62,9 +62,9 @@ _DIGITS = 6
 
 
 class Observation(Struct, frozen=True):
-    """One run's number in a series; `weight` is how many independent cases it is worth.
+    """One run's number in a series; `weight` is its effective number of independent cases.
 
-    `variance` is that of one case, of numbers of 0..1; None where it is not known.
+    `variance` is that of one case, for numbers of 0..1; None if it is not known.
     """
 
     value: float
@@ -73,18 +73,18 @@ class Observation(Struct, frozen=True):
 
     @classmethod
     def of_moments(cls, moments: ClusterMoments) -> "Observation":
-        """Return a rate or a mean of 0..1 as an observation; repeats of a case are one."""
+        """Return a rate or a mean of 0..1 as an observation; the repeats of a case form one cluster."""
         weight, mean = moments.effective_clusters, min(max(moments.mean, 0.0), 1.0)
-        # Nothing of 0..1 varies more than passes and fails.
+        # No variable on 0..1 varies more than passes and fails do.
         variance = mean * (1 - mean) if moments.clusters < _FEWEST_CASES else moments.variance * weight
         return cls(mean, weight, variance)
 
 
 class ChangePoint(Struct, frozen=True):
-    """The level changed at observation number `at` (from 0), the first of the new level.
+    """A change of level at observation number `at` (from 0), the first of the new level.
 
-    `before` and `after` are the means up to the changes next to this one; `p` is the chance of so clear a change
-    somewhere in a series without one.
+    `before` and `after` are the means up to the neighbouring changes; `p` is the probability of a change as clear as
+    this one anywhere in a series without a change.
     """
 
     at: int
@@ -94,10 +94,10 @@ class ChangePoint(Struct, frozen=True):
 
 
 def find_changes(series: Sequence[Observation], *, level: float = LEVEL) -> tuple[ChangePoint, ...]:
-    """Return where a series changed, by binary segmentation (Scott & Knott 1974): in order; none below five runs.
+    """Return the changes in a series, in order, by binary segmentation (Scott & Knott 1974); none below five runs.
 
-    The clearest split of the series is a change when its p is at most `level`; then both parts are looked at in the
-    same way. In a series that stays as it is, any change is found in at most `level` of all cases.
+    The clearest split of the series is a change if its p is at most `level`; then both parts are searched in the same
+    way. In a series without a change, the probability of finding any is at most `level`.
     """
     found = dict(_split(series, 0, level))
     if not found:
@@ -120,10 +120,10 @@ def _split(series: Sequence[Observation], start: int, level: float) -> Iterator[
 
 
 def clearest_split(series: Sequence[Observation]) -> tuple[int, float]:
-    """Return the split with the most likely change, and the chance of one as clear somewhere in a constant series.
+    """Return the split with the most likely change, and the probability of one as clear anywhere in a constant series.
 
-    It must stand out from the scatter of cases within runs, where that is known, and from the scatter of one run to the
-    next, whether runs count by their cases or all alike: the least clear of these counts. There are three observations
+    The probability comes from the least significant of several tests: against the variation of cases within runs, if
+    known, and against the variation between runs, weighted by cases and unweighted. Needs three observations or more.
     or more.
     """
     ends = list(accumulate(each.weight for each in series))
@@ -146,16 +146,16 @@ def _weight(series: Sequence[Observation]) -> float:
 
 
 def _lift(series: Sequence[Observation], at: int) -> float:
-    """Return the squared difference of the means before and after a split, over its variance if a weight of 1 has 1."""
+    """Return the squared difference of the means before and after a split, divided by its variance per unit weight."""
     before, after = series[:at], series[at:]
     return (_mean(before) - _mean(after)) ** 2 / (1 / _weight(before) + 1 / _weight(after))
 
 
 def _chance_between_runs(series: Sequence[Observation], at: int) -> float:
-    """Return the p of one split by Student's t, the variance that of one run to the next (von Neumann 1941).
+    """Return the p of one split by Student's t, with the variance between successive runs (von Neumann 1941).
 
-    So that another change does not count as scatter; the step at the split itself is left out. Degrees of freedom by
-    Satterthwaite's rule: steps that share a run are not independent.
+    Successive differences keep other changes out of the variance; the one at the split itself is left out. Degrees
+    of freedom by Satterthwaite's rule, because steps that share a run are not independent.
     """
     steps = [
         (first.value - second.value) ** 2 / (1 / first.weight + 1 / second.weight)
@@ -169,22 +169,22 @@ def _chance_between_runs(series: Sequence[Observation], at: int) -> float:
 
 
 def _chance_within_runs(series: Sequence[Observation], at: int) -> float:
-    """Return the p of one split by Fisher's exact test on as many passes and fails as the cases are worth.
+    """Return the p of one split by Fisher's exact test, with passes and fails in the effective number of cases.
 
-    That is mean (1 - mean) / variance each. A normal distribution would find changes where one case in a hundred fails.
-    0.0 where the variance is not known.
+    That number is mean (1 - mean) / variance for each run. A normal approximation would report changes where one case
+    in a hundred fails. 0.0 where the variance is not known.
     """
     if any(each.variance is None for each in series):
         return 0.0
     mean = _mean(series)
     scatter = math.fsum(each.weight * ((each.variance or 0.0) + (each.value - mean) ** 2) for each in series)
-    worth = max(mean * (1 - mean) * _weight(series) / scatter, 1.0)
+    count = max(mean * (1 - mean) * _weight(series) / scatter, 1.0)
     first, second = (
-        (worth * _weight(part), worth * _weight(part) * _mean(part)) for part in (series[:at], series[at:])
+        (count * _weight(part), count * _weight(part) * _mean(part)) for part in (series[:at], series[at:])
     )
     if first[1] / first[0] > second[1] / second[0]:
         first, second = second, first
-    # Towards each other, where they are no whole numbers.
+    # Fractional counts are rounded towards each other.
     fewer, more, rows, others = _up(first[1]), _down(second[1]), _down(first[0]), _up(second[0])
     return fisher_test(rows, fewer, others, more) if fewer * others < more * rows else 1.0
 
@@ -198,10 +198,10 @@ def _up(value: float) -> int:
 
 
 def _chance_anywhere(deviate: float, places: Sequence[float]) -> float:
-    """Return at most how likely a deviate as far from 0 is at any of the splits after these shares (0..1) of a series.
+    """Return an upper bound of the probability of a deviate as large at any split of a series without a change.
 
-    Standardized differences of all splits are normal, and each depends on those before only through the last: a
-    Brownian bridge, seen at `places`. The product of the chances of each step bounds it: Glaz & Johnson 1984, JASA 79.
+    `places` are the splits as shares (0..1) of the series. The standardized differences are normal and Markov: a
+    Brownian bridge, seen at `places`. The product of the step probabilities is the bound: Glaz & Johnson 1984, JASA 79.
     """
     beyond = math.erfc(deviate / math.sqrt(2))
     if beyond >= 1:
@@ -214,7 +214,7 @@ def _chance_anywhere(deviate: float, places: Sequence[float]) -> float:
 
 
 def _crossing(deviate: float, alike: float) -> float:
-    """Return the chance that of two standard normals with the correlation `alike` only the second is beyond."""
+    """Return the probability that of two standard normals with correlation `alike` only the second is beyond."""
     spread = math.sqrt(max(1 - alike * alike, _ALIKE))
     low = max((deviate - _REACH * spread) / alike, -deviate)
     step = (deviate - low) / _STEPS

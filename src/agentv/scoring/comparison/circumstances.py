@@ -1,4 +1,4 @@
-"""What two runs were made with, as far as it differs: suites, targets, scripts, options, versions, code."""
+"""Differences between the setups of two runs: suites, targets, scripts, options, versions, code."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ _OWN_OPTIONS = ("name", "targets", "baseline", "gates")
 
 
 class Circumstance(Struct, frozen=True):
-    """One thing that differs; None where a run does not have it. `name` says where it belongs and what it is called."""
+    """One setting that differs, with its two values; None where a run does not have it. `name` says what it is."""
 
     name: str
     before: str | None
@@ -23,7 +23,7 @@ class Circumstance(Struct, frozen=True):
 
 
 def find_circumstances(before: Side, after: Side) -> tuple[Circumstance, ...]:
-    """Return what differs between two runs, from what run.json says of them and from who judged."""
+    """Return what differs between the setups of two runs: from their run.json, and from the evaluators that judged."""
     found = [*_of_plan(before.about, after.about), *_evaluators(before, after)]
     return tuple(each for each in found if each.before != each.after)
 
@@ -48,7 +48,7 @@ def _named(kind: str, before: Mapping[str, JsonValue], after: Mapping[str, JsonV
 
 
 def _targets(before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]) -> Iterator[Circumstance]:
-    """Yield what targets differ in, setting by setting; single targets of different names are each other's."""
+    """Yield the settings that differ, target by target; single targets with different names are paired."""
     if len(before) == len(after) == 1 and list(before) != list(after):
         ((was, old),) = before.items()
         ((is_now, new),) = after.items()

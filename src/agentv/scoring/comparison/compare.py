@@ -1,4 +1,4 @@
-"""From two sides to a comparison: differences, tests, the cases that changed, and what they amount to."""
+"""Comparison of two sides: differences, tests, changed cases, and the finding."""
 
 import math
 import random
@@ -16,7 +16,7 @@ from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
 
 THRESHOLD = 0.1
-"""How far the score of a case must move, in either direction, to be a win or a loss."""
+"""The smallest change of a case's score, in either direction, that counts as a win or a loss."""
 
 _SLACK = 1e-9
 
@@ -26,7 +26,7 @@ Finding: TypeAlias = Literal["better", "worse", "no evidence"]
 
 
 class CaseDifference(Struct, frozen=True):
-    """A case in both runs: mean score and share of its repeats that passed, before and after."""
+    """A case in both runs: its mean score and the share of its repeats that passed, before and after."""
 
     pair: Pair
     before: float
@@ -43,19 +43,19 @@ class CaseDifference(Struct, frozen=True):
 
     @property
     def change(self) -> Change:
-        """A loss, or a case that passed and does so no longer, regressed; the other way round it improved."""
+        """`regressed` for a loss or a case that passed only before, `improved` for the reverse, otherwise `same`."""
         if self.outcome == "loss" or self._passed(self.passed_before, self.passed_after):
             return "regressed"
         return "improved" if self.outcome == "win" or self._passed(self.passed_after, self.passed_before) else "same"
 
     @staticmethod
     def _passed(once: float, then: float) -> bool:
-        """Whether more than half of the repeats passed once, and then no longer."""
+        """Return True if more than half of the repeats passed the first time, and no more than half the second."""
         return once > 0.5 >= then  # noqa: PLR2004 - half
 
 
 class Comparison(Struct, frozen=True):
-    """What two runs differ in, over the cases that both have. `broken` pairs have a row that could not be judged."""
+    """The differences of two runs over their common cases. `broken` pairs have a row that could not be judged."""
 
     before: Side
     after: Side
@@ -70,24 +70,24 @@ class Comparison(Struct, frozen=True):
 
     @property
     def finding(self) -> Finding:
-        """Whether the mean score differs beyond chance, and which way."""
+        """`better` or `worse` if the mean score differs significantly, otherwise `no evidence`."""
         if self.score is None or self.score.p is None or self.score.p > LEVEL or not self.score.difference:
             return "no evidence"
         return "better" if self.score.difference > 0 else "worse"
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference of mean scores that these cases would have shown in 80 of 100 comparisons."""
+        """The minimum detectable difference of mean scores with these cases, at 80 % power."""
         return None if self.score is None else detectable_difference(self.score.differences)
 
     @property
     def needed(self) -> int | None:
-        """How many cases would show the difference seen in 80 of 100 comparisons; None where no number would."""
+        """The number of cases to detect the observed difference at 80 % power; None if no number would suffice."""
         return None if self.score is None else cases_needed(self.score.differences)
 
     @property
     def mean_of_pairs(self) -> float:
-        """The mean difference over all pairs, each target of a case counting for itself; 0.0 without any."""
+        """The mean difference over all pairs, with each target of a case counted separately; 0.0 without pairs."""
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
     def outcomes(self, outcome: Outcome) -> int:
@@ -125,7 +125,7 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
 
 
 def _case_differences(before: Side, after: Side, pairs: Sequence[Pair], threshold: float) -> Iterator[CaseDifference]:
-    """Yield the pairs that were judged on both sides."""
+    """Yield the differences of the pairs that were judged on both sides."""
     for pair in pairs:
         was, is_now = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)
         if was is None or is_now is None:
@@ -148,13 +148,13 @@ def _outcome(difference: float, threshold: float) -> Outcome:
 
 
 def _is_changed(before: Side, after: Side, pair: Pair) -> bool:
-    """Whether question, expectations or evaluators of a case are others in the later run, as far as both are known."""
+    """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
     was, is_now = before.case_keys.get(pair.before[:2]), after.case_keys.get(pair.after[:2])
     return was is not None and is_now is not None and was != is_now
 
 
 def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:
-    """Measure each evaluator that judged in both runs; their p are corrected for being several."""
+    """Measure each evaluator that judged in both runs; their p are corrected for multiple tests."""
     names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
     measured = [measure_difference(name, before, after, pairs, rng=rng) for name in names]
     found = [each for each in measured if each is not None and each.test is not None]
@@ -163,7 +163,7 @@ def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Ra
 
 
 def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return comparisons with one run as they count when all are looked at: the p of their scores by Holm."""
+    """Return comparisons with one run with the p of their scores corrected for multiple tests by Holm's method."""
     tests = [None if each.score is None else each.score.test for each in comparisons]
     chances = iter(holm([test.p for test in tests if test is not None]))
     return tuple(

@@ -1,4 +1,4 @@
-"""What a comparison amounts to, in one line."""
+"""The finding of a comparison, in one line."""
 
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.rows import evaluator_of
@@ -6,7 +6,7 @@ from agentv.types.summaries import BaselineSummary
 
 
 def finding_text(comparison: Comparison) -> str:
-    """Return better, worse, or no evidence of a difference and how many cases it would take."""
+    """Return better, worse, or "no evidence of a difference" with the number of cases that would be needed."""
     if comparison.finding != "no evidence":
         return comparison.finding
     return f"no evidence of a difference (n needed: {_needed(comparison)})"
@@ -19,13 +19,13 @@ def _needed(comparison: Comparison) -> str:
         return "not known, the means are equal"
     if comparison.needed is None:
         return "more than 10,000,000"
-    # With several runs a difference must stand out more than the one that this number is for.
+    # Several runs need a larger difference than the single one this number is for.
     is_there = comparison.needed <= comparison.score.cases
     return f"more than {comparison.score.cases:,}" if is_there else f"{comparison.needed:,}"
 
 
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:
-    """Return what a run's report says of its baseline, which is the earlier side."""
+    """Return the comparison with the baseline, the earlier side, as a run's report shows it."""
     score, alignment = comparison.score, comparison.alignment
     paired = {pair.before[:2] for pair in alignment.pairs}
     return BaselineSummary(

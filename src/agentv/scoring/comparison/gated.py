@@ -1,4 +1,4 @@
-"""What gates can ask about a run that is compared with an earlier one."""
+"""The measurements that gates can check on a run that is compared with an earlier one."""
 
 from collections.abc import Collection
 
@@ -17,7 +17,7 @@ _HALF = 0.5
 
 
 class MeasuredAgainst(Struct, frozen=True):
-    """What can be measured of a run, and beside it `regressions`, of one suite when it is named."""
+    """The measurements of a run plus `regressions` against the baseline, of one suite when it is named."""
 
     measured: Measurements
     comparison: Comparison
@@ -35,7 +35,7 @@ class MeasuredAgainst(Struct, frozen=True):
         return self.measured.interval(name, argument, field)
 
     def names(self, kind: str) -> Collection[str]:
-        """Return what the run has of a kind."""
+        """Return the names of a kind that the run has."""
         return self.measured.names(kind)
 
     def left_out(self, kind: str, name: str) -> int:
@@ -44,7 +44,7 @@ class MeasuredAgainst(Struct, frozen=True):
 
 
 class ComparedRun(Struct, frozen=True):
-    """A run's own counts, with what gates can ask about its difference to a baseline."""
+    """A run's own counts, plus the metrics of its difference to a baseline."""
 
     counted: Counted
     comparison: Comparison
@@ -67,7 +67,7 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.interval(name, argument, field)
 
     def names(self, kind: str) -> Collection[str]:
-        """Return what the run has of a kind."""
+        """Return the names of a kind that the run has."""
         return self.counted.names(kind)
 
     def left_out(self, kind: str, name: str) -> int:
@@ -76,7 +76,7 @@ class ComparedRun(Struct, frozen=True):
 
 
 class ComparedPairs:
-    """The cases of a comparison as the verdict counts them: those judged in both runs, by how they are afterwards."""
+    """The cases judged in both runs, counted by their later result for the verdict."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -89,7 +89,7 @@ class ComparedPairs:
                 self.all.add("error", None)
 
     def of_suite(self, suite: str) -> Measurements:
-        """Return the counts of one suite; gates of suites are none of a comparison's."""
+        """Raise NotImplementedError: a comparison has no gates of suites."""
         raise NotImplementedError(suite)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
@@ -110,7 +110,7 @@ class ComparedPairs:
                 return None if each is None else each.difference if field == "difference" else each.after
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
-        """Return the 95 % interval over cases; None with fewer than two, and for what has none."""
+        """Return the 95 % interval over cases; None with fewer than two cases, and for a metric without one."""
         found = self._comparison
         match name:
             case "mean":
@@ -131,7 +131,7 @@ class ComparedPairs:
         return [name for each in self._comparison.evaluators if (name := evaluator_of(each.measure)) is not None]
 
     def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - see above
-        """Return 0: the comparison is of what both runs judged, and lists the rest."""
+        """Return 0: only cases judged in both runs enter a comparison, and it lists the others."""
         return 0
 
     def _evaluator(self, name: str | None) -> MeasureDifference | None:

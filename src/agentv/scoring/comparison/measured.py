@@ -1,4 +1,4 @@
-"""One measure of two runs: its means, their difference, and whether that could be chance."""
+"""One measure in two runs: its means, their difference, and a test of significance."""
 
 import math
 import random
@@ -9,18 +9,18 @@ from msgspec import Struct
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, sign_flip_test
+from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, permutation_test
 from agentv.scoring.statistics.grid import ROUNDING
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import Interval
 
 
 class MeasureDifference(Struct, frozen=True):
-    """What changed in one measure, over the cases in which both runs have it.
+    """The difference in one measure, over the cases for which both runs have it.
 
-    A case counts once, however many trials and targets it was run with. In `higher` cases it is higher after, in
-    `lower` ones lower. `later` are the sums over the later run's cases, for an interval of `after`. `test` is None
-    where no test was asked for; `p` is its outcome, corrected where several measures were tested.
+    A case counts once, however many trials and targets it was run with. `higher` and `lower` are the numbers of cases
+    with a higher or lower value after. `later` are the sums over the later run's cases, for an interval of `after`.
+    `test` is None if no test was requested; `p` is its result, corrected when several measures were tested.
     """
 
     measure: str
@@ -36,19 +36,19 @@ class MeasureDifference(Struct, frozen=True):
 
     @property
     def cases(self) -> int:
-        """In how many cases both runs have it."""
+        """The number of cases for which both runs have the measure."""
         return self.differences.cases
 
     @property
     def difference(self) -> float:
-        """Mean difference over the cases, after minus before."""
+        """The mean difference over the cases, after minus before."""
         return self.differences.mean
 
 
 def measure_difference(
     measure: str, before: Side, after: Side, pairs: Iterable[Pair], *, rng: random.Random | None = None
 ) -> MeasureDifference | None:
-    """Return the difference in a measure, None where no case has it on both sides. With `rng` it is tested."""
+    """Return the difference in a measure, None if no case has it on both sides. With `rng` it is tested."""
     clusters: dict[tuple[str, str], list[tuple[float, float]]] = {}
     rows = 0
     for pair in pairs:
@@ -77,15 +77,15 @@ def measure_difference(
 
 
 def _tested(measure: str, differences: list[float], rng: random.Random) -> PairedTest:
-    """Test by McNemar where each case passes or does not; by sign flips where repeats disagree, and scores."""
+    """Use McNemar's test if each case either passes or fails, otherwise a permutation test."""
     if measure == PASSED and all(each in (-1, 0, 1) for each in differences):
         p = mcnemar_test(differences.count(1), differences.count(-1))
         return PairedTest("mcnemar", p, is_exact=True)
-    return sign_flip_test(differences, rng)
+    return permutation_test(differences, rng)
 
 
 def _moments(means: Sequence[float], rows: int) -> ClusterMoments:
-    """Return the sums over cases that count alike, whatever number of the rows each has."""
+    """Return the sums over cases of equal weight, regardless of their numbers of rows."""
     size = round(rows / len(means))
     return ClusterMoments.of_clusters((size, size * mean) for mean in means)
 

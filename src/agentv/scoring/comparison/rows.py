@@ -1,4 +1,4 @@
-"""A row as comparisons need it: where it belongs, its state, and what was measured of it."""
+"""A row as comparisons need it: its case and place, its state, and its measures."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _EVALUATOR = "evaluator:"
 
 
 class Place(NamedTuple):
-    """Where a row stands in its run's results.jsonl: number of the line from 1, first byte, size in bytes."""
+    """The position of a row in its run's results.jsonl: line number from 1, first byte, size in bytes."""
 
     line: int
     offset: int
@@ -29,8 +29,8 @@ class Place(NamedTuple):
 class ScoredRow(Struct, frozen=True):
     """One row.
 
-    `measures` holds what is known of it by name: a score of 0..1 and whether it passed (1.0 or 0.0) when it was judged,
-    one score for each evaluator that judged, cost in dollars, latency in seconds, tokens.
+    `measures` holds its known values by name: a score of 0..1 and whether it passed (1.0 or 0.0) if it was judged, one
+    score for each evaluator that judged, cost in dollars, latency in seconds, tokens.
     """
 
     slot: ResultKey
@@ -40,30 +40,30 @@ class ScoredRow(Struct, frozen=True):
 
 
 def evaluator_measure(name: str) -> str:
-    """Return what the score of an evaluator is called among a row's measures."""
+    """Return the name of an evaluator's score among a row's measures."""
     return f"{_EVALUATOR}{name}"
 
 
 def evaluator_of(measure: str) -> str | None:
-    """Return the evaluator whose score a measure is, None for the other measures."""
+    """Return the evaluator whose score a measure is, None for other measures."""
     return measure.removeprefix(_EVALUATOR) if measure.startswith(_EVALUATOR) else None
 
 
 def judged_measures(state: RowState, score: float | None) -> dict[str, float]:
-    """Return score and pass of a row that was cleanly judged; a row that was not has neither, and is no 0."""
+    """Return score and pass of a cleanly judged row; empty for any other, which must not count as 0."""
     if state not in JUDGED_STATES or score is None:
         return {}
     return {SCORE: score, PASSED: float(state == "pass")}
 
 
 def tokens_used(*sides: Usage | None) -> float | None:
-    """Return the tokens of target and judges together; None when neither told."""
+    """Return the tokens of target and judges together; None when neither reported any."""
     known = [each.total or each.input + each.output for each in sides if each is not None]
     return float(sum(known)) if known else None
 
 
 def scored_row(result: CaseResult) -> ScoredRow:
-    """Return what comparisons need of a row."""
+    """Return the parts of a row that comparisons need."""
     state = row_state(result)
     measures = judged_measures(state, result.score)
     for each in result.evaluator_results:

@@ -1,4 +1,4 @@
-"""One side of a comparison: the rows of a run, gathered by case in columns, so that a hundred thousand fit."""
+"""One side of a comparison: the rows of a run by case, in columns, so that 100,000 fit into memory."""
 
 import math
 from array import array
@@ -11,11 +11,11 @@ from agentv.scoring.comparison.rows import SCORE, Place, ScoredRow
 from agentv.types.json_value import JsonObject
 
 _BELOW_ALL = -1.0
-"""Stands for the score of a row that has none: it is the first whose reason is wanted."""
+"""The placeholder score of a row without one: it ranks as the worst, so that its reason is shown first."""
 
 
 class CaseName(NamedTuple):
-    """What is paired: a case of a suite, answered by a target."""
+    """The unit of pairing: a case of a suite, answered by a target."""
 
     suite: str
     eval_id: str
@@ -23,7 +23,7 @@ class CaseName(NamedTuple):
 
 
 class _Column(Struct):
-    """Sum and number of one measure, a place for each case."""
+    """Sums and counts of one measure, one element per case."""
 
     sums: "array[float]" = field(default_factory=lambda: array("d"))
     counts: "array[int]" = field(default_factory=lambda: array("I"))
@@ -38,10 +38,10 @@ class _Column(Struct):
 
 
 class Side:
-    """The rows of one run. Repeats of a case by a target are gathered: a measure of the case is the mean over them.
+    """The rows of one run, grouped by case and target: a measure of a case is the mean over its repeats.
 
-    `label` is how people call the run; `about` is what run.json says of it, for what differs between two runs; `state`
-    is how the run ended, of which an unfinished one may lack cases.
+    `label` is the run's display name; `about` is its run.json, from which setups are compared; `state` is how the run
+    ended: an unfinished one may lack cases.
     """
 
     def __init__(self, label: str, about: JsonObject | None = None, *, state: str = "finished") -> None:
@@ -59,7 +59,7 @@ class Side:
         self._keys: dict[tuple[str, str], str] = {}
 
     def add(self, row: ScoredRow) -> None:
-        """Gather one row. Rows that were deselected by a rule (`skipped`) are left out."""
+        """Add one row. Rows that were deselected by a rule (`skipped`) are left out."""
         if row.state == "skipped":
             return
         at = self._place(CaseName(row.slot.suite, row.slot.eval_id, row.slot.target))
@@ -74,7 +74,7 @@ class Side:
                 numbers[at] = number
 
     def add_case(self, suite: str, eval_id: str, case_key: str) -> None:
-        """Remember the key of a case's content: question, expectations, evaluators."""
+        """Record the key of a case's content: prompt, expectations, evaluators."""
         self._keys[suite, eval_id] = case_key
 
     def _place(self, name: CaseName) -> int:
@@ -91,7 +91,7 @@ class Side:
 
     @property
     def cases(self) -> Sequence[CaseName]:
-        """All cases, in the order in which their first rows came."""
+        """All cases, in the order of their first rows."""
         return tuple(self._places)
 
     @property
@@ -106,7 +106,7 @@ class Side:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of everything that was measured."""
+        """The names of all measures that rows have."""
         return tuple(self._columns)
 
     @property
@@ -115,29 +115,29 @@ class Side:
         return self._keys
 
     def rows(self, name: CaseName) -> int:
-        """How many rows a case has; 0 when there is no such case."""
+        """Return the number of rows of a case; 0 when there is no such case."""
         at = self._places.get(name)
         return 0 if at is None else self._rows[at]
 
     def broken(self, name: CaseName) -> int:
-        """How many of a case's rows have no result."""
+        """Return the number of a case's rows without a result."""
         at = self._places.get(name)
         return 0 if at is None else self._broken[at]
 
     def mean(self, measure: str, name: CaseName) -> float | None:
-        """Return the mean of a measure over the repeats of a case, None when it was measured in none of them."""
+        """Return the mean of a measure over the repeats of a case, None if no repeat has it."""
         at, column = self._places.get(name), self._columns.get(measure)
         if at is None or column is None or at >= len(column.counts) or not column.counts[at]:
             return None
         return column.sums[at] / column.counts[at]
 
     def count(self, measure: str, name: CaseName) -> int:
-        """Return in how many repeats of a case something was measured."""
+        """Return the number of repeats of a case that have a measure."""
         at, column = self._places.get(name), self._columns.get(measure)
         return 0 if at is None or column is None or at >= len(column.counts) else column.counts[at]
 
     def worst_row(self, name: CaseName) -> Place | None:
-        """Return where the lowest-scored row of a case stands, when that is known."""
+        """Return the position of the lowest-scored row of a case, None if it is not known."""
         at = self._places.get(name)
         if at is None or math.isinf(self._worst_scores[at]):
             return None

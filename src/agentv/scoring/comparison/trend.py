@@ -1,4 +1,4 @@
-"""How a suite and target did from run to run: a series of points, with gaps where a run did not execute."""
+"""The results of a suite and target from run to run: a series of points, with gaps for runs without a number."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ Place = tuple[str, str]
 class TrendRun(Struct, frozen=True):
     """A stored run as trends need it. `suites` has the SHA-256 of each planned suite, `targets` the planned names.
 
-    `sums` are what its suites and targets came to; `problem` says why they cannot be read. `shard` is set for a part of
-    a run, `parents` are the parts that a merged run was made of. `selection` are the options that chose some of the
-    cases, or of the evaluators: its numbers can be held against those of the same choice alone.
+    `sums` are the sums of its suites and targets; `problem` says why they cannot be read. `shard` is set for a part of
+    a run, `parents` are the parts that a merged run was made of. `selection` holds the options that selected some of
+    the cases or evaluators: its numbers are comparable only with those of the same selection.
     """
 
     run_id: str
@@ -46,9 +46,9 @@ class TrendRun(Struct, frozen=True):
 class TrendPoint(Struct, frozen=True):
     """A run in a series. Either it was measured, or `gap` says why not.
 
-    `difference` is to the measured point before, of the same suite and the same cases of it. `is_suite_changed` says
-    that the suite's file is another than in the run before, so that its number cannot be held against those before.
-    `runs` counts those of its commit that it stands for.
+    `difference` is to the previous measured point of the same version of the suite and the same cases.
+    `is_suite_changed` says that the suite's file differs from the previous run's, so that its number cannot be
+    compared with earlier ones. `runs` counts the runs of its commit that it represents.
     """
 
     run: TrendRun
@@ -61,12 +61,12 @@ class TrendPoint(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the suite was run: not a part, and to its end."""
+        """True if all of the suite was run: not a shard, and to its end."""
         return self.measured is not None and self.run.state == "finished" and self.run.shard is None
 
 
 class SeriesChange(Struct, frozen=True):
-    """The level changed at `points[at]`. `before` and `after` are means, geometric ones of costs and latencies."""
+    """A change of level at `points[at]`. `before` and `after` are means, geometric ones for costs and latencies."""
 
     at: int
     before: float
@@ -75,7 +75,7 @@ class SeriesChange(Struct, frozen=True):
 
 
 class TrendSeries(Struct, frozen=True):
-    """The points of one suite and target, oldest first, and where their level changed."""
+    """The points of one suite and target, oldest first, and the changes of their level."""
 
     suite: str
     target: str
@@ -84,22 +84,22 @@ class TrendSeries(Struct, frozen=True):
 
     @property
     def last(self) -> TrendPoint | None:
-        """The newest point that was measured."""
+        """The newest measured point."""
         return next((point for point in reversed(self.points) if point.measured is not None), None)
 
     @property
     def gaps(self) -> int:
-        """How many runs have no number."""
+        """The number of runs without a number."""
         return sum(point.measured is None for point in self.points)
 
 
 def find_series(
     runs: Sequence[TrendRun], metric: MetricKey, *, last: int, by_commit: bool = False
 ) -> tuple[TrendSeries, ...]:
-    """Return the series of all suites and targets that have a row in these runs, which are the oldest first.
+    """Return the series of all suites and targets that have a row in these runs. `runs` are ordered oldest first.
 
-    Each has at most the `last` points. Parts of a run are left out where the whole is there. With `by_commit` the
-    newest measured run of a commit stands for all of it.
+    Each has at most the `last` points. Shards are left out if the merged run is there. With `by_commit` the newest
+    measured run of a commit represents all of its runs.
     """
     merged = {parent for run in runs for parent in run.parents}
     whole = [run for run in runs if run.run_id not in merged]
@@ -116,7 +116,7 @@ def _series(place: Place, runs: Sequence[TrendRun], metric: MetricKey, *, last: 
 
 
 def _point(run: TrendRun, place: Place, metric: MetricKey) -> TrendPoint | None:
-    """Return a run's point; None for a run that was not to do this suite with this target."""
+    """Return a run's point; None for a run that did not plan this suite with this target."""
     suite, target = place
     sums = run.sums.get(place)
     if sums is None:
@@ -143,18 +143,18 @@ def _why_none(run: TrendRun, sums: RunSums, metric: MetricKey) -> str:
 
 
 def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:
-    kept: dict[object, TrendPoint] = {}
+    newest_of: dict[object, TrendPoint] = {}
     for point in points:
         run = point.run
         key = (run.commit, run.is_dirty, run.selection) if run.commit is not None else run.run_id
-        before = kept.pop(key, None)  # a newer one stands where it was made
+        before = newest_of.pop(key, None)  # re-inserted below, so that a commit is placed at its newest run
         newest = before if before is not None and point.measured is None and before.measured is not None else point
-        kept[key] = replace(newest, runs=1 if before is None else before.runs + 1)
-    return list(kept.values())
+        newest_of[key] = replace(newest, runs=1 if before is None else before.runs + 1)
+    return list(newest_of.values())
 
 
 def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[TrendPoint]:
-    """Yield the points with what they are beside the one before."""
+    """Yield the points with their differences to the previous one."""
     before: dict[object, float] = {}
     known: str | None = None
     for point in points:
@@ -163,7 +163,7 @@ def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[Tre
         known = made_of or known
         value = None if point.measured is None else point.measured.value
         if is_changed:
-            before = {}  # of other questions
+            before = {}  # of another version of the suite
         chosen = (point.run.selection, point.run.shard)
         difference = None if chosen not in before or value is None else value - before[chosen]
         if value is not None:
@@ -172,7 +172,7 @@ def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[Tre
 
 
 def _changes(points: Sequence[TrendPoint], suite: str, metric: MetricKey) -> list[SeriesChange]:
-    """Return the changes of level, in order: looked for where the same cases of one version of the suite were run."""
+    """Return the changes of level, in order, among runs of the same cases and the same version of the suite."""
     is_share = metric[0] in ("mean", "pass_rate", "evaluator")
     found: list[SeriesChange] = []
     for stretch in _comparable(points, suite):
@@ -183,7 +183,7 @@ def _changes(points: Sequence[TrendPoint], suite: str, metric: MetricKey) -> lis
 
 
 def _comparable(points: Sequence[TrendPoint], suite: str) -> Iterator[list[int]]:
-    """Yield the numbers of points that can be compared: whole runs between two edits of the suite, by their choice."""
+    """Yield the indexes of comparable points: whole runs of one selection between two edits of the suite."""
     whole = [number for number, point in enumerate(points) if point.is_whole]
     for _, group in groupby(whole, key=lambda number: points[number].run.suites.get(suite)):
         by_choice: dict[str, list[int]] = {}
@@ -198,7 +198,7 @@ def _of_series(change: ChangePoint, at: int, *, is_share: bool) -> SeriesChange:
 
 
 def _observation(measured: Measured | None) -> Observation | None:
-    """Return a point as it is tested: costs and latencies, which scatter by factors, as logarithms."""
+    """Return a point as it is tested: costs and latencies, whose variation is multiplicative, as logarithms."""
     if measured is None:
         return None
     if measured.moments is not None:
@@ -210,7 +210,7 @@ _ANY_BOUND = " >= 0"
 
 
 def parse_metric(text: str) -> MetricKey:
-    """Return a metric that trends can show, written as in a gate. Raises ConfigError that lists those there are."""
+    """Return the key of a metric, written as in a gate. Raises ConfigError that lists the metrics trends can show."""
     try:
         gate = parse_gate(text + _ANY_BOUND, TREND_METRICS)
     except GateError as error:

@@ -1,1 +1,1 @@
-"""Rows counted: summaries, groups, tallies, durations, forecasts."""
+"""Counts of rows: summaries, groups, tallies, durations, forecasts."""

@@ -1,4 +1,4 @@
-"""What the rows of each case come to, gathered in any order: what intervals and pass@k need when cases are repeated."""
+"""Sums of the rows of each case, added in any order: for intervals and pass@k of repeated cases."""
 
 from array import array
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _FIRST_PLACES = 8
 
 
 class CaseSum(NamedTuple):
-    """The judged rows of one case: how many, how many of them passed, and the sum of their scores."""
+    """The judged rows of one case: their number, how many of them passed, and the sum of their scores."""
 
     case: int
     rows: int
@@ -20,14 +20,14 @@ class CaseSum(NamedTuple):
 
 
 def case_of(slot: ResultKey) -> int:
-    """Return the number that stands for a row's case: all its repeats have it, by whichever target."""
+    """Return the number that identifies a row's case; all its repeats share it, for every target."""
     return digest_of(f"{slot.suite}\0{slot.eval_id}") or 1
 
 
 class CaseSums:
-    """Sums by case, 24 bytes for each of the places, of which a third to two thirds are taken.
+    """Sums by case in a hash table, 24 bytes a slot, with a third to two thirds of the slots taken.
 
-    A hash table with open addressing: the numbers of cases are digests, as good as random.
+    Open addressing needs no further hashing: the numbers of cases are digests.
     """
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class CaseSums:
         self._score_sums[at] += score
 
     def __len__(self) -> int:
-        """How many cases have a row."""
+        """Return the number of cases with a row."""
         return self._taken
 
     def __iter__(self) -> Iterator[CaseSum]:
-        """Yield the sums of each case, in no order that means anything."""
+        """Yield the sums of each case, in arbitrary order."""
         places = zip(self._cases, self._rows, self._passed, self._score_sums, strict=True)
         return (CaseSum(*place) for place in places if place[0])
 

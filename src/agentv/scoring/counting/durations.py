@@ -1,4 +1,4 @@
-"""Percentiles of durations: exact to the microsecond that records keep, in four bytes each, eight with their cases."""
+"""Percentiles of durations: exact to the microsecond, in four bytes each, or eight with their cases."""
 
 import math
 from array import array
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentv.scoring.statistics.distributions import beta_share, normal_quantile
-from agentv.scoring.statistics.intervals import rate_worth
+from agentv.scoring.statistics.intervals import effective_n
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import LEVEL
 
@@ -19,12 +19,12 @@ _ROUNDING = 1e-6
 
 @lru_cache(maxsize=1024)
 def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return between which shares of the sorted values a percentile lies: its interval, as ranks / (count + 1).
+    """Return the shares of the sorted values between which a percentile lies: its interval, as ranks / (count + 1).
 
-    The value at rank k of `count` is below the percentile with the chance I_share(k, count + 1 - k), whatever the
-    values' distribution; ranks are interpolated to the chances (1 ± level) / 2. What a bootstrap of the percentile
-    comes to with infinitely many draws, but exact. None where the values are too few to bound it on both sides: below
-    6 for a median, 72 for a 95th percentile. Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
+    The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any
+    distribution; ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
+    the percentile. None when the values are too few for two bounds: below 6 for a median, 72 for a 95th percentile.
+    Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
     """
     beyond = (1 - level) / 2
     if share**count > beyond or (1 - share) ** count > beyond:
@@ -33,20 +33,20 @@ def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[f
 
 
 def repeated_percentile_shares(share: float, below: ClusterMoments, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return the same where values are repeats of cases; `below` counts those at most at the percentile found, by case.
+    """Return percentile_shares for repeats of cases; `below` counts by case the values up to the percentile found.
 
-    They are as many independent values as that rate is worth: the interval of a share turned into one of the value,
-    Woodruff 1952, JASA 47(260). None where cases that are asked once would be too few.
+    The interval of that rate gives their effective sample size, and is turned into one of the value: Woodruff 1952,
+    JASA 47(260). None when as many single cases would be too few.
     """
     if percentile_shares(share, below.clusters, level) is None:
         return None
-    return percentile_shares(share, int(rate_worth(below) + _ROUNDING), level)
+    return percentile_shares(share, int(effective_n(below) + _ROUNDING), level)
 
 
 def _rank(share: float, count: int, chance: float) -> float:
-    """Return the interpolated rank whose value is below the percentile with that chance.
+    """Return the interpolated rank whose value is below the percentile with that probability.
 
-    By secants on the scale of normal deviates: there the chance is nearly a straight line, and five looks find it.
+    By secants on the scale of normal deviates: the probability is nearly linear there, and five steps suffice.
     """
     wanted, spread = normal_quantile(chance), math.sqrt(count * share * (1 - share))
     older, beyond = share * (count + 1), -wanted
@@ -66,17 +66,17 @@ _CASES_AT_ONCE = 2**17
 
 
 class SortedRun(NamedTuple):
-    """Some durations in microseconds, sorted. `cases` numbers the case of each, 0 one of its own; None: all are so."""
+    """Sorted durations in microseconds. `cases` numbers the case of each, 0 for a case of its own; None: all are 0."""
 
     durations_us: "array[int]"
     cases: "array[int] | None"
 
 
 class Durations:
-    """Durations in microseconds, in sorted runs, so that no percentile has to sort them all.
+    """Durations in microseconds, in sorted runs, so that a percentile never needs to sort all of them.
 
-    Those up to 71 minutes take four bytes each, and four more where it is known of which case they are; a run of 4,096
-    with a longer one takes four more each.
+    Durations up to 71 minutes take four bytes each, plus four if the case is recorded; in a run of 4,096 with a
+    longer one each takes four more.
     """
 
     def __init__(self) -> None:
@@ -88,9 +88,9 @@ class Durations:
         self._cases = array("I")
 
     def add(self, seconds: float, case: int | None = None) -> None:
-        """Count one duration; one of a clock that was set back as 0, one beyond all sense as 1e12 s.
+        """Count one duration; a negative one (the clock was set back) as 0, an absurdly long one as 1e12 s.
 
-        `case` (case_sums.case_of) says that there may be others of its case. Of 100,000 cases two may count as one.
+        `case` (case_sums.case_of) says that its case may have others. The numbers of 100,000 cases may collide once.
         """
         if not 0 <= seconds <= _LONGEST_S:
             seconds = min(max(seconds, 0.0), _LONGEST_S)
@@ -101,20 +101,20 @@ class Durations:
             self._begin()
 
     def __len__(self) -> int:
-        """How many were counted."""
+        """Return the number of durations."""
         return _RUN * len(self._runs) + len(self._latest)
 
     def runs(self) -> Iterator[SortedRun]:
-        """Yield all durations in runs that are not empty."""
+        """Yield all durations in non-empty sorted runs."""
         yield from self._runs
         if self._latest:
             yield _sorted(self._latest, self._cases)
 
 
 def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
-    """Return below which duration, in microseconds, `share` (0..1) of all lie, linearly interpolated; None without any.
+    """Return the percentile at `share` (0..1) in microseconds, linearly interpolated; None without durations.
 
-    The default of NumPy, type 7 of Hyndman and Fan 1996.
+    As NumPy's default, type 7 of Hyndman and Fan 1996.
     """
     runs = [run.durations_us for each in durations for run in each.runs()]
     return _percentile_us(runs, share) if runs else None
@@ -128,9 +128,9 @@ def _percentile_us(runs: "Sequence[array[int]]", share: float) -> float:
 
 
 def percentile_interval_us(durations: Sequence[Durations], share: float) -> tuple[float, float] | None:
-    """Return the 95 % interval of a percentile, in microseconds, from the ranks alone; None with too few durations.
+    """Return the 95 % interval of a percentile, in microseconds, from ranks alone; None with too few durations.
 
-    Repeats of a case are worth as much as they are unlike: how many of each case's lie below the percentile tells.
+    The effective sample size of repeats depends on how many of each case's durations lie below the percentile.
     """
     runs = [run for each in durations for run in each.runs()]
     if not runs:
@@ -145,14 +145,14 @@ def percentile_interval_us(durations: Sequence[Durations], share: float) -> tupl
 
 
 def _below(runs: Sequence[SortedRun], limit_us: float) -> ClusterMoments:
-    """Return the moments of being at most `limit_us` long, by case."""
+    """Return the moments, by case, of the indicator that a duration is at most `limit_us`."""
     places = [(run, bisect_right(run.durations_us, limit_us)) for run in runs]
     alone = [(len(run.durations_us), place) for run, place in places if run.cases is None]
     rows, below = (sum(column) for column in zip((0, 0), *alone, strict=True))
     found = ClusterMoments.of_passes(rows, below)
     named = [(run.cases, place) for run, place in places if run.cases is not None]
     parts = 1 + sum(len(cases) for cases, _ in named) // _CASES_AT_ONCE
-    for part in range(parts):  # a part of the cases at a time, so that counting them takes little memory
+    for part in range(parts):  # a part of the cases at a time limits the memory for counting
         found += _below_by_case(named, part, parts)
     return found
 
@@ -168,12 +168,12 @@ def _below_by_case(named: "Sequence[tuple[array[int], int]]", part: int, parts: 
 
 
 def _type_7(share: float, count: int) -> float:
-    """Return as what share of `count` values percentile_us finds the value of rank share * (count + 1)."""
+    """Return as a share of `count` values the position of rank share * (count + 1) in percentile_us."""
     return min(max((share * (count + 1) - 1) / (count - 1), 0.0), 1.0)
 
 
 def _ranked(runs: "Sequence[array[int]]", rank: int) -> int:
-    """Return the value that stands at `rank` (from 0) when all runs are sorted as one, by halving the range."""
+    """Return the value at `rank` (from 0) of all runs merged, found by bisecting the range of values."""
     least, most = min(run[0] for run in runs), max(run[-1] for run in runs)
     while least < most:
         middle = (least + most) // 2

@@ -1,4 +1,4 @@
-"""What a run will probably use, from what rows of earlier runs used."""
+"""The expected usage of a run, estimated from rows of earlier runs."""
 
 import math
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ _MS = 1000
 
 
 class Measured(Struct):
-    """What rows of one suite and target used: sums over `rows` of them, in tokens, dollars and seconds of one worker.
+    """The measured usage of rows of one suite and target: sums over `rows`, in tokens, dollars and worker seconds.
 
-    Tokens and cost are None when those of a single row are not known.
+    Tokens and cost are None when they are unknown for a single row.
     """
 
     rows: int = 0
@@ -26,7 +26,7 @@ class Measured(Struct):
     is_changed: bool = False
 
     def add(self, row: CaseResult) -> None:
-        """Count one row that was answered."""
+        """Add one answered row."""
         self.rows += 1
         self.runs[row.run_id] = None
         self.judge_calls += sum(map(_judge_calls, row.evaluator_results))
@@ -45,7 +45,7 @@ def _judge_calls(result: EvaluatorResult) -> int:
 
 
 class Part(Struct, frozen=True):
-    """The rows of one suite and target. `rows` is None for a stream, `measured` for what no stored run tells of."""
+    """The rows of one suite and target. `rows` is None for a stream, `measured` if no stored run has such rows."""
 
     suite: str
     target: str
@@ -54,14 +54,14 @@ class Part(Struct, frozen=True):
     measured: Measured | None
 
     def share(self, amount: float | None) -> float | None:
-        """Return what these rows make of an amount that the measured ones made; None when that is not known."""
+        """Return an amount of the measured rows scaled to these rows; None when it is not known."""
         if self.rows is None or self.measured is None or amount is None:
             return None
         return amount / self.measured.rows * self.rows
 
 
 class Forecast(Struct, frozen=True):
-    """What a run will probably use. Every sum is None as soon as one of its parts is not known."""
+    """The expected usage of a run. Every sum is None as soon as one of its parts is unknown."""
 
     parts: tuple[Part, ...]
 
@@ -82,7 +82,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long it takes: targets work at the same time, each with its number of workers."""
+        """The expected duration: targets work concurrently, each with its number of workers."""
         by_target: dict[str, list[float | None]] = {}
         for part in self.parts:
             taken = part.share(part.measured.seconds if part.measured else None)
@@ -92,22 +92,22 @@ class Forecast(Struct, frozen=True):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The stored runs it comes from, oldest first."""
+        """The stored runs that it is estimated from, oldest first."""
         return tuple(sorted({run for part in self.parts if part.measured for run in part.measured.runs}))
 
     @property
     def measured_rows(self) -> int:
-        """How many rows of them."""
+        """The number of rows of those runs."""
         return sum(part.measured.rows for part in self.parts if part.measured)
 
     @property
     def unknown(self) -> tuple[Part, ...]:
-        """The parts that no stored run tells of."""
+        """The parts that no stored run has rows of."""
         return tuple(part for part in self.parts if part.measured is None)
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Targets whose settings were others in a run that it comes from."""
+        """Targets whose settings differed in one of those runs."""
         return tuple(dict.fromkeys(part.target for part in self.parts if part.measured and part.measured.is_changed))
 
 

@@ -1,4 +1,4 @@
-"""Rows counted by what they have in common: a tag, a dataset, a criterion, a target, a key of their metadata."""
+"""Counts of rows by group: by tag, dataset, criterion, target, or a key of the cases' metadata."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
@@ -11,35 +11,35 @@ from agentv.types.summaries import GroupSummary
 ALWAYS_BY = ("tag", "dataset", "criterion")
 KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite")
 METADATA = "metadata."
-"""Stands before a key of the cases' metadata: rows are grouped by its value, a list puts a row into several groups."""
-GROUPS_KEPT = 1000
+"""The prefix of a metadata key: rows are grouped by its value; a list puts a row into several groups."""
+MAX_GROUPS = 1000
 OTHERS = "(others)"
-"""Stands for all groups of a kind after the first 1,000; tags are all kept, and what a gate asks for."""
+"""The name for all groups of a kind after the first 1,000, except tags and the groups that gates name."""
 _NO_METADATA: JsonObject = {}
 
 
 def kind_named(word: str) -> str:
-    """Return the kind of group that people mean by a word: one of KINDS, else a key of the metadata."""
+    """Return the kind of group with that name: one of KINDS, else a key of the metadata."""
     return word if word in KINDS or word.startswith(METADATA) else METADATA + word
 
 
 class Groups:
     """Tallies by kind and name of group.
 
-    `by` names the kinds: one of KINDS, or `metadata.KEY`. `kept` groups, given by kind and name, are counted by
-    themselves however late they come.
+    `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
+    of their own, however late they come.
     """
 
-    def __init__(self, by: Iterable[str] = ALWAYS_BY, kept: Collection[tuple[str, str]] = ()) -> None:
-        self._kept = kept
+    def __init__(self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = ()) -> None:
+        self._named = named
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
     def add(
         self, kind: RowKind, rows: int = 1, case: int | None = None, *, metadata: JsonObject = _NO_METADATA
     ) -> None:
-        """Count rows of one kind in every group that they belong to. `rows` and `case` are as for a tally.
+        """Count rows of one kind in every group that they belong to. `rows` and `case` are as for Tally.add.
 
-        `metadata` is that of their cases, wanted where rows are grouped by it.
+        `metadata` is that of their cases; it is needed only to group by it.
         """
         for by, tallies in self._tallies.items():
             if by in _PARTS:
@@ -54,7 +54,7 @@ class Groups:
                 tally.add(state, score, rows, case)
 
     def _add_whole(self, by: str, parts: Iterable[Scored], cases: int) -> None:
-        """Count parts of rows that are whole cases: those of one name are of one case."""
+        """Count parts of rows that are whole cases: parts of one name belong to one case."""
         by_name: dict[str, list[tuple[RowState, float | None]]] = {}
         for name, state, score in parts:
             by_name.setdefault(name, []).append((state, score))
@@ -63,10 +63,10 @@ class Groups:
             tally.add_whole(named, cases)
 
     def _made(self, by: str, group: str) -> Tally:
-        """Return the tally of a group that has none of its own yet: a new one, or that of all others."""
+        """Return the tally of a group without one of its own: a new one, or the tally of all other groups."""
         tallies = self._tallies[by]
-        is_kept = by == "tag" or len(tallies) < GROUPS_KEPT or (by, group) in self._kept
-        return tallies.setdefault(group if is_kept else OTHERS, Tally())
+        is_own = by == "tag" or len(tallies) < MAX_GROUPS or (by, group) in self._named
+        return tallies.setdefault(group if is_own else OTHERS, Tally())
 
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""
@@ -77,14 +77,14 @@ class Groups:
         return self._tallies.get(by, {}).keys()
 
     def summaries(self) -> tuple[GroupSummary, ...]:
-        """Return every group, kind by kind, in the order in which they first came."""
+        """Return every group, kind by kind, in order of first appearance."""
         return tuple(
             group_summary(by, group, tally) for by, tallies in self._tallies.items() for group, tally in tallies.items()
         )
 
 
 def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
-    """Return what is told of one group."""
+    """Return the summary of one group."""
     return GroupSummary(
         by=by,
         name=name,
@@ -97,7 +97,7 @@ def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
 
 
 def _has_twice(parts: Sequence[Scored]) -> bool:
-    """Whether two parts have one name, as a criterion that two evaluators judge."""
+    """Return True if two parts have the same name, such as a criterion that two evaluators judge."""
     return len(parts) > 1 and len({name for name, _, _ in parts}) < len(parts)
 
 
@@ -109,7 +109,7 @@ _PARTS: dict[str, Callable[[RowKind], list[Scored]]] = {
     "evaluator": _scored_evaluators,
     "criterion": RowKind.scored_criteria,
 }
-"""Kinds of groups whose members are parts of a row; those of all others are rows."""
+"""Kinds of groups that count parts of a row; all others count rows."""
 
 
 def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
 
 
 def _texts(value: JsonValue) -> Iterator[str]:
-    """Yield the names of the groups that a value of metadata stands for; none for what has no simple name."""
+    """Yield the groups that a metadata value stands for; none for a value without a simple name."""
     if isinstance(value, bool):
         yield "true" if value else "false"
     elif isinstance(value, str | int | float):

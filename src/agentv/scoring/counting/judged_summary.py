@@ -1,4 +1,4 @@
-"""From judged lines to what gates and reports ask: one pass, constant memory however long the stream is."""
+"""Summary of judged lines for gates and reports: one pass, in constant memory for any length of stream."""
 
 import heapq
 import math
@@ -22,13 +22,13 @@ _LEAST = 1e-9
 
 
 class Quantiles:
-    """Counts positive values in buckets 2 % wide, so that each percentile is exact to 1 %."""
+    """Counts of positive values in buckets 2 % wide, so that percentiles are accurate to 1 %."""
 
     def __init__(self) -> None:
         self._buckets: Counter[int] = Counter()
 
     def add(self, value: float) -> None:
-        """Count one value; what is below 1e-9 counts as that."""
+        """Count one value; one below 1e-9 counts as 1e-9."""
         self._buckets[math.floor(math.log(max(value, _LEAST)) / _WIDTH)] += 1
 
     def at(self, share: float) -> float | None:
@@ -43,15 +43,15 @@ class Quantiles:
 
 
 SHOWN = 5
-CRITERIA_KEPT = 200
+MAX_CRITERIA = 200
 OTHERS = "(others)"
-"""Stands for all criteria after the first 200: in a stream each line may bring criteria of its own."""
+"""The name for all criteria after the first 200: in a stream, each line may bring new criteria."""
 
 
 class JudgedSummary(Struct):
-    """Adds up lines as they are judged. `worst` and `errors` hold a few of them; `kept` criteria are always counted."""
+    """Adds up judged lines. `worst` and `errors` hold a few of them; `named` criteria always get their own tally."""
 
-    kept: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
     all: Tally = field(default_factory=Tally)
     errors: list[JudgedLine] = field(default_factory=list)
     usage: Usage | None = None
@@ -77,7 +77,7 @@ class JudgedSummary(Struct):
         self._spend(judged)
 
     def _add_criteria(self, results: Iterable[EvaluationResult]) -> None:
-        """Count a line's results; one on a scale that cannot be averaged is named, and nothing more."""
+        """Count a line's results; a result on a scale that cannot be averaged only adds its criterion's name."""
         by_name: dict[str, list[tuple[RowState, float | None]]] = {}
         for result in results:
             rows = by_name.setdefault(result.criterion_name, [])
@@ -95,8 +95,8 @@ class JudgedSummary(Struct):
     def _criterion(self, name: str) -> Tally:
         tally = self._criteria.get(name)
         if tally is None:
-            is_kept = len(self._criteria) < CRITERIA_KEPT or name in self.kept
-            tally = self._criteria.setdefault(name if is_kept else OTHERS, Tally())
+            is_own = len(self._criteria) < MAX_CRITERIA or name in self.named
+            tally = self._criteria.setdefault(name if is_own else OTHERS, Tally())
         return tally
 
     def _spend(self, judged: AggregatedEvaluationResult) -> None:
@@ -113,7 +113,7 @@ class JudgedSummary(Struct):
         return tuple(line for _, _, line in sorted(self._worst, key=lambda entry: entry[:2], reverse=True))
 
     def criteria(self) -> tuple[CriterionSummary, ...]:
-        """Return one summary per criterion, in the order in which they came."""
+        """Return one summary per criterion, in order of first appearance."""
         return tuple(
             CriterionSummary(
                 name=name,
@@ -128,7 +128,7 @@ class JudgedSummary(Struct):
         )
 
     def of_suite(self, suite: str) -> "JudgedSummary":  # noqa: ARG002 - a stream has no suites
-        """Return the whole: a stream has no suites."""
+        """Return the whole summary: a stream has no suites."""
         return self
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
@@ -144,7 +144,7 @@ class JudgedSummary(Struct):
                 return pooled(self._tallies(argument), field or name)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
-        """Return the 95 % interval of a mean or a pass rate, each line counting as a case; None with fewer than two."""
+        """Return the 95 % interval of a mean or a pass rate, with each line as a case; None with fewer than two."""
         return pooled_interval(self._tallies(argument), field or name)
 
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - criteria alone have names here
@@ -152,11 +152,11 @@ class JudgedSummary(Struct):
         return self._criteria.keys()
 
     def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - criteria alone have names here
-        """Return how many results of a criterion have an error."""
+        """Return the number of a criterion's results with an error."""
         return sum(tally.counts["error"] for tally in self._tallies(name))
 
     def _tallies(self, criterion: str | None) -> Sequence[Tally]:
-        """Return the tally of a criterion, of all lines when none is named."""
+        """Return the tally of a criterion, or of all lines when none is named."""
         if criterion is None:
             return [self.all]
         return [self._criteria[criterion]] if criterion in self._criteria else []

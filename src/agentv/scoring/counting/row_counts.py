@@ -1,4 +1,4 @@
-"""What finished rows come to: in constant memory but for four bytes a duration, and its case."""
+"""Counts of finished rows, in constant memory except for four bytes per duration, eight with its case."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -18,14 +18,14 @@ _CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
 
 class TrialVerdicts:
-    """Remembers the first verdict of each case, and which cases have another as well."""
+    """The first verdict of each case, and the cases that have another verdict as well."""
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
         self._flaky: dict[tuple[str, str, str], None] = {}
 
     def add(self, slot: ResultKey, state: RowState) -> None:
-        """Take the verdict of one trial; a row without one says nothing."""
+        """Add the verdict of one trial; a row without a verdict is ignored."""
         code = _CODES.get(state)
         if code is None:
             return
@@ -35,24 +35,24 @@ class TrialVerdicts:
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """The cases with different verdicts, as `id (target)`, in the order in which that came out."""
+        """The cases with different verdicts, as `id (target)`, in the order in which they were found."""
         return tuple(f"{case} ({target})" for _, case, target in self._flaky)
 
 
 HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
-FAILING_KEPT = 10
+MAX_FAILING = 10
 _COUNTED_AT_ONCE = 256
-"""Rows that wait to be counted, those of one kind together: rules judge any number of rows in a handful of ways."""
+"""Rows waiting to be counted, grouped by kind: rules judge any number of rows in only a few ways."""
 
 
 class RowCounts:
-    """Counts of rows: all of them, and by target, evaluator and group. `by`, `kept`, `has_targets` as for Summary.
+    """Counts of rows: of all, and by target, evaluator and group. `by`, `named`, `has_targets` as for Summary.
 
-    Of rows that are the only ones of their cases the kinds wait until `settle`.
+    Rows that are the only ones of their cases are counted by kind until `settle`.
     """
 
-    def __init__(self, by: Iterable[str], kept: Collection[tuple[str, str]], *, has_targets: bool) -> None:
+    def __init__(self, by: Iterable[str], named: Collection[tuple[str, str]], *, has_targets: bool) -> None:
         self._has_targets = has_targets
         self._waiting: list[RowKind] = []
         self.all = Tally()
@@ -61,7 +61,7 @@ class RowCounts:
         self.failing_total = 0
         self.targets: dict[str, TargetTally] = {}
         self.evaluators: dict[tuple[str, str], Tally] = {}
-        self.groups = Groups(by, kept)
+        self.groups = Groups(by, named)
         self.trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
@@ -76,7 +76,7 @@ class RowCounts:
             self.trials.add(result.slot, state)
         if state not in ("pass", "skipped"):
             self.failing_total += 1
-            if len(self.failing) < FAILING_KEPT:
+            if len(self.failing) < MAX_FAILING:
                 self.failing.append(result)
         kind = kind_of(result, state)
         if case is None:
@@ -88,14 +88,14 @@ class RowCounts:
             self._count(kind, 1, case, has_trials=has_trials)
 
     def settle(self) -> None:
-        """Count the rows that wait. When that happens changes no sum: all are exact."""
+        """Count the waiting rows. All sums are exact, so that the time of the call changes nothing."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for kind, rows in Counter(waiting).items():
                 self._count(kind, rows, None, has_trials=False)
 
     def _count(self, kind: RowKind, rows: int, case: int | None, *, has_trials: bool) -> None:
-        """Count rows of one kind. Their case is shared with other targets unless it `has_trials`."""
+        """Count rows of one kind. Without `has_trials` their case is shared with other targets only."""
         self.all.add(kind.state, kind.score, rows, case)
         self.targets[kind.target].rows.add(kind.state, kind.score, rows, case if has_trials else None)
         self.groups.add(kind, rows, case)
@@ -106,6 +106,6 @@ class RowCounts:
 
     def _tally_of(self, name: str, type_: str) -> Tally:
         tally = self.evaluators.get((name, type_))
-        if tally is None:  # not by `setdefault`, which would make one each time
+        if tally is None:  # `setdefault` would make one each time
             tally = self.evaluators[name, type_] = Tally()
         return tally

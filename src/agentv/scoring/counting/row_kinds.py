@@ -1,4 +1,4 @@
-"""What counts of a finished row beside its case: rows of one kind are counted as one, with their number."""
+"""The parts of a finished row that are counted, without its case: equal rows are counted together."""
 
 from typing import TypeAlias
 
@@ -14,10 +14,10 @@ Scored: TypeAlias = tuple[str, RowState, float | None]
 
 
 class RowKind(Struct, frozen=True, gc=False):
-    """What a row is counted by. Quick to make and to find among others: it is made for every row.
+    """The values that a row is counted by. One is made for every row, so that making and hashing it is fast.
 
-    Of each evaluator it has name, type, status, verdict and score, of each criterion name, value and whether it has an
-    error.
+    It has name, type, status, verdict and score of each evaluator, and of each criterion its name, its value, and
+    whether it has an error.
     """
 
     state: RowState
@@ -37,7 +37,7 @@ class RowKind(Struct, frozen=True, gc=False):
         ]
 
     def scored_criteria(self) -> list[Scored]:
-        """Return the criteria that have a value or an error; one on a scale that cannot be averaged has neither."""
+        """Return the criteria with a value or an error; one on a scale that cannot be averaged has neither."""
         return [
             (name, "error", None) if is_broken or value is None else (name, verdict_of(value), value)
             for name, value, is_broken in self.criteria
@@ -66,7 +66,7 @@ def kind_of(row: CaseResult, state: RowState) -> RowKind:
 
 
 def evaluator_state(result: EvaluatorResult) -> RowState:
-    """Return the state of one evaluator's result, as rows have one."""
+    """Return the state of one evaluator's result, in the terms of row states."""
     return _state(result.status, result.verdict, result.score)
 
 

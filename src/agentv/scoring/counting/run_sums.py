@@ -1,4 +1,4 @@
-"""What a run's rows of one suite and target come to, small enough to be kept: no row is needed again."""
+"""Sums of a run's rows of one suite and target, small enough to store, so that rows need not be read again."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -11,13 +11,13 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import Interval
 
 MetricKey: TypeAlias = tuple[str, str | None, str | None]
-"""A metric as gates have it: name, argument, field."""
+"""A metric in the form of gates: name, argument, field."""
 
 PERCENTILES = ("p50", "p95", "p99")
 
 
 class Measured(Struct, frozen=True):
-    """A number with its interval, the judged rows that it is over, and of rates and means the sums over cases."""
+    """A number with its interval, its number of judged rows, and for rates and means the sums over cases."""
 
     value: float
     judged: int
@@ -28,8 +28,8 @@ class Measured(Struct, frozen=True):
 class RunSums(Struct, frozen=True):
     """The rows of one suite and target in one run: counts by state, sums over cases, cost, percentiles of latency.
 
-    `evaluators` has for each name the sums of its scores and of its passes; `latencies` for `p50`, `p95` and `p99` the
-    seconds and their interval. `cost_usd` is None where a price is unknown.
+    `evaluators` has the sums of scores and of passes by name; `latencies` has the seconds and their interval for `p50`,
+    `p95` and `p99`. `cost_usd` is None where a price is unknown.
     """
 
     counts: Mapping[str, int]
@@ -41,7 +41,7 @@ class RunSums(Struct, frozen=True):
 
     @classmethod
     def of(cls, summary: Summary) -> "RunSums":
-        """Take from a summary what is kept of it."""
+        """Return the sums of a summary."""
         latencies = {}
         for name in PERCENTILES:
             seconds = summary.measure(name, "duration_s", None)
@@ -65,7 +65,7 @@ class RunSums(Struct, frozen=True):
         return self.scores.rows
 
     def measure(self, metric: MetricKey) -> Measured | None:
-        """Return a metric with its interval, as a report over these rows has them; None when nothing was measured."""
+        """Return a metric with its interval, as a report on these rows shows it; None when nothing was measured."""
         match metric:
             case ("mean", _, _):
                 return _mean(self.scores)

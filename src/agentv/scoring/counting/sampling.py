@@ -1,4 +1,4 @@
-"""Which lines of a stream are judged: decided line by line, the same on every machine and in any order."""
+"""Sampling of a stream: each line is decided by itself, the same on every machine and in any order."""
 
 import hashlib
 import re
@@ -18,10 +18,10 @@ _COUNT = re.compile(r"[1-9]\d*")
 
 
 class Sample(Struct, frozen=True):
-    """A seeded share of the lines: those that fall below `bound`, of 2**64; or `count` of them when that is set.
+    """A seeded share of the lines: those placed below `bound` (of 2**64), or `count` of them when that is set.
 
-    `by` is the path of a key whose value decides in the place of the line: those that share it are kept or left out
-    together.
+    `by` is the path of a key whose value is hashed instead of the line: lines with the same value are included or left
+    out together.
     """
 
     bound: int = _PLACES
@@ -30,17 +30,17 @@ class Sample(Struct, frozen=True):
     seed: int = 0
 
     def place(self, key: bytes) -> int:
-        """Return where a key falls, evenly spread from 0 to 2**64 - 1 (BLAKE2b of the seed and the key)."""
+        """Return the place of a key, uniform in 0 to 2**64 - 1 (BLAKE2b of the seed and the key)."""
         digest = hashlib.blake2b(b"%d\n%b" % (self.seed, key), digest_size=8).digest()
         return int.from_bytes(digest, "big")
 
     def keeps(self, place: int) -> bool:
-        """Whether what falls there is in the share. What a share keeps, every larger one of the same seed keeps."""
+        """Return True if that place is in the sample. A larger share of the same seed includes every smaller one."""
         return place < self.bound
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
+        """True if nothing is left out."""
         return self.count is None and self.bound == _PLACES
 
     def key_of(self, value: JsonValue) -> bytes | None:
@@ -56,7 +56,7 @@ def _entry(value: JsonValue, key: str) -> JsonValue:
 
 
 def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:
-    """Return the sample that `1%`, `0.01` or `100` (lines) asks for; None is every line. Raises ConfigError."""
+    """Return the sample for `1%`, `0.01` or `100` (lines); None is every line. Raises ConfigError."""
     path = tuple(by.split(".")) if by else ()
     if text is None:
         return Sample(by=path, seed=seed)
@@ -69,5 +69,5 @@ def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:
         raise ConfigError(f"--sample {text!r}: write a share, such as 1% or 0.01, or how many lines, such as 100")
     share = Fraction(text) if percent is None else Fraction(percent[1]) / 100
     if not 0 < share <= 1:
-        raise ConfigError(f"--sample {text!r}: a share lies above 0 and is at most 1 (100%)")
+        raise ConfigError(f"--sample {text!r}: a share must be above 0 and at most 1 (100%)")
     return Sample(int(share * _PLACES), by=path, seed=seed)

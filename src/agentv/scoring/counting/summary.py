@@ -1,4 +1,4 @@
-"""What gates and reports ask of a run's rows, answered at any time while they come."""
+"""Summary of a run's rows for gates and reports, up to date after every row."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -22,11 +22,11 @@ from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, Tar
 
 
 class Summary:
-    """Adds up rows as they finish, and answers what gates and reports ask.
+    """Adds up rows as they finish, and computes what gates and reports need.
 
-    `suites` are counted apart as well, for gates of their own. `by` names the groups that are counted, `kept`
-    names those that are counted in any case (scoring.groups).
-    `has_targets` says that several targets may answer a case, so that rows of different targets have it in common.
+    `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
+    the groups that always get a tally of their own (scoring.groups). `has_targets` says that several targets may answer
+    a case, so that their rows form one cluster.
     """
 
     def __init__(
@@ -34,17 +34,17 @@ class Summary:
         suites: Iterable[str] = (),
         *,
         by: Iterable[str] = ALWAYS_BY,
-        kept: Collection[tuple[str, str]] = (),
+        named: Collection[tuple[str, str]] = (),
         has_targets: bool = True,
     ) -> None:
         kinds = tuple(by)
-        self._suites = {suite: Summary(by=kinds, kept=kept, has_targets=has_targets) for suite in suites}
-        self._counts = RowCounts(kinds, kept, has_targets=has_targets)
+        self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
+        self._counts = RowCounts(kinds, named, has_targets=has_targets)
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
 
-        `has_trials` False promises that its case is asked once of each target: then nothing is remembered of it.
+        `has_trials` False promises that each target gets the case only once: then no state is stored for the case.
         """
         self._counts.add(result, has_trials=has_trials)
         if self._suites and result.slot.suite in self._suites:
@@ -62,7 +62,7 @@ class Summary:
         return self.counts.all
 
     def of_suite(self, suite: str) -> "Summary":
-        """Return the counts of one of the suites that are counted apart."""
+        """Return the counts of one of the `suites`."""
         return self._suites[suite]
 
     @property
@@ -72,18 +72,18 @@ class Summary:
 
     @property
     def cost_usd(self) -> float | None:
-        """What everything cost, targets and judges; None when a price is unknown."""
+        """The total cost of targets and judges; None when a price is unknown."""
         parts = [
             part for tally in self.counts.targets.values() for part in (tally.target.cost_usd, tally.judge.cost_usd)
         ]
         return None if None in parts else math.fsum(part for part in parts if part is not None)
 
     def targets(self) -> tuple[TargetSummary, ...]:
-        """Return one summary per target, in the order they first finished a row."""
+        """Return one summary per target, in the order of their first rows."""
         return tuple(target_summary(name, tally) for name, tally in self.counts.targets.items())
 
     def evaluators(self) -> tuple[EvaluatorSummary, ...]:
-        """Return one summary per evaluator: those of one name and different types are different ones."""
+        """Return one summary per evaluator; the same name with another type is another evaluator."""
         return tuple(
             EvaluatorSummary(
                 name=name,
@@ -99,7 +99,7 @@ class Summary:
         )
 
     def groups(self) -> tuple[GroupSummary, ...]:
-        """Return one summary per group of every kind that is counted, in the order in which they first came."""
+        """Return one summary per counted group, in order of first appearance."""
         return self.counts.groups.summaries()
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
@@ -119,9 +119,9 @@ class Summary:
                 return pooled(self._tallies(name, argument or ""), field or name)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
-        """Return the 95 % interval of what `measure` returns; None with too few cases, and for what has none.
+        """Return the 95 % interval of what `measure` returns; None with too few cases, or for a metric without one.
 
-        Rates and means over judged rows have one, percentiles, pass@k and pass^k.
+        Metrics with an interval: rates and means over judged rows, percentiles, pass@k and pass^k.
         """
         match name:
             case "errors" | "error_rate" | "cost_usd":
@@ -134,7 +134,7 @@ class Summary:
                 return pooled_interval(self._tallies(name, argument or ""), field or name)
 
     def names(self, kind: str) -> Collection[str]:
-        """Return the evaluators, targets, tags, datasets or criteria that rows have, as far as they are counted."""
+        """Return the counted evaluators, targets, tags, datasets or criteria that rows have."""
         match kind:
             case "target":
                 return self.counts.targets.keys()
@@ -148,14 +148,14 @@ class Summary:
         return pooled_moments(self._tallies(name, argument or ""), field or name)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many rows or results of what is so called have an error."""
+        """Return the number of rows or results under that name that have an error."""
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
         return trial_moments(name, int(k or 1), [tally.rows for tally in self.counts.targets.values()])
 
     def _tallies(self, name: str, argument: str) -> Sequence[Tally]:
-        """Return the tallies of what a gate measures; evaluators of one name and different types go together."""
+        """Return the tallies that a gate measures; evaluators of one name and different types are taken together."""
         match name:
             case "target":
                 return [self.counts.targets[argument].rows] if argument in self.counts.targets else []
@@ -177,5 +177,5 @@ def _share(percentile: str) -> float:
 
 
 def _per_unit(unit: str | None) -> float:
-    """Return how many microseconds `duration_ms` or `duration_s` counts in."""
+    """Return the number of microseconds in the unit of `duration_ms` or `duration_s`."""
     return 1_000 if unit == "duration_ms" else 1_000_000

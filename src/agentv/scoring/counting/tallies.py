@@ -1,4 +1,4 @@
-"""Counts of a group of rows, with how sure its rate and its mean are."""
+"""Counts of a group of rows, with the intervals of its rate and its mean."""
 
 import math
 from collections import Counter
@@ -22,9 +22,9 @@ JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 
 
 _PER_POINT = 2**64
-"""Scores are added up as whole numbers, in units of 2**-64: such sums are exact, and the same in any order."""
+"""Scores are added up as integers, in units of 2**-64: such sums are exact, and the same in any order."""
 _UNALIKE = 64
-"""How many states and scores are counted apart before they are added up. A rule's rows have a handful."""
+"""How many pairs of state and score are counted before they are added up. Rules give only a few."""
 
 
 class SingleRows(Struct):
@@ -37,7 +37,7 @@ class SingleRows(Struct):
     cubes: int = 0
 
     def add(self, rows: int, score: float, *, passed: bool) -> None:
-        """Count so many rows of one score."""
+        """Count `rows` rows with the same score."""
         units = round(score * _PER_POINT)
         total = rows * units
         self.rows += rows
@@ -48,7 +48,7 @@ class SingleRows(Struct):
 
 
 class Tally(Struct):
-    """Counts and score sum of one group of rows. Only where cases have several rows is anything kept by case."""
+    """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows."""
 
     cases: CaseSums | None = None
     _counts: Counter[str] = field(default_factory=Counter)
@@ -60,7 +60,7 @@ class Tally(Struct):
     _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
     def add(self, state: RowState, score: float | None, rows: int = 1, case: int | None = None) -> None:
-        """Count equal rows. `case` (case_sums.case_of) says of one row that its case may have others in this group."""
+        """Count equal rows. `case` (case_sums.case_of) says that the row's case may have others in this group."""
         if case is None:
             self._alike[state, score] += rows
             if len(self._alike) == _UNALIKE:
@@ -75,7 +75,7 @@ class Tally(Struct):
         self.cases.add(case, passed=state == "pass", score=score)
 
     def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
-        """Count all rows of so many equal cases that have no others in this group: nothing is kept of a case."""
+        """Count all rows of `cases` equal cases that have no others in this group: no case needs to be stored."""
         judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
         for state, _ in rows:
             self._counts[state] += cases
@@ -88,7 +88,7 @@ class Tally(Struct):
             self._settle()
 
     def _settle(self) -> None:
-        """Add up what is counted apart."""
+        """Add up the pending counts."""
         for (state, score), rows in self._alike.items():
             self._counts[state] += rows
             if score is not None and state in JUDGED_STATES:
@@ -101,7 +101,7 @@ class Tally(Struct):
 
     @property
     def counts(self) -> Counter[str]:
-        """How many rows are in each state."""
+        """The number of rows in each state."""
         self._settle()
         return self._counts
 
@@ -124,7 +124,7 @@ class Tally(Struct):
 
     @property
     def judged(self) -> int:
-        """Rows that were cleanly judged: the denominator of every rate and mean."""
+        """The number of cleanly judged rows: the denominator of every rate and mean."""
         return sum(self.counts[state] for state in JUDGED_STATES)
 
     @property
@@ -143,13 +143,13 @@ class Tally(Struct):
         return self.counts["error"] / self.rows if self.rows else None
 
     def passes(self) -> ClusterMoments:
-        """Return what an interval of the pass rate needs."""
+        """Return the sums over cases for an interval of the pass rate."""
         alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
         repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
         return alone + repeated + self._passes
 
     def scores(self) -> ClusterMoments:
-        """Return what an interval of the mean needs."""
+        """Return the sums over cases for an interval of the mean."""
         single = self.single
         alone = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
         repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
@@ -183,7 +183,7 @@ def pooled_interval(tallies: Sequence[Tally], metric: str) -> Interval | None:
 
 
 def pooled_moments(tallies: Sequence[Tally], metric: str) -> ClusterMoments:
-    """Return what an interval of `mean` or `pass_rate` needs, over the rows of tallies that share no case."""
+    """Return the sums for an interval of `mean` or `pass_rate`, over rows of tallies that share no case."""
     return sum((tally.passes() if metric == "pass_rate" else tally.scores() for tally in tallies), _NOTHING)
 
 
@@ -193,9 +193,9 @@ _OF_CASE: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pa
 
 
 def trial_summaries(tally: Tally) -> tuple[TrialSummary, ...]:
-    """Return pass@k and pass^k for k of 1 to 10 and for as many as the most repeated case of a target has.
+    """Return pass@k and pass^k for k of 1 to 10, and for the largest number of trials of any case.
 
-    Empty without repeats. Cases weigh the same, however often each was judged.
+    Empty without repeats. All cases have the same weight, however often each was judged.
     """
     outcomes = _outcomes(tally)
     most = max((trials for _, trials in outcomes), default=0)
@@ -205,7 +205,7 @@ def trial_summaries(tally: Tally) -> tuple[TrialSummary, ...]:
 
 
 def _outcomes(tally: Tally) -> Counter[tuple[int, int]]:
-    """Return how many cases have each pair of passes and trials: few pairs, however many cases."""
+    """Return the number of cases for each pair of passes and trials: few pairs, however many cases."""
     return Counter((case.passed, case.rows) for case in tally.cases or ()) + _single_outcomes(tally)
 
 
@@ -230,17 +230,17 @@ def _moments(
     of_case: Callable[[int, int, int], float | None], k: int, outcomes: Mapping[tuple[int, int], int]
 ) -> ClusterMoments:
     values = [(of_case(k, passed, trials), cases) for (passed, trials), cases in outcomes.items()]
-    told = [(value, cases) for value, cases in values if value is not None]
+    known = [(value, cases) for value, cases in values if value is not None]
     return ClusterMoments.of_rows(
-        sum(cases for _, cases in told),
-        sum(value * cases for value, cases in told),
-        sum(value**2 * cases for value, cases in told),
-        sum(value**3 * cases for value, cases in told),
+        sum(cases for _, cases in known),
+        sum(value * cases for value, cases in known),
+        sum(value**2 * cases for value, cases in known),
+        sum(value**3 * cases for value, cases in known),
     )
 
 
 def trial_moments(name: str, k: int, targets: Sequence[Tally]) -> ClusterMoments:
-    """Return what `pass_at` or `pass_hat` of k trials over all targets needs; a case is one cluster, whoever answers.
+    """Return the sums for `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets.
 
     `targets` are the tallies of the targets' rows.
     """
@@ -263,7 +263,7 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. One call whose cost nobody knows makes the sum unknown (None): it is not free."""
+    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None), as it is not free."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
@@ -285,10 +285,10 @@ class TargetTally(Struct):
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
     saved_usd: float = 0.0
-    """What was not billed, because an answer or a judge's reply came from the cache."""
+    """The cost that was not billed, because an answer or a judge's reply came from the cache."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
-        """Add how long a row took and what it cost; into `rows` it comes with others of its kind."""
+        """Add the duration and cost of a row; its counts go into `rows`, with others of its kind."""
         if result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
@@ -305,7 +305,7 @@ class TargetTally(Struct):
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:
-    """Return what is told of a target."""
+    """Return the summary of a target."""
     return TargetSummary(
         target=name,
         counts=dict(tally.rows.counts),
@@ -327,7 +327,7 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
 
 
 def latency_interval(latencies: list[Durations], share: float, *, per_unit: float = 1_000_000) -> Interval | None:
-    """Return the 95 % interval of a percentile of durations; a unit is that many microseconds."""
+    """Return the 95 % interval of a percentile of durations, in units of `per_unit` microseconds."""
     bounds = percentile_interval_us(latencies, share)
     return None if bounds is None else Interval(bounds[0] / per_unit, bounds[1] / per_unit, "order-statistics")
 
@@ -338,7 +338,7 @@ def _percentile_s(latencies: Durations, share: float) -> float | None:
 
 
 def _has_judge(result: CaseResult) -> bool:
-    """Whether more than rules may have judged a row. Where none has, as is usual, there is nothing to add up."""
+    """Return True if the row may have results other than those of rules, whose costs must be added up."""
     if result.judge_usage is not None or result.judge_cost_usd is not None:
         return True
     for each in result.evaluator_results:  # noqa: SIM110 - `any` takes twice as long over one or two
@@ -348,13 +348,13 @@ def _has_judge(result: CaseResult) -> bool:
 
 
 def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:
-    """Return how many dollars of a row's judges were not billed, because their replies came from the cache."""
+    """Return the dollars not billed for a row's judges, because their replies came from the cache."""
     calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
     own = math.fsum(call.cost_usd or 0.0 for call in calls if call.cached)
     return own + math.fsum(map(saved_by_judges, result.evaluator_results))
 
 
 def _has_unpriced_call(result: EvaluatorResult) -> bool:
-    """Whether an evaluator, or a member of it, asked a judge at a cost that nobody knows."""
+    """Return True if an evaluator, or a member of it, called a judge at an unknown cost."""
     unpriced = any(call.cost_usd is None and not call.cached for call in result.judge_calls)
     return unpriced or any(map(_has_unpriced_call, result.evaluator_results))

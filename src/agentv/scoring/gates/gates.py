@@ -1,4 +1,4 @@
-"""Gates: what a run must reach, as small expressions (scoring.gate_syntax) on what can be measured of it."""
+"""Gates: thresholds of a run, as small expressions (scoring.gates.syntax) on its metrics."""
 
 import math
 import operator
@@ -24,11 +24,11 @@ _WHY_UNMEASURED = {
     "p99": "nothing was timed",
 }
 _CASES_FOR = {"p50": 6, "p95": 72, "p99": 368}
-"""How many cases an interval of order statistics takes (docs/explanation/numbers.md)."""
+"""The number of cases that an interval of order statistics needs (docs/explanation/numbers.md)."""
 
 
 def why_unmeasured(name: str, argument: str | None, names: Collection[str]) -> str:
-    """Return why nothing was measured. `names` are those that the metric can be asked about."""
+    """Return why nothing was measured. `names` are those that the metric can take."""
     if name in ("pass_at", "pass_hat"):
         return f"no case has {argument} judged trials"
     if argument is None or name in _WHY_UNMEASURED:
@@ -38,14 +38,14 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str]) -> s
     near = nearest(argument, names)
     if near is not None:
         return f"there is no {name} {argument!r}; did you mean {near!r}?"
-    # A criterion's name may come from a model: any length.
+    # A criterion's name may come from a model and have any length.
     known = [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}…" for each in sorted(names)[:_SHOWN]]
     more = ", …" if len(names) > _SHOWN else ""
-    return f"there is no {name} {argument!r}; there is: {', '.join(known) or 'none'}{more}"
+    return f"there is no {name} {argument!r}; known: {', '.join(known) or 'none'}{more}"
 
 
 def why_no_interval(name: str) -> str:
-    """Return why a value that could be measured has no interval."""
+    """Return why a measured value has no interval."""
     return f"it takes {_CASES_FOR.get(name, 2)} cases or more"
 
 
@@ -58,12 +58,12 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _ROUNDING = 1e-9
-"""What sums of scores may be off by; a score is 1.0 within the same."""
+"""The tolerance for rounding in sums of scores, and for a score of 1.0."""
 _DIGITS = (4, 6, 9)
 
 
 class Measurements(Protocol):
-    """What gates can ask about a run; None means that nothing could be measured."""
+    """The measurements of a run for gates; None means that nothing could be measured."""
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a metric."""
@@ -72,16 +72,16 @@ class Measurements(Protocol):
         """Return the 95 % interval of what `measure` returns."""
 
     def names(self, kind: str) -> Collection[str]:
-        """Return what a metric that takes a name can be asked about, as far as anything of it was seen."""
+        """Return the names of this kind that were seen in rows."""
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many results of what is so called have an error, and are in no number."""
+        """Return the number of results under that name with an error, which enter no metric."""
 
 
 class Gate(Struct, frozen=True):
-    """One parsed gate. `bound` of a share is 0..1; `has_level` says that the interval's bound must hold (`with 95%`).
+    """One parsed gate. `bound` of a share is 0..1; `has_level` (`with 95%`) compares the interval's bound.
 
-    `argument_column` is where the argument begins in the expression, from 1.
+    `argument_column` is the column in the expression where the argument begins, from 1.
     """
 
     expression: str
@@ -96,13 +96,13 @@ class Gate(Struct, frozen=True):
 
     @property
     def is_rate(self) -> bool:
-        """Whether the metric is a share, shown in percent."""
+        """True if the metric is a share, shown in percent."""
         return self.metric.unit_of(self.field) == "share"
 
     def check(self, measured: Measurements) -> GateResult:
-        """Compare; a metric with nothing to measure never passes."""
-        asked = self.name, self.argument, self.field
-        value = measured.measure(*asked)
+        """Compare the metric with the bound; a metric with nothing to measure never passes."""
+        metric = self.name, self.argument, self.field
+        value = measured.measure(*metric)
         if value is None:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
             why = why_unmeasured(self.name, self.argument, names)
@@ -112,7 +112,7 @@ class Gate(Struct, frozen=True):
         if not self.has_level:
             notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
             return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")
-        interval = measured.interval(*asked)
+        interval = measured.interval(*metric)
         point = f"{self._what} is {self._shown(value)}{_in_brackets(notes)}"
         if interval is None:
             why = why_no_interval(self.name)
@@ -123,13 +123,13 @@ class Gate(Struct, frozen=True):
         return self._compared(bound, f"{point} and {end}")
 
     def wrong_argument(self, what: str) -> GateError:
-        """Return the error that says what is wrong with what stands in brackets."""
+        """Return an error that points at the argument in brackets."""
         return GateError(self.expression, self.argument_column, what)
 
-    def _compared(self, value: float, told: str) -> GateResult:
+    def _compared(self, value: float, subject: str) -> GateResult:
         near = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
         passed = _OPERATORS[self.operator](self.bound if near else value, self.bound)
-        sentence = f"{told}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
+        sentence = f"{subject}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
         return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
 
     def _failed(self, sentence: str) -> GateResult:
@@ -145,7 +145,7 @@ class Gate(Struct, frozen=True):
         return f"{self.operator} {self._shown(self.bound)}{' with 95%' if self.has_level else ''}"
 
     def _shown(self, value: float) -> str:
-        """Return a value with as many digits as it needs to be told from the bound."""
+        """Return a value with as many digits as are needed to distinguish it from the bound."""
         shown = [self._in_unit(value, digits) for digits in _DIGITS]
         if value == self.bound:
             return shown[0]
@@ -161,9 +161,9 @@ def _in_brackets(notes: Sequence[str]) -> str:
 
 
 def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
-    """Parse one gate on these metrics. Raises GateError that points at the first thing it cannot use."""
+    """Parse one gate on these metrics. Raises GateError that points at the first unusable part."""
     if expression.strip() == "none":
-        raise GateError(expression, 1, "'none' is no gate; `agentv run --gate none`, by itself, turns gates off")
+        raise GateError(expression, 1, "'none' is not a gate; `agentv run --gate none`, by itself, turns gates off")
     written = read_gate(expression)
     metric = _metric(expression, written.name, metrics)
     _check_form(expression, written, metric)
@@ -193,7 +193,7 @@ def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:
 
 
 def _check_form(expression: str, written: WrittenGate, metric: Metric) -> None:
-    """Refuse brackets and fields that a metric does not have, or a metric without those that it needs."""
+    """Raise GateError for brackets or fields that a metric does not have, or for required ones that are missing."""
     name, argument, field = written.name.text, written.argument, written.field
     ways = " or ".join(metric.forms(name))
     if metric.takes == "nothing":
@@ -225,14 +225,14 @@ def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
     ends = range_of(unit)
     if ends is None:
         if written.is_percent:
-            raise GateError(expression, number.column, f"{written.name.text} is no share; write a number without %")
+            raise GateError(expression, number.column, f"{written.name.text} is not a share; write a number without %")
         return float(number.text)
     bound = float(number.text) / 100 if written.is_percent else float(number.text)
     low, high = ends
     if not low <= bound <= high:
         percent = "" if written.is_percent else f"; write {number.text}% for percent"
         called = {"share": "a rate", "score": "a score"}.get(unit, "a difference")
-        raise GateError(expression, number.column, f"{called} lies between {low} and {high}{percent}")
+        raise GateError(expression, number.column, f"{called} must be between {low} and {high}{percent}")
     return bound
 
 

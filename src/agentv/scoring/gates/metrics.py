@@ -1,4 +1,4 @@
-"""The metrics of gates: what each one takes, and whether it has an interval. docs/reference/gates.md lists them."""
+"""The metrics of gates: their arguments, and whether they have an interval. docs/reference/gates.md lists them."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 Unit: TypeAlias = Literal["share", "score", "difference", "number"]
-"""`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` what is counted, paid or timed."""
+"""`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` a count, cost or duration."""
 
 Takes: TypeAlias = Literal["nothing", "name", "duration", "trials"]
-"""What stands in brackets behind a metric."""
+"""The argument in brackets after a metric."""
 
 DURATIONS = ("duration_s", "duration_ms")
 _UNIT_OF_FIELD: Mapping[str, Unit] = {"mean": "score", "pass_rate": "share", "difference": "difference"}
@@ -17,9 +17,9 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1),
 
 
 class Metric(Struct, frozen=True):
-    """One metric. One that takes a name has `fields`, which say what is measured of what is so called.
+    """One metric. A metric that takes a name has `fields`, the quantities measured for that name.
 
-    `has_interval` says that `with 95%` may be asked.
+    `has_interval` says that `with 95%` is allowed.
     """
 
     unit: Unit = "number"
@@ -28,11 +28,11 @@ class Metric(Struct, frozen=True):
     has_interval: bool = False
 
     def unit_of(self, field: str | None) -> Unit:
-        """Return the unit of what is measured."""
+        """Return the unit of the metric, or of its field."""
         return self.unit if field is None else _UNIT_OF_FIELD[field]
 
     def forms(self, name: str) -> tuple[str, ...]:
-        """Return how the metric is written when it is called by this name."""
+        """Return the forms in which the metric can be written under this name."""
         match self.takes:
             case "name":
                 return tuple(f"{name}(NAME).{field}" for field in self.fields)
@@ -45,12 +45,12 @@ class Metric(Struct, frozen=True):
 
 
 def range_of(unit: Unit) -> tuple[float, float] | None:
-    """Return the least and the most that a unit can be, None where there is no end."""
+    """Return the lowest and highest value of a unit, None for an unbounded one."""
     return _RANGES.get(unit)
 
 
 Metrics: TypeAlias = Mapping[str, Metric]
-"""Metrics by name: those of one door."""
+"""Metrics by name: those of one command."""
 
 _MEAN = Metric("score", has_interval=True)
 _SHARE = Metric("share", has_interval=True)
@@ -73,14 +73,14 @@ METRICS: Metrics = {
     **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
     "regressions": _COUNT,
 }
-"""What can be asked of a run; of `regressions` only beside a baseline."""
+"""Metrics of a run; `regressions` only with a baseline."""
 
 STREAM_METRICS: Metrics = {
     **_OF_ROWS,
     "criterion": _GROUP,
     **dict.fromkeys(("p50", "p95", "p99"), Metric(takes="duration")),
 }
-"""What can be asked of a stream of given answers, which come from nobody's target and have no tags."""
+"""Metrics of a stream of existing answers, which has no targets and no tags."""
 
 COMPARE_METRICS: Metrics = {
     "regressions": _COUNT,
@@ -91,7 +91,7 @@ COMPARE_METRICS: Metrics = {
     "pass_rate_difference": Metric("difference", has_interval=True),
     "evaluator": Metric(takes="name", fields=("mean", "difference"), has_interval=True),
 }
-"""What can be asked of two runs side by side: what changed, and how the later one is."""
+"""Metrics of a comparison of two runs: their differences, and the results of the later one."""
 
 TREND_METRICS: Metrics = {
     "mean": _MEAN,
@@ -100,4 +100,4 @@ TREND_METRICS: Metrics = {
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     "evaluator": _GROUP,
 }
-"""What is kept of every run, so that it can be followed over many of them."""
+"""Metrics stored for every run, so that they can be followed over many runs."""

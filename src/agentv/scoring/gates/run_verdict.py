@@ -1,4 +1,4 @@
-"""The one function that says how a run ended. Terminal, JUnit, Markdown, HTML and JSON print its sentence."""
+"""The verdict of a run. Terminal, JUnit, Markdown, HTML and JSON all print its sentence."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -23,18 +23,18 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
-_WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is not over"}
+_WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
 
 class ScopedGate(Struct, frozen=True):
-    """A gate with what it is measured on: the whole run, or the rows of one suite, which it is then called by."""
+    """A gate with its scope: the whole run, or the rows of one suite, which its sentence then names."""
 
     gate: Gate
     suite: str | None = None
 
 
 class Counted(Measurements, Protocol):
-    """A summary as the verdict needs it."""
+    """A summary with the counts that the verdict needs."""
 
     @property
     def all(self) -> Tally:
@@ -45,10 +45,10 @@ class Counted(Measurements, Protocol):
 
 
 class Ending(Struct, frozen=True):
-    """How a run came to its end. `reason` says why it did not finish, or why a finished one has no row.
+    """How a run ended. `reason` says why it did not finish, or why a finished one has no row.
 
-    `planned` rows are None when not known; `is_kept` says whether rows were written anywhere. `noun` is how messages
-    call one.
+    `planned` rows are None when not known; `is_stored` says whether rows were stored anywhere. `noun` is the word for a
+    row in messages.
     """
 
     state: RunState
@@ -56,18 +56,18 @@ class Ending(Struct, frozen=True):
     planned: int | None = None
     invalid_rows: int = 0
     signal_number: int = INTERRUPT_SIGNAL
-    is_kept: bool = True
+    is_stored: bool = True
     noun: str = "row"
 
 
 def run_verdict(
     counted: Counted, ending: Ending, *, gates: Sequence[ScopedGate] | None, max_errors: int = 0
 ) -> RunVerdict:
-    """Return exit code and sentence of a run (product.md, "Exit codes").
+    """Return exit code and sentence of a run (docs/reference/gates.md).
 
     `gates` None is the default gate (every judged row passes), an empty sequence is no gate. A run with no cleanly
     judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
-    the gate, then 3, then 2. A gate that could not be measured is failed by no row: it fails a run that is complete.
+    the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates, ending.noun)
@@ -77,10 +77,10 @@ def run_verdict(
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
-        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'kept' if ending.is_kept else 'made'}."
+        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'stored' if ending.is_stored else 'made'}."
         return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
     if not rows.rows and ending.state == "finished":
-        why = ending.reason or "no case matches what was asked for"
+        why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and failed:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
@@ -97,7 +97,7 @@ def run_verdict(
 
 
 def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
-    """Return what is missing from a run, or None when all of it is there."""
+    """Return what a run lacks, or None when it is complete."""
     errors = rows.counts["error"]
     if ending.state in ("failed", "running"):
         made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
@@ -114,12 +114,12 @@ def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_
 
 
 def _early(ending: Ending, rows: Tally) -> str:
-    """Return why a run that failed its gate did not come to its end, as one more sentence."""
+    """Return why a run that failed its gate ended early, as one more sentence."""
     if ending.state == "running":
         return f" The run is not over; {_of_planned(rows.rows, ending)} made."
     if ending.state not in ("stopped", "failed"):
         return ""
-    return f" The run ended early: {ending.reason or 'it could not go on'}; {_of_planned(rows.rows, ending)} made."
+    return f" The run ended early: {ending.reason or 'it could not continue'}; {_of_planned(rows.rows, ending)} made."
 
 
 def _of_planned(rows: int, ending: Ending) -> str:
@@ -130,18 +130,18 @@ def _of_planned(rows: int, ending: Ending) -> str:
 
 def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
     if gates is not None:
-        return tuple(_check_gate(counted, asked) for asked in gates)
+        return tuple(_check_gate(counted, scoped) for scoped in gates)
     rows = counted.all
     passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
     value = rows.pass_rate
     return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
 
 
-def _check_gate(counted: Counted, asked: ScopedGate) -> GateResult:
-    if asked.suite is None:
-        return asked.gate.check(counted)
-    result = asked.gate.check(counted.of_suite(asked.suite))
-    return replace(result, sentence=f"{asked.suite}: {result.sentence}")
+def _check_gate(counted: Counted, scoped: ScopedGate) -> GateResult:
+    if scoped.suite is None:
+        return scoped.gate.check(counted)
+    result = scoped.gate.check(counted.of_suite(scoped.suite))
+    return replace(result, sentence=f"{scoped.suite}: {result.sentence}")
 
 
 def _rows_passed(rows: Tally, noun: str) -> str:
@@ -151,7 +151,7 @@ def _rows_passed(rows: Tally, noun: str) -> str:
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:
     if not results:
-        return "no gate was asked for"
+        return "no gate was set"
     if not all(result.passed for result in results):
         return "a gate could not be measured"
     return "the gate holds" if len(results) == 1 else "all gates hold"
@@ -170,19 +170,19 @@ def _count(number: int, noun: str) -> str:
 
 
 def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Summary:
-    """Return a summary that counts apart the suites with gates of their own. `has_targets` is as for Summary."""
-    suites = {asked.suite for asked in gates or () if asked.suite is not None}
-    return Summary(suites, kept=_names(gates), has_targets=has_targets)
+    """Return a summary that counts separately the suites with their own gates. `has_targets` is as for Summary."""
+    suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
+    return Summary(suites, named=_names(gates), has_targets=has_targets)
 
 
 def judged_summary_for(gates: Sequence[ScopedGate] | None) -> "JudgedSummary":
     """Return a summary of a stream."""
     from agentv.scoring.counting.judged_summary import JudgedSummary  # noqa: PLC0415 - a run has none
 
-    return JudgedSummary(kept=frozenset(name for _, name in _names(gates)))
+    return JudgedSummary(named=frozenset(name for _, name in _names(gates)))
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:
-    """Return what gates ask for by name, as the kind of group and its name."""
-    named = (asked.gate for asked in gates or () if asked.gate.metric.takes == "name")
+    """Return the groups that gates name, by kind and name."""
+    named = (scoped.gate for scoped in gates or () if scoped.gate.metric.takes == "name")
     return frozenset((gate.name, gate.argument or "") for gate in named)

@@ -1,4 +1,4 @@
-"""How gates are written. Reading says where an expression is wrong, and what could stand there.
+"""The syntax of gates. Errors point at the column and say what is allowed there.
 
 gate     = metric operator number ["%"] ["with 95%"]
 metric   = name [ "(" argument ")" ] [ "." name ]
@@ -22,7 +22,7 @@ _SPACE = re.compile(r"\s*")
 
 
 class GateError(ConfigError):
-    """A gate that cannot be used. `column` counts from 1 and is where; `what` says what is wrong there."""
+    """An unusable gate. `column` counts from 1; `what` says what is wrong there."""
 
     def __init__(self, expression: str, column: int, what: str) -> None:
         self.expression = expression
@@ -33,19 +33,19 @@ class GateError(ConfigError):
 
     @property
     def line(self) -> str:
-        """The message without the drawing, for where the place is shown otherwise."""
+        """The message without the expression and marker, for callers that show the position themselves."""
         return str(self).splitlines()[0]
 
 
 class Part(Struct, frozen=True):
-    """A piece of an expression and the column where it begins, from 1."""
+    """A part of an expression and the column where it begins, from 1."""
 
     text: str
     column: int
 
 
 class WrittenGate(Struct, frozen=True):
-    """A gate as it stands there, before anybody asked whether there is such a metric."""
+    """A gate as written, before its metric is looked up."""
 
     name: Part
     argument: Part | None
@@ -57,7 +57,7 @@ class WrittenGate(Struct, frozen=True):
 
 
 def read_gate(expression: str) -> WrittenGate:
-    """Return the parts of an expression. Raises GateError at the first character that cannot stand where it stands."""
+    """Return the parts of an expression. Raises GateError at the first unexpected character."""
     reader = _Reader(expression)
     name = reader.need(_NAME, f"a metric, for instance {EXAMPLES}")
     argument = reader.argument()
@@ -73,14 +73,14 @@ def read_gate(expression: str) -> WrittenGate:
 
 
 class _Reader:
-    """Goes through an expression from left to right; space between parts means nothing."""
+    """A scanner that reads an expression from left to right and ignores space between parts."""
 
     def __init__(self, expression: str) -> None:
         self._text = expression
         self._at = 0
 
     def take(self, pattern: str) -> Part | None:
-        """Return what matches here and go on behind it, None when nothing does."""
+        """Return what matches at this position and move past it, None when nothing does."""
         self._skip_space()
         match = re.compile(pattern).match(self._text, self._at)
         if match is None:
@@ -89,14 +89,14 @@ class _Reader:
         return Part(match[0], match.start() + 1)
 
     def need(self, pattern: str, wanted: str) -> Part:
-        """Return what matches here. Raises GateError where nothing does."""
+        """Return what matches at this position. Raises GateError when nothing does."""
         found = self.take(pattern)
         if found is None:
             raise self._wrong(wanted)
         return found
 
     def argument(self) -> Part | None:
-        """Return what stands in brackets, without them and its quotes."""
+        """Return the argument in brackets, without the brackets and its quotes."""
         if self.take(r"\(") is None:
             return None
         quoted = self.take(r'"[^"]*"')

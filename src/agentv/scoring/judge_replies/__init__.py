@@ -1,1 +1,1 @@
-"""Replies of judge models: JSON found, verdicts read, rubrics and criteria matched."""
+"""Parsing of judge models' replies: JSON objects, verdicts, rubrics and criteria."""

@@ -22,14 +22,14 @@ KIND = "llm_judge"
 
 
 class CriterionAnswer(Struct, frozen=True):
-    """What a judge said about one criterion: a score as it came, whatever its shape, and why."""
+    """A judge's answer for one criterion: the score as received, of any type, and the reasoning."""
 
     score: JsonValue
     reasoning: str | None = None
 
 
 class CriteriaReply(JudgeReply, frozen=True):
-    """A judge's answers by criterion; one that was answered twice has both."""
+    """A judge's answers by criterion; a criterion that was answered twice has both."""
 
     answers: Mapping[str, tuple[CriterionAnswer, ...]] = field(default_factory=dict)
     reasoning: str | None = None
@@ -59,10 +59,10 @@ def _read(found: JsonObject, known: frozenset[str]) -> CriteriaReply | None:
 def criteria_score(
     criteria: Sequence[EvaluationCriteria], replies: Sequence[CriteriaReply], *, vote: Vote = "mean"
 ) -> EvaluationScore:
-    """Return the criteria's weighted mean. With several replies each criterion is voted on.
+    """Return the criteria's weighted mean. Several replies are combined by voting on each criterion.
 
-    A criterion that a reply left out, answered twice differently or put off its scale is an error on its own result,
-    which makes the whole a `judge_error`; the other results stand.
+    A criterion that a reply left out, answered twice differently, or scored off its scale gets an error on its own
+    result and makes the whole a `judge_error`; the other results stay.
     """
     results = [_voted(criterion, [_opinion(criterion, reply) for reply in replies], vote) for criterion in criteria]
     score = score_of_results(results, KIND, criteria)
@@ -75,12 +75,12 @@ def criteria_score(
 
 
 def unscored_criteria(criteria: Iterable[EvaluationCriteria], message: str) -> tuple[EvaluationResult, ...]:
-    """Return the results of criteria that no judge could be heard on."""
+    """Return the results of criteria for which no judge replied."""
     return tuple(failed_result(message, criterion, kind=KIND) for criterion in criteria)
 
 
 def _opinion(criterion: EvaluationCriteria, reply: CriteriaReply) -> EvaluationResult:
-    """Return one reply's result for a criterion, with the error that says why it has none."""
+    """Return one reply's result for a criterion, with an error if it has no valid score."""
     answers = reply.answers.get(criterion.name, ())
     if not answers:
         return failed_result("the judge did not answer it", criterion, kind=KIND)
@@ -93,21 +93,21 @@ def _opinion(criterion: EvaluationCriteria, reply: CriteriaReply) -> EvaluationR
 def _placed(criterion: EvaluationCriteria, answer: CriterionAnswer) -> EvaluationResult:
     score = answer.score
     if not isinstance(score, bool | int | float | str) or (isinstance(score, str) and not score.strip()):
-        said = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is no score"
+        said = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is not a score"
         return failed_result(f"the judge gave {said}", criterion, kind=KIND, reasoning=answer.reasoning)
     if criterion.labels and not isinstance(score, bool | str):
-        score = f"{score:g}"  # a label such as "3" is often said as the number
+        score = f"{score:g}"  # a label such as "3" is often given as a number
     given = EvaluationResult(criterion.name, score, scale=criterion.scale, reasoning=answer.reasoning)
     placed = place_result(given, kind=KIND, criteria=[criterion])
     if placed.error is not None:
         return replace(placed, score=None)
-    # A number without bounds stays as it was said: only its reader can tell 0.85 from 85 of 100.
+    # A number without bounds is not scaled: 0.85 and 85 of 100 cannot be distinguished here.
     as_said = placed.value is None or (criterion.scale == "numeric" and not isinstance(score, bool | str))
     return placed if as_said else replace(placed, score=denormalize(placed.value or 0.0, criterion))
 
 
 def _voted(criterion: EvaluationCriteria, opinions: Sequence[EvaluationResult], vote: Vote) -> EvaluationResult:
-    """Return the opinions' common result. One that is an error makes the whole an error, since a panel is whole."""
+    """Return the combined result of several opinions. An error in one of them makes the whole an error."""
     broken = next((opinion for opinion in opinions if opinion.error is not None), None)
     if broken is not None or len(opinions) == 1:
         return broken or opinions[0]
@@ -120,7 +120,7 @@ def _voted(criterion: EvaluationCriteria, opinions: Sequence[EvaluationResult], 
 
 
 def _commonest(opinions: Sequence[EvaluationResult]) -> EvaluationResult:
-    """Return the opinion that most agree on, the first of equals; texts of a custom scale have no mean."""
+    """Return the most common opinion, the first among equals; texts of a custom scale have no mean."""
     said = Counter(str(opinion.score) for opinion in opinions)
     chosen = max(opinions, key=lambda opinion: said[str(opinion.score)])
     return replace(chosen, metadata={"opinions": [str(opinion.score) for opinion in opinions]})
@@ -133,7 +133,7 @@ _READ: dict[str, Better] = {"a": "A", "b": "B", "tie": "tie"}
 
 
 class PairReply(JudgeReply, frozen=True):
-    """Which answer a judge finds better, and why."""
+    """A judge's preference between two answers, and the reasoning."""
 
     better: Better
     reasoning: str | None = None
@@ -151,32 +151,32 @@ def _read_pair(found: JsonObject) -> PairReply | None:
 
 
 def candidate_value(better: Better, *, swapped: bool) -> float:
-    """Return what a preference means for the candidate, which is A, or B when the order was swapped."""
+    """Return the candidate's value of a preference. The candidate is A, or B when the order was swapped."""
     if better == "tie":
         return TIE
     return WIN if (better == "B") is swapped else LOSS
 
 
 class BothOrders(Struct, frozen=True):
-    """One judge's preferences for the same two answers: as given, and with their places swapped."""
+    """One judge's preferences for the same two answers: in the given order, and swapped."""
 
     first: PairReply
     swapped: PairReply
 
     @property
     def values(self) -> tuple[float, float]:
-        """What each of them means for the candidate."""
+        """The candidate's value of each preference."""
         first = candidate_value(self.first.better, swapped=False)
         return first, candidate_value(self.swapped.better, swapped=True)
 
     @property
     def is_biased(self) -> bool:
-        """Whether the verdict changed with the order."""
+        """True if the preference changed with the order."""
         return self.values[0] != self.values[1]
 
     @property
     def value(self) -> float:
-        """1.0 for a win of the candidate, 0.5 for a tie, 0.0 for a loss; what changes with the order is a tie."""
+        """1.0 for a win of the candidate, 0.5 for a tie or a verdict that depends on the order, 0.0 for a loss."""
         return TIE if self.is_biased else self.values[0]
 
 

@@ -1,7 +1,7 @@
-"""What a model made up, read from its reply: requirements of a case, or whole cases.
+"""Parsing of generated requirements and cases from a model's reply.
 
-An object that carries the call's nonce counts. Without one, objects that the model was shown are set aside: a document
-may hold a list of requirements that nobody asked for.
+An object that carries the call's nonce counts. Without one, objects from the prompt are set aside, because a document
+in it may hold a list of requirements of its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonObject, JsonValue
 
 MOST_RUBRICS = 7
-"""How many requirements a case may get; more are not one case any more."""
+"""The maximum number of requirements of a case; more belong to several cases."""
 
 
 class GeneratedCase(Struct, frozen=True):
-    """A case as a model wrote it; `id` may be anything yet."""
+    """A case as a model wrote it; `id` is not checked yet."""
 
     id: str
     input: str
@@ -27,7 +27,7 @@ class GeneratedCase(Struct, frozen=True):
 
 
 class UnusableReplyError(ValueError):
-    """A reply that holds nothing usable; the message completes a sentence about the reply."""
+    """A reply without usable content; the message completes a sentence about the reply."""
 
 
 def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[RubricItem, ...]:
@@ -37,7 +37,7 @@ def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[Rubr
     if not items:
         raise UnusableReplyError("names no requirement with a description")
     if len(items) > MOST_RUBRICS:
-        raise UnusableReplyError(f"names {len(items)} requirements; at most {MOST_RUBRICS} are wanted")
+        raise UnusableReplyError(f"names {len(items)} requirements; at most {MOST_RUBRICS} are allowed")
     return items
 
 
@@ -51,7 +51,7 @@ def parse_cases(reply: str, *, nonce: str, shown: Iterable[str], most: int) -> t
 
 
 def read_rubrics(values: Iterable[JsonValue]) -> tuple[RubricItem, ...]:
-    """Return what can be read as requirements: texts, or objects with a description. Each has an id of its own."""
+    """Return the readable requirements: texts, or objects with a description. Each gets a unique id."""
     items: dict[str, RubricItem] = {}
     described: set[str] = set()
     for value in values:
@@ -89,9 +89,9 @@ def _text(value: JsonValue) -> str:
 
 
 def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: str) -> Sequence[JsonValue]:
-    """Return the list under a key, or the objects that have the key `single` when the reply is nothing but a list.
+    """Return the list under a key, or the objects that have the key `single` when the reply is only a list.
 
-    A list that was cut off, or that is too long to be read, is none: what is left of it is not what was meant.
+    A list that was cut off, or that is too long to read, is rejected: the rest of it would be incomplete.
     """
     outer = find_objects(reply).objects
     every = [each for found in outer for each in nested_objects(found)]

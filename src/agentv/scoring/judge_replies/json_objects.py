@@ -1,4 +1,4 @@
-"""JSON objects inside free text: found in order, each read strictly, with bounded work for hostile text."""
+"""JSON objects inside free text: found in order, read strictly, with bounded work on hostile text."""
 
 import json
 import math
@@ -11,13 +11,13 @@ from msgspec import Struct
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_OBJECT_CHARS = 100_000
-"""An object longer than this is not read."""
+"""An object longer than this, in characters, is not read."""
 
 MAX_FAILED_TRIES = 2_000
-"""After so many braces that open no object the rest of a text is not searched: 200,000 `{` must not cost an hour."""
+"""The search ends after so many braces that open no object, which bounds the time for a text of 200,000 `{`."""
 
 MAX_DEPTH = 64
-"""An object nested deeper than this is not read: walking and writing it again would meet the recursion limit."""
+"""An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
 
 _OPENING = re.compile(r'\{\s*["}]')
 
@@ -33,7 +33,7 @@ class FoundObjects(Struct, frozen=True):
 
 
 class _UnreadableError(ValueError):
-    """An object with a key twice (which one counts is anybody's guess), or nested too deep."""
+    """An object with a duplicate key (it is undefined which one counts), or nested too deep."""
 
 
 def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -43,21 +43,21 @@ def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonVal
     return made
 
 
-# Every number is read as a float, so that 1 and 1.0 are the same number and a huge one is infinite, never an error.
+# Every number is read as a float, so that 1 and 1.0 are equal and a huge one is infinite instead of an error.
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=float)
 _PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
 
 
 def find_objects(text: str) -> FoundObjects:
-    """Try every `{` of a text in order and return the objects that can be read; nested ones stand in their parents.
+    """Try every `{` of a text in order and return the readable objects; nested ones are part of their parents.
 
-    Duplicate keys are refused. Objects over 100,000 characters are not read.
+    Duplicate keys are rejected. Objects over 100,000 characters are not read.
     """
     found: list[JsonObject] = []
     position, failures = 0, 0
     while (opening := _OPENING.search(text, position)) is not None:
         start = opening.start()
-        # Cutting the text keeps an error's search for its line number from making the whole quadratic.
+        # Cutting the text bounds the decoder's search for an error's line number, which would make the whole quadratic.
         window = text[start : start + MAX_OBJECT_CHARS]
         try:
             value, length = _read_object(window)
@@ -73,9 +73,9 @@ def find_objects(text: str) -> FoundObjects:
 
 
 def last_object(text: str) -> JsonObject | None:
-    """Return the last whole object of a text, None without one; what follows it may be anything but another object.
+    """Return the last complete object of a text, None without one; text without objects may follow it.
 
-    Meant for a program's own output: the last million characters are searched, within 5,000 tries.
+    For the output of programs: the last million characters are searched, with at most 5,000 attempts.
     """
     tail = text[-LAST_OBJECT_CHARS:]
     tries = LAST_OBJECT_TRIES
@@ -93,7 +93,7 @@ def last_object(text: str) -> JsonObject | None:
 
 
 def _object_between(text: str, start: int, end: int) -> JsonObject | None:
-    """Return the object that is exactly `text[start:end]`, None when there is none."""
+    """Return the object that is exactly `text[start:end]`, or None."""
     try:
         value, found_end = _PLAIN_DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -157,28 +157,28 @@ def finite_number(value: JsonValue) -> float | None:
 
 
 EVIDENCE_DEPTH = 3
-"""How often JSON inside JSON strings is opened again."""
+"""The number of levels to which JSON inside JSON strings is decoded."""
 
 VERDICT_KEYS = ("score", "checks", "criteria", "better")
-"""What an object has that could pass for a verdict."""
+"""Keys of objects that could pass for a verdict."""
 
 
 class Evidence(Struct, frozen=True):
     """The objects in the judged texts that could pass for a verdict, as canonical JSON.
 
-    `complete` is False when some texts were too tangled to be read to their end.
+    `complete` is False when some texts were too complex to be searched to their end.
     """
 
     objects: frozenset[str]
     complete: bool = True
 
     def holds(self, found: JsonObject) -> bool:
-        """Whether the judge was shown this very object."""
+        """Return True if the judged texts contain an equal object."""
         return canonical(found) in self.objects
 
 
 def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> Evidence:
-    """Read the objects with one of the keys: nested ones too, and those inside JSON strings."""
+    """Return the objects with one of the keys, also nested ones and those inside JSON strings."""
     complete = True
     objects: set[str] = set()
     for text in texts:
@@ -192,7 +192,7 @@ def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS
 def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:
     if "{" not in text:
         return
-    # A judge may quote with its escapes taken off: {\"score\": 1} comes back as {"score": 1}.
+    # A judge may quote an object with its escapes removed: {\"score\": 1} comes back as {"score": 1}.
     for reading in dict.fromkeys((text, text.replace('\\"', '"'))):
         found = find_objects(reading)
         yield None, found.complete

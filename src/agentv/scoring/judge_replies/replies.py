@@ -1,7 +1,7 @@
-"""What a judge said, read from its reply (decisions.md, "Judges cannot be forged").
+"""Parsing of judges' verdicts from their replies (docs/how-to/judges.md).
 
-An object that carries the call's nonce is the verdict. Without one, objects that the judge was shown are set aside and
-the first that has a verdict's shape counts; several that differ leave it unverified.
+An object that carries the call's nonce is the verdict. Without one, objects from the judged texts are set aside and
+the first of the others with a verdict's shape counts; if several differ, the verdict is unverified.
 """
 
 import json
@@ -25,11 +25,11 @@ from agentv.types.evaluation import EvaluationResult, EvaluationScore, Verdict
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_LINES = 4
-"""How many hits, and how many misses, a judge may name (seed: JSON prompt contract)."""
+"""The maximum number of hits, and of misses, that a judge may name (seed: JSON prompt contract)."""
 
 
 class JudgeReply(Struct, frozen=True, kw_only=True):
-    """What every verdict says of itself: `unverified` when it may not be the judge's own."""
+    """Base of all verdicts. `unverified` says that the verdict may not be the judge's own."""
 
     unverified: bool = False
 
@@ -44,7 +44,7 @@ class FreeformReply(JudgeReply, frozen=True):
 
 
 class RubricCheck(Struct, frozen=True):
-    """What a judge said about one rubric item: met or not, or its mark 1..5 on a graded one."""
+    """A judge's answer for one rubric item: met or not, or its mark 1..5 on a graded one."""
 
     satisfied: bool | None
     mark: float | None = None
@@ -52,7 +52,7 @@ class RubricCheck(Struct, frozen=True):
 
 
 class RubricReply(JudgeReply, frozen=True):
-    """A judge's checks by item id. An id in `contradicted` was answered twice, differently, and counts for nothing."""
+    """A judge's checks by item id. An id in `contradicted` was answered twice, differently, and is not counted."""
 
     checks: Mapping[str, RubricCheck] = field(default_factory=dict)
     contradicted: frozenset[str] = frozenset()
@@ -80,8 +80,8 @@ def chosen_reply(
 ) -> Reply | None:
     """Return the verdict that counts in a reply, None when it holds none.
 
-    `read` makes a verdict of an object that has its shape. A verdict of a new shape also names its key in
-    scoring.evidence.VERDICT_KEYS, so that objects of that shape in what was judged are set aside.
+    `read` returns the verdict of an object that has its shape, else None. A new kind of verdict must also add its key
+    to json_objects.VERDICT_KEYS, so that objects of that shape in the judged texts are set aside.
     """
     search = find_objects(reply)
     if nonce is not None:
@@ -99,7 +99,7 @@ def chosen_reply(
 def _verdicts(
     objects: Iterable[JsonObject], read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
 ) -> list[tuple[JsonObject, Reply]]:
-    """Return the objects that count and have a verdict's shape, nested ones too. What one contains is part of it."""
+    """Return the objects that count and have a verdict's shape, also nested ones, but none inside another verdict."""
     verdicts: list[tuple[JsonObject, Reply]] = []
     inside: set[int] = set()
     for found in (each for outer in objects for each in nested_objects(outer)):
@@ -138,7 +138,7 @@ def _lines(value: JsonValue) -> tuple[str, ...]:
 
 
 def reply_text(value: JsonValue) -> str | None:
-    """Return a text of a reply without the white space around it, None when nothing is left or it is no text."""
+    """Return a text of a reply without surrounding white space, None when it is empty or not a text."""
     return value.strip() or None if isinstance(value, str) else None
 
 

@@ -1,4 +1,4 @@
-"""A rubric's arithmetic: checks by item → score, hits, misses, verdict."""
+"""Rubric scoring: checks by item → score, hits, misses, verdict."""
 
 import math
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ LOWEST_MARK, HIGHEST_MARK = 1.0, 5.0
 
 
 def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
-    """Return rubric items; a plain text is one that is called `rubric-N` after its place.
+    """Return rubric items; a plain text becomes an item with the id `rubric-N`, N being its position.
 
-    Raises ValueError for an empty text, an id that stands twice, or a weight that is no finite number of at least 0.
+    Raises ValueError for an empty text, a duplicate id, or a weight that is not a finite number of at least 0.
     """
     items = tuple(
         RubricItem(id=f"rubric-{number}", description=item) if isinstance(item, str) else item
@@ -37,7 +37,7 @@ def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
 
 
 class _Judged(Struct, frozen=True):
-    """One item over all opinions: its value 0..1, and what is said about it."""
+    """One item over all opinions: its value 0..1, and its line for hits or misses."""
 
     item: RubricItem
     values: tuple[float, ...]
@@ -49,9 +49,9 @@ class _Judged(Struct, frozen=True):
 def rubric_score(
     items: Sequence[RubricItem], replies: Sequence[RubricReply], *, vote: Vote = "mean", kind: str = "rubric"
 ) -> EvaluationScore:
-    """Return weight met / weight of all items. What was left out, or answered twice differently, is not met.
+    """Return the weight of met items / the weight of all. An item left out, or answered twice differently, is not met.
 
-    With several replies each item is voted on. A required item that is not met makes the verdict `fail`.
+    Several replies are combined by voting on each item. A required item that is not met makes the verdict `fail`.
     """
     judged = [_judge_item(item, replies, vote) for item in items]
     met = [each for each in judged if is_met(each.value)]
@@ -77,7 +77,7 @@ def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) ->
 
 
 def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
-    """Return what one reply says about an item on 0..1, None when it gives no usable answer."""
+    """Return one reply's value of an item on 0..1, None when it gives no usable answer."""
     check = reply.checks.get(item.id)
     if check is None or item.id in reply.contradicted:
         return None
@@ -89,7 +89,7 @@ def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
 
 
 def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  # noqa: FBT001 - which side to quote
-    """Return `[id] description: reasoning`, the reasoning of the first reply that sees it as the vote does."""
+    """Return `[id] description: reasoning`, with the reasoning of the first reply that agrees with the vote."""
     head = f"[{item.id}] {item.description}"
     for reply in replies:
         value = _item_value(item, reply)

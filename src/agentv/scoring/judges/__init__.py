@@ -1,1 +1,1 @@
-"""How far a judge can be trusted: its agreement with people, and with itself."""
+"""Reliability of a judge: its agreement with people, and its consistency."""

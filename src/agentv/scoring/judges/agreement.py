@@ -1,8 +1,8 @@
-"""How far annotators agree beyond chance: Cohen's kappa, weighted kappa, Krippendorff's alpha.
+"""Agreement of annotators beyond chance: Cohen's kappa, weighted kappa, Krippendorff's alpha.
 
-Each is 1.0 when all agree, 0.0 when they agree as often as chance would have it, and below 0 when less often. Each is
-None where it is not defined: when nothing was judged twice, and when everybody gave everything one and the same label,
-for then chance alone agrees always, and nothing tells whether the annotators looked.
+Each is 1.0 for complete agreement, 0.0 for agreement at the level of chance, and negative below that. Each is None
+when it is undefined: if nothing was judged twice, or if all annotators gave everything the same label, since the
+expected agreement is then complete, too.
 """
 
 import math
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
 Label: TypeAlias = str | bool | float
-"""What an annotator says of one thing: a category, or a number."""
+"""An annotator's judgement of one item: a category, or a number."""
 
 Weights: TypeAlias = Literal["linear", "quadratic"]
 Metric: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -> float | None:
-    """Return Cohen's kappa of two annotators, (po - pe) / (1 - pe): every disagreement counts the same.
+    """Return Cohen's kappa of two annotators, (po - pe) / (1 - pe): all disagreements have the same weight.
 
-    `po` is the share of things on which both agree, `pe` the share that chance gives: the sum over the labels of the
-    product of both annotators' shares. The sequences say what each gave to the same things in the same order; a thing
-    that either of them left out (None) is left out. Raises ValueError for different lengths.
+    `po` is the share of items on which both agree, `pe` the share expected by chance: the sum over the labels of the
+    product of both annotators' shares. The sequences hold the labels of the same items in the same order; an item
+    without a label of one annotator (None) is left out. Raises ValueError for different lengths.
     Cohen 1960, Educational and Psychological Measurement 20(1).
 
     >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "no", "no", "no"])
@@ -42,11 +42,11 @@ def weighted_kappa(
     weights: Weights = "quadratic",
     order: Sequence[Label] | None = None,
 ) -> float | None:
-    """Return the weighted kappa of two annotators, 1 - sum(w * o) / sum(w * e): near misses count for less.
+    """Return the weighted kappa of two annotators, 1 - sum(w * o) / sum(w * e): near misses have less weight.
 
-    `o` and `e` are the observed and the chance share of each pair of labels, `w` the distance between the two, or its
-    square. `order` lists the labels from one end to the other, one step apart; without it the labels are numbers, and
-    as far apart as these. Raises ValueError for a label that has no place and for unknown weights. Cohen 1968,
+    `o` and `e` are the observed and the expected share of each pair of labels, `w` the distance between the two, or its
+    square. `order` lists the labels from one end to the other, one step apart; without it the labels are numbers with
+    their own distances. Raises ValueError for a label that is not in `order` and for unknown weights. Cohen 1968,
     Psychological Bulletin 70(4).
 
     >>> weighted_kappa(["low", "high"], ["low", "mid"], order=["low", "mid", "high"])
@@ -69,14 +69,13 @@ def weighted_kappa(
 def krippendorff_alpha(
     units: Iterable[Sequence[Label | None]], *, metric: Metric = "nominal", order: Sequence[Label] | None = None
 ) -> float | None:
-    """Return Krippendorff's alpha of any number of annotators, 1 - Do / De; things may lack some labels.
+    """Return Krippendorff's alpha of any number of annotators, 1 - Do / De; items may lack some labels.
 
-    Each of `units` is one thing that was judged, with what each annotator said of it, None where one said nothing; a
-    thing with fewer than two labels counts for nothing. `Do` is the mean difference within the things, `De` that of
-    all labels thrown together. The difference of two labels is by `metric`: `nominal` 0 or 1; `interval` their squared
-    distance, for numbers; `ordinal` the squared distance of their ranks, for numbers or the labels in `order`. Raises
-    ValueError for a label that has no place and for an unknown metric. Krippendorff 2011, "Computing Krippendorff's
-    Alpha-Reliability".
+    Each of `units` is one item, with the label of each annotator, None where one gave none; an item with fewer than two
+    labels is not counted. `Do` is the mean difference within items, `De` that of all labels pooled. The difference of
+    two labels is given by `metric`: `nominal` 0 or 1; `interval` their squared distance, for numbers; `ordinal` the
+    squared distance of their ranks, for numbers or the labels in `order`. Raises ValueError for a label that is not in
+    `order` and for an unknown metric. Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 
     >>> krippendorff_alpha([["yes", "yes"], ["no", "no", None], ["yes", "no"]])
     0.4444444444444444
@@ -97,13 +96,13 @@ def krippendorff_alpha(
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
-    """Refuse a word that is none of those known: taken for the default, it would give a number nobody asked for."""
+    """Raise ValueError for an unknown value, instead of computing the default by mistake."""
     if given not in allowed:
         raise ValueError(f"`{name}` must be {' or '.join(map(repr, allowed))}, not {given!r}")
 
 
 def _said(unit: Sequence[Label | None]) -> list[Label]:
-    # A text is a sequence too, of letters: labels that were not put together by thing are the likely mistake.
+    # A text is a sequence of letters, too: labels that were not grouped by item are the likely mistake.
     if isinstance(unit, str) or not isinstance(unit, Sequence):
         raise ValueError(f"each thing must be a list of its labels, one for each annotator, not {unit!r}")  # noqa: TRY004
     return [label for label in unit if label is not None]
@@ -116,7 +115,7 @@ def _pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> lis
 
 
 def _unlike(labels: Sequence[Label]) -> float:
-    """Return in how many ordered pairs of labels the two differ."""
+    """Return the number of ordered pairs of labels that differ."""
     return len(labels) ** 2 - sum(count**2 for count in Counter(labels).values())
 
 
@@ -127,28 +126,28 @@ def _scatter(numbers: Sequence[float]) -> float:
 
 
 def _places(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[Label, float]:
-    """Return where each label stands, the first at 0 and the last at 1: the coefficients know no unit."""
+    """Return the position of each label, the first at 0 and the last at 1: the coefficients have no unit."""
     if order is not None:
         known = {label: float(position) for position, label in enumerate(order)}
         unknown = {label for label in labels if label not in known}
         if unknown:
-            raise ValueError(f"{min(map(repr, unknown))} is none of the labels {', '.join(map(str, order))}")
+            raise ValueError(f"{min(map(repr, unknown))} is not one of the labels {', '.join(map(str, order))}")
         return known
     numbers = {label: _number(label) for label in labels}
     low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
-    # Halved first: the difference of two finite numbers may be none.
+    # Halved first, because the difference of two finite numbers may overflow.
     span = high / 2 - low / 2
     return {label: (number / 2 - low / 2) / span if span else 0.0 for label, number in numbers.items()}
 
 
 def _number(label: Label) -> float:
     if isinstance(label, str) or not math.isfinite(label):
-        raise ValueError(f"{label!r} is no finite number; give `order`, the labels from one end to the other")
+        raise ValueError(f"{label!r} is not a finite number; give `order`, the labels from one end to the other")
     return float(label)
 
 
 def _ranks(labels: Sequence[Label], places: Mapping[Label, float]) -> Mapping[Label, float]:
-    """Return each label's mean rank. Krippendorff's ordinal difference is the distance between these, squared."""
+    """Return each label's mean rank. Krippendorff's ordinal difference is the squared distance between mean ranks."""
     counts = Counter(labels)
     ranks: dict[Label, float] = {}
     below = 0

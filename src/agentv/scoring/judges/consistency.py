@@ -1,4 +1,4 @@
-"""How far a judge agrees with itself: asked again, with the answers' places swapped, and whether length sways it."""
+"""Consistency of a judge: over repeats, with the two answers swapped, and in relation to answer length."""
 
 import math
 import statistics
@@ -20,11 +20,11 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import LEVEL, Interval
 
 FEWEST = 10
-"""Things below which no correlation has an interval."""
+"""The number of items below which a correlation gets no interval."""
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, -1..1, ties at their mean rank; None where either is all alike.
+    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if either has one value only.
 
     Spearman 1904, American Journal of Psychology 15(1).
 
@@ -39,10 +39,10 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 
 
 def correlation_interval(correlation: float, count: int, level: float = LEVEL) -> Interval | None:
-    """Return the interval of a rank correlation of `count` independent things, on Fisher's scale, artanh.
+    """Return the interval of a rank correlation of `count` independent items, on Fisher's scale, artanh.
 
-    The standard error there is √((1 + r² / 2) / (count - 3)), Bonett & Wright 2000, Psychometrika 65(1). None below ten
-    things, and where the ranks are all the same or all reversed.
+    The standard error is √((1 + r² / 2) / (count - 3)), Bonett & Wright 2000, Psychometrika 65(1). None below ten
+    items, and if the ranks are all the same or all reversed.
     """
     if count < FEWEST or not -1 < correlation < 1:
         return None
@@ -52,7 +52,7 @@ def correlation_interval(correlation: float, count: int, level: float = LEVEL) -
 
 
 def _centred_ranks(values: Sequence[float]) -> list[float]:
-    """Return each value's rank less the mean rank."""
+    """Return each value's rank minus the mean rank."""
     ranks = [0.0] * len(values)
     below = 0
     for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
@@ -68,10 +68,10 @@ _SAID = get_args(Better)
 
 
 class JudgedAgain(Struct, frozen=True):
-    """One answer, of `length` characters, with what a judge said of it each time.
+    """One answer, of `length` characters, with a judge's repeated verdicts on it.
 
-    `opinions` are those that it gave, `failed` is how often it gave none. `flips` of `orders` verdicts on two answers
-    changed with their order.
+    `opinions` are the verdicts, `failed` is the number of repeats without one. `flips` of `orders` verdicts on two
+    answers changed with their order.
     """
 
     slot: ResultKey
@@ -83,27 +83,27 @@ class JudgedAgain(Struct, frozen=True):
 
     @property
     def is_steady(self) -> bool:
-        """Whether it said the same each time: pass, or not."""
+        """True if the judge gave the same verdict, pass or not, each time."""
         return len({each.passed for each in self.opinions}) == 1
 
     @property
     def score(self) -> float:
-        """The mean of its scores."""
+        """The mean of the judge's scores."""
         return math.fsum(each.value for each in self.opinions) / len(self.opinions)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of its scores, with n - 1; there are at least two."""
+        """The standard deviation of the judge's scores, with n - 1; there are at least two."""
         return statistics.stdev(each.value for each in self.opinions)
 
     @property
     def passed(self) -> bool:
-        """What it says most often; a tie is no pass."""
+        """The judge's most frequent verdict; a tie is not a pass."""
         return 2 * sum(each.passed for each in self.opinions) > len(self.opinions)
 
 
 class LengthCorrelation(Struct, frozen=True):
-    """Spearman's correlation of answers' length with the judge's score, None where there is none to be told."""
+    """Spearman's correlation of answer length with the judge's score, None where it is undefined."""
 
     value: float | None
     answers: int
@@ -111,11 +111,11 @@ class LengthCorrelation(Struct, frozen=True):
 
 
 class Consistency(Struct, frozen=True):
-    """A judge asked again. Shares are over answers with two verdicts or more.
+    """The consistency of a judge over repeats. Shares are over answers with two verdicts or more.
 
     `deviation` is the mean standard deviation of an answer's scores, `alpha` Krippendorff's of its verdicts.
-    `position` is the share of verdicts on two answers that change with their order, None where it compares none.
-    `lengths` are the correlations over all answers, and among those that it passes and fails.
+    `position` is the share of verdicts on two answers that change with their order, None if the judge compares none.
+    `lengths` are the correlations over all answers, and among those that pass and those that fail.
     """
 
     answers: int
@@ -129,7 +129,7 @@ class Consistency(Struct, frozen=True):
 
 
 def judged_again(slot: ResultKey, length: int, results: Sequence[EvaluatorResult]) -> JudgedAgain:
-    """Return one answer with what a judge's results say of it."""
+    """Return one answer with the opinions in a judge's repeated results."""
     opinions = tuple(
         opinion for each in results if (opinion := result_opinion(each, judged_criterion(each))) is not None
     )
@@ -141,7 +141,7 @@ def judged_again(slot: ResultKey, length: int, results: Sequence[EvaluatorResult
 
 
 def consistency(answers: Sequence[JudgedAgain], repeats: int) -> Consistency:
-    """Return how far a judge agrees with itself on answers that it was asked about `repeats` times."""
+    """Return a judge's consistency on answers that it judged `repeats` times."""
     judged = [each for each in answers if each.opinions]
     several = [each for each in judged if len(each.opinions) > 1]
     verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.opinions] for each in several]
@@ -165,7 +165,7 @@ def consistency(answers: Sequence[JudgedAgain], repeats: int) -> Consistency:
 
 
 def _length(answers: Sequence[JudgedAgain]) -> LengthCorrelation:
-    """Return the correlation; its interval counts cases, for the answers to one are alike."""
+    """Return the correlation; its interval counts cases, because answers to one case are similar."""
     value = rank_correlation([float(each.length) for each in answers], [each.score for each in answers])
     if value is None:
         return LengthCorrelation(None, len(answers))
@@ -174,7 +174,7 @@ def _length(answers: Sequence[JudgedAgain]) -> LengthCorrelation:
 
 
 def _pairs(result: EvaluatorResult) -> Iterator[tuple[Better, Better]]:
-    """Yield a comparison's verdicts in both orders, as `pairwise` keeps them."""
+    """Yield a comparison's verdicts in both orders, as `pairwise` stores them."""
     for each in result.results:
         verdicts = (each.metadata or {}).get("verdicts")
         for pair in verdicts if isinstance(verdicts, list | tuple) else ():

@@ -1,4 +1,4 @@
-"""Files of what people said → Feedback, one per line: JSON Lines, or CSV as spreadsheets write it."""
+"""Parsing of files with human feedback: JSON Lines, or CSV as spreadsheets write it."""
 
 import csv
 import io
@@ -27,30 +27,30 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "target": ("target",),
     "trial": ("trial",),
 }
-"""What a line may say, each with its spellings; the first one wins. Other keys are left alone."""
+"""The fields of a line, each with its spellings; the first spelling found is used. Other keys are ignored."""
 
 _TRIAL_FIGURES = 18
-"""How many figures the number of a trial may have; Python reads no number of thousands."""
+"""The maximum number of digits of a trial number; Python refuses to parse thousands of digits."""
 
 Entry: TypeAlias = Mapping[str, object]
 Refuse: TypeAlias = Callable[..., None]
-"""Notes what is wrong with a line: `refuse(line, message, allowed=…)`."""
+"""Records a problem of a line: `refuse(line, message, allowed=…)`."""
 
 
 class FeedbackFields(Struct, frozen=True):
-    """The fields of one line, each held to its type; what is not of it is noted and counts as absent."""
+    """The fields of one line, each checked for its type; a value of another type is reported and counts as absent."""
 
     entry: Entry
     line: int
     refuse: Refuse
 
     def written(self, key: str) -> object:
-        """Return what stands under a key, in whichever spelling; None when nothing does."""
+        """Return the value of a field in any of its spellings; None when it is absent."""
         value = next((self.entry[name] for name in NAMES[key] if name in self.entry), None)
         return None if isinstance(value, str) and not value.strip() else value
 
     def text(self, key: str) -> str | None:
-        """Return a text; a whole number is one as well, for ids are often numbers."""
+        """Return a text; an integer is accepted as well, because ids are often numbers."""
         value = self.written(key)
         if value is None or isinstance(value, str):
             return value.strip() if value is not None else None
@@ -60,7 +60,7 @@ class FeedbackFields(Struct, frozen=True):
         return None
 
     def score(self) -> HumanScore:
-        """Return the score as it was given; whether its scale has such a score is another question."""
+        """Return the score as given; its scale is checked elsewhere."""
         value = self.written("score")
         if isinstance(value, str):
             return value.strip()
@@ -72,7 +72,7 @@ class FeedbackFields(Struct, frozen=True):
         return False
 
     def time(self) -> datetime | None:
-        """Return a moment: ISO 8601, taken as UTC when it names no zone, or milliseconds since 1970."""
+        """Return a time: ISO 8601, in UTC unless it names a zone, or milliseconds since 1970."""
         value = self.written("time")
         try:
             if isinstance(value, str):
@@ -87,7 +87,7 @@ class FeedbackFields(Struct, frozen=True):
         return None
 
     def trial(self) -> int | None:
-        """Return a number of a trial, from 0."""
+        """Return the number of a trial, from 0."""
         value = self.written("trial")
         if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= _TRIAL_FIGURES:
             value = int(value)
@@ -104,7 +104,7 @@ class FeedbackFields(Struct, frozen=True):
 def _is_finite(number: float) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # an integer too large for a float
         return False
 
 
@@ -114,21 +114,21 @@ _JSON_SUFFIXES, _CSV_SUFFIXES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
 class FeedbackFile(Struct):
-    """What a file says: the feedback that can be read, in the order of lines, and what is wrong with the rest."""
+    """The content of a file: the readable feedback in the order of lines, and the problems of the other lines."""
 
     source: str
     feedback: list[Feedback] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def refuse(self, line: int, message: str, *, allowed: str | None = None) -> None:
-        """Note what is wrong with a line."""
+        """Record a problem of a line."""
         self.problems.append(Problem(self.source, message, line, 1, allowed=allowed))
 
 
 def parse_feedback(data: bytes, *, source: str) -> FeedbackFile:
-    """Return what the bytes of a file say; `source` is its name, whose suffix tells JSON Lines from CSV.
+    """Parse the content of a file; `source` is its name, whose suffix distinguishes JSON Lines from CSV.
 
-    Without a suffix that tells, a file that begins with `{` is JSON Lines. A line without a score says nothing.
+    Without a known suffix, a file that begins with `{` is JSON Lines. A line without a score is skipped.
     """
     found = FeedbackFile(source)
     try:
@@ -155,7 +155,7 @@ def _json_lines(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
         try:
             value = json.loads(written, object_pairs_hook=_unique, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
-            found.refuse(line, f"this line is no valid JSON: {error.msg} (column {error.colno})")
+            found.refuse(line, f"this line is not valid JSON: {error.msg} (column {error.colno})")
         except (ValueError, RecursionError) as error:
             found.refuse(line, f"this line cannot be read: {error}")
         else:
@@ -168,16 +168,16 @@ def _json_lines(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
 def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     entry = dict(pairs)
     if len(entry) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return entry
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number here")
+    raise ValueError(f"{name} is not allowed here")
 
 
 def _csv_rows(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
-    """Yield the rows below the head; comma, semicolon or tab is told by the head."""
+    """Yield the rows below the header, which also shows the delimiter: comma, semicolon or tab."""
     head = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(_DELIMITERS, key=head.count)
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -189,41 +189,41 @@ def _csv_rows(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
         if not _check_head(names, line, found):
             return
         for row in rows:
-            # A cell may hold several lines; the row is where it begins.
+            # A cell may span several lines; the row's line is its first.
             start, line = line + 1, rows.line_num
             if None in row:
-                found.refuse(start, f"the row has more cells than the head, which has {len(names)}")
+                found.refuse(start, f"the row has more cells than the header, which has {len(names)}")
             else:
                 yield start, row
     except csv.Error as error:
-        found.refuse(line + 1, f"this is no valid CSV: {error}")
+        found.refuse(line + 1, f"this is not valid CSV: {error}")
 
 
 def _check_head(names: Sequence[str], line: int, found: FeedbackFile) -> bool:
     if not names:
-        found.refuse(1, "the file is empty", allowed="a head with eval_id, criterion, score, and a row for each score")
+        found.refuse(1, "the file is empty", allowed="a header with eval_id, criterion, score, and one row per score")
         return False
     missing = [key for key in REQUIRED if not set(NAMES[key]) & set(names)]
     for key in missing:
-        message = f"the head has no column {key!r}{_meant_by(key, names)}"
+        message = f"the header has no column {key!r}{_meant_by(key, names)}"
         found.refuse(line, message, allowed=f"it has: {', '.join(names)}")
     twice = sorted({name for name in names if name and names.count(name) > 1})
     for name in twice:
-        found.refuse(line, f"the head has the column {name!r} twice")
+        found.refuse(line, f"the header has the column {name!r} twice")
     return not missing and not twice
 
 
 def _meant_by(key: str, names: Iterable[str | None]) -> str:
-    """Return which of the names that are there may stand for a missing one."""
+    """Return a hint with the existing name that may be a misspelling of a missing one."""
     near = nearest(key, filter(None, names))
     return f"; is it meant by {near!r}?" if near else ""
 
 
 def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
-    """Read one line, and note all that is wrong with it."""
+    """Read one line and record all of its problems."""
     fields = FeedbackFields(entry, line, found.refuse)
     if fields.written("score") is None and "score" in entry:
-        return  # the annotator left it open
+        return  # the annotator left the score empty
     before = len(found.problems)
     for key in REQUIRED:
         if fields.written(key) is None:
@@ -245,18 +245,18 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
 
 
 def latest(said: Iterable[Feedback]) -> tuple[Feedback, ...]:
-    """Return what counts: of several scores that one annotator gave to one criterion the last.
+    """Return the scores that count: the last of several that one annotator gave to one criterion.
 
-    The last is what says most about which answer it means, then what was said later, then what stands further down.
-    Scores that nobody signed count each.
+    The last is the one that identifies the answer most precisely, then the later one in time, then in the file.
+    Unsigned scores all count.
     """
-    kept: dict[tuple[str, str | int], Feedback] = {}
+    counted: dict[tuple[str, str | int], Feedback] = {}
     for number, each in enumerate(said):
         key = (each.criterion, each.annotator or number)
-        earlier = kept.get(key)
+        earlier = counted.get(key)
         if earlier is None or not _outweighs(earlier, each):
-            kept[key] = each
-    return tuple(kept.values())
+            counted[key] = each
+    return tuple(counted.values())
 
 
 def _outweighs(earlier: Feedback, later: Feedback) -> bool:

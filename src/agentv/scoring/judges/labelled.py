@@ -1,4 +1,4 @@
-"""Answers that a judge and people judged: what each of them said, side by side."""
+"""Answers with the opinions of a judge and of people on them."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from agentv.types.records.result import CaseResult
 
 
 class Opinion(Struct, frozen=True):
-    """What somebody says of an answer: a value of 0..1, whether that is a pass, and why."""
+    """A judgement of an answer: a value of 0..1, whether it is a pass, and the reasoning."""
 
     value: float
     passed: bool
@@ -25,7 +25,7 @@ class Opinion(Struct, frozen=True):
 
 
 class LabelledAnswer(Struct, frozen=True):
-    """An answer with the judge's opinion and those of people, of whom there is at least one."""
+    """An answer with the judge's opinion and at least one opinion of people."""
 
     slot: ResultKey
     tags: tuple[str, ...]
@@ -34,21 +34,21 @@ class LabelledAnswer(Struct, frozen=True):
 
     @property
     def people_value(self) -> float:
-        """The mean of what people say."""
+        """The mean of people's values."""
         return math.fsum(each.value for each in self.people) / len(self.people)
 
     @property
     def people_passed(self) -> bool | None:
-        """What most people say; None where as many pass it as do not."""
+        """The majority verdict of people; None for a tie."""
         passes = sum(each.passed for each in self.people)
         return None if 2 * passes == len(self.people) else 2 * passes > len(self.people)
 
 
 class LabelledAnswers(Struct):
-    """What a judge and people said of one criterion, and the labels that stand beside no opinion of the judge.
+    """The answers of one criterion that a judge and people judged, and the labels without a judge's opinion.
 
-    `unjudged` counts answers on which the judge said nothing, or failed. `unplaced` are scores of people that cannot be
-    placed on 0..1, each with why.
+    `unjudged` counts answers that the judge did not judge, or failed on. `unplaced` are human scores that cannot be
+    placed on 0..1, each with the reason.
     """
 
     answers: list[LabelledAnswer] = field(default_factory=list)
@@ -57,15 +57,15 @@ class LabelledAnswers(Struct):
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
-    """Return what an evaluator says of a criterion, None where it judged nothing."""
+    """Return an evaluator's opinion on a criterion, None if it judged nothing."""
     found = next((each for each in row.evaluator_results if each.name == evaluator), None)
     return None if found is None else result_opinion(found, criterion)
 
 
 def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
-    """Return what an evaluator's result says of a criterion, None where it judged nothing.
+    """Return the opinion on a criterion in an evaluator's result, None if it judged nothing.
 
-    The verdict is the evaluator's own where the criterion is all that it judges, else that of the value.
+    The verdict is the evaluator's own if it judges only this criterion, otherwise the one of the value.
     """
     if evaluator_state(result) in ("error", "skipped"):
         return None
@@ -73,7 +73,7 @@ def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
 
 
 def judged_criterion(result: EvaluatorResult) -> str:
-    """Return the criterion that an evaluator as a whole judges: its only one, else one of its own name."""
+    """Return the criterion that an evaluator judges as a whole: its only one, otherwise one with its own name."""
     return result.results[0].criterion_name if len(result.results) == 1 else result.name
 
 
@@ -96,8 +96,8 @@ def label_answers(
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `labels_of` is the criterion that people's labels name. Labels of an answer that is no longer the row's are left
-    out. `criteria` are those of each case, by suite and id.
+    `labels_of` is the criterion that people's labels name. Labels of an earlier answer of a row are left out.
+    `criteria` are those of each case, by suite and id.
     """
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
     for label in labels:
@@ -119,7 +119,7 @@ def label_answers(
 
 
 def _placed(said: Iterable[Label], known: Sequence[EvaluationCriteria], found: LabelledAnswers) -> Iterator[Opinion]:
-    """Yield people's opinions on 0..1; a criterion that the case does not define has scores of 0 to 1."""
+    """Yield people's opinions on 0..1; a criterion that the case does not define has scores from 0 to 1."""
     for label in said:
         defined = next((each for each in known if each.name == label.criterion), None)
         try:

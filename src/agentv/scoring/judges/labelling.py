@@ -1,4 +1,4 @@
-"""Feedback on a run → labels: each score finds the one answer it is about, or it is told why it does not."""
+"""Conversion of feedback on a run to labels: each score is matched with one answer, or reported as a problem."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,11 +14,11 @@ from agentv.types.records.label import Feedback, Label
 from agentv.types.records.result import CaseResult
 
 SHOWN_ROWS = 6
-"""How many rows a message lists."""
+"""The number of rows that a message lists."""
 
 
 class Judgeable(Struct, frozen=True):
-    """A row as far as a label needs it. Without `answer_seq` there is no answer to judge."""
+    """The parts of a row that a label needs. Without `answer_seq` there is no answer to judge."""
 
     slot: ResultKey
     answer_key: str
@@ -26,12 +26,12 @@ class Judgeable(Struct, frozen=True):
 
     @property
     def described(self) -> str:
-        """How messages call it."""
+        """The row's description in messages."""
         return f"target {self.slot.target!r} trial {self.slot.trial} of {self.slot.suite}"
 
 
 class Labelling(Struct):
-    """The labels that a file makes, and what is wrong with its other lines; `notes` are of labels that look odd."""
+    """The labels made from a file, and the problems of its other lines; `notes` are warnings about unusual labels."""
 
     labels: list[Label] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Labelling(Struct):
 
 
 def judgeable(row: CaseResult) -> Judgeable:
-    """Return what a label needs of a row. One whose target gave no answer has nothing that people could judge."""
+    """Return the parts of a row that a label needs. Without an answer of its target it cannot be labelled."""
     answered = row.error is None or row.error.stage == "evaluator"
     return Judgeable(row.slot, row.answer_key, row.answer_seq if answered else None)
 
@@ -52,10 +52,9 @@ def fit_labels(
     annotator: str | None,
     now: datetime,
 ) -> Labelling:
-    """Return the labels of a run's rows. `annotator` signs what nobody signed, `now` is when what has no time was said.
+    """Return the labels of a run's rows. `annotator` signs unsigned feedback, `now` is the time of undated feedback.
 
-    `criteria` are those of each case, by suite and id; a score of a criterion that is none of them is kept as it is,
-    with a note.
+    `criteria` are those of each case, by suite and id; a score of any other criterion is stored unchanged, with a note.
     """
     by_case: dict[str, list[Judgeable]] = {}
     for row in rows:
@@ -89,18 +88,18 @@ def fit_labels(
 def _refused(
     said: Feedback, fitting: Sequence[Judgeable], by_case: Mapping[str, Sequence[Judgeable]]
 ) -> Problem | None:
-    """Return why a score has not exactly one answer that it is about."""
+    """Return the problem if a score does not match exactly one answer, else None."""
     rows = by_case.get(said.eval_id)
     if rows is None:
         message = f"the run has no row of a case {said.eval_id!r}"
         return _problem(said, message, suggestion=nearest(said.eval_id, by_case))
     if not fitting:
-        return _problem(said, f"no row of {said.eval_id!r} is of that suite, target and trial", allowed=_listed(rows))
+        return _problem(said, f"no row of {said.eval_id!r} has that suite, target and trial", allowed=_listed(rows))
     if len(fitting) > 1:
-        message = f"it fits {len(fitting)} rows of {said.eval_id!r}; say which by target, trial or suite"
+        message = f"it matches {len(fitting)} rows of {said.eval_id!r}; select one by target, trial or suite"
         return _problem(said, message, allowed=_listed(fitting))
     if fitting[0].answer_seq is None:
-        return _problem(said, f"the row of {said.eval_id!r} has no answer that could be judged")
+        return _problem(said, f"the row of {said.eval_id!r} has no answer to judge")
     return None
 
 
@@ -112,17 +111,17 @@ def _listed(rows: Sequence[Judgeable]) -> str:
 def _unsigned(said: Feedback, annotator: str | None) -> Problem | None:
     if said.annotator or annotator:
         return None
-    return _problem(said, "nobody signed it", allowed="give the line an `annotator`, or all of them one by --annotator")
+    return _problem(said, "it has no annotator", allowed="give the line an `annotator`, or all lines by --annotator")
 
 
 def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str | None:
-    """Return what to say of a criterion that a case with criteria does not have: people may judge more, or mistype."""
+    """Return a note on a criterion that a case with criteria does not define: it may be intended or mistyped."""
     names = [criterion.name for criterion in criteria]
     if not names or name in names:
         return None
     near = nearest(name, names)
     hint = f"; did you mean {near!r}?" if near else ""
-    return f"{name!r} is no criterion of the cases, so no scale holds its scores; there are: {', '.join(names)}{hint}"
+    return f"{name!r} is not a criterion of the cases, so its scores have no scale; there are: {', '.join(names)}{hint}"
 
 
 def _off_scale(said: Feedback, criteria: Sequence[EvaluationCriteria]) -> Problem | None:

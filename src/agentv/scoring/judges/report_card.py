@@ -1,4 +1,4 @@
-"""How far a judge agrees with people: rates of agreement, kappa, and how far people agree among themselves."""
+"""Agreement of a judge with people: rates, kappa, and the agreement among people."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.judges.agreement import Label, krippendorff_alpha, weighted_kappa
 from agentv.scoring.judges.labelled import LabelledAnswer
 from agentv.scoring.statistics.distributions import t_quantile
-from agentv.scoring.statistics.intervals import rate_interval, rate_worth
+from agentv.scoring.statistics.intervals import effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import LEVEL, Confusion, Interval, MeasuredRate
 
@@ -19,12 +19,11 @@ _ALIKE = 1e-9
 
 
 def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return the standard error of the quadratically weighted kappa of two annotators; of 0 and 1 it is Cohen's.
+    """Return the standard error of the quadratically weighted kappa of two annotators; for 0 and 1 that is Cohen's.
 
-    `cases` names the case of each pair: pairs of one case are one cluster. By linearization: the variance of the sum
-    of each cluster's first-order influence on kappa, times m / (m - 1). With clusters of one it is that of Fleiss,
-    Cohen & Everitt 1969, Psychological Bulletin 72(5), with n - 1. None below two clusters, and where kappa is not
-    defined.
+    `cases` names the case of each pair: pairs of one case form one cluster. By linearization: the variance of the sum
+    of each cluster's first-order influence on kappa, times m / (m - 1). With clusters of one it equals that of Fleiss,
+    Cohen & Everitt 1969, Psychological Bulletin 72(5), with n - 1. None below two clusters, and if kappa is undefined.
     """
     count = len(first)
     clusters: dict[int, float] = dict.fromkeys(cases, 0.0)
@@ -45,9 +44,9 @@ def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[f
 
 
 def kappa_interval(kappa: float, error: float | None, clusters: int, level: float = LEVEL) -> Interval | None:
-    """Return Student's interval of a kappa on Fisher's scale, artanh, brought back; it keeps within -1 and 1.
+    """Return Student's interval of a kappa, computed on Fisher's scale, artanh, which keeps it within -1 and 1.
 
-    None where there is no error to go by, as when all agree.
+    None without a standard error, as when all agree.
     """
     if error is None or error <= _ALIKE or not -1 < kappa < 1:
         return None
@@ -61,18 +60,18 @@ def _mean_distance(value: float, others: Mapping[float, int], count: int) -> flo
 
 
 FEWEST = 20
-"""Cases below which no interval is printed."""
+"""The number of cases below which no interval is printed."""
 FEWEST_OF_A_KIND = 10
-"""Cases that people pass, and that they fail, below which nothing is corrected: it takes as many of both."""
+"""The number of cases, each of passes and fails by people, below which no rate is corrected."""
 FEWEST_FOR_KAPPA = 5
-"""Cases of the rarer kind below which kappa has no interval."""
+"""The number of cases of the rarer kind below which kappa has no interval."""
 GOOD_OF_A_KIND = 50
-"""Answers that people pass, and that they fail, that make a good calibration: each rate within about ±10 points."""
+"""The number of answers, each of passes and fails, of a good calibration: each rate within about ±10 points."""
 _TWO = 2
 
 
 class AgreementRate(Struct, frozen=True):
-    """A share of answers with its interval; `rate` None without any answer."""
+    """A share of answers with its interval; `rate` is None without any answer."""
 
     rate: MeasuredRate | None
     cases: int = 0
@@ -80,17 +79,17 @@ class AgreementRate(Struct, frozen=True):
 
 
 class Kappa(Struct, frozen=True):
-    """A kappa, None where chance alone agrees always, and its interval."""
+    """A kappa with its interval; None where it is undefined."""
 
     value: float | None
     interval: Interval | None = None
 
 
 class PeopleAgreement(Struct, frozen=True):
-    """How far people agree with each other, on the `answers` that several of them judged.
+    """The agreement among people, on the `answers` that several of them judged.
 
-    `alike` is the share of pairs of annotators that say the same of an answer, pass or not; `alpha` Krippendorff's of
-    pass and fail, `scale_alpha` that of their scores as intervals, None where they give two scores only.
+    `alike` is the share of pairs of annotators with the same verdict on an answer; `alpha` is Krippendorff's of
+    verdicts, `scale_alpha` that of their scores as intervals, None if they give only two different scores.
     """
 
     annotators: int
@@ -101,9 +100,9 @@ class PeopleAgreement(Struct, frozen=True):
 
 
 class ReportCard(Struct, frozen=True):
-    """A judge held against people. Of answers on which people are split nothing is counted but their number.
+    """A judge compared with people. Answers on which people are split are only counted.
 
-    `weighted` is the quadratically weighted kappa of scores, where people use more than two.
+    `weighted` is the quadratically weighted kappa of scores, if people use more than two.
     """
 
     cases: int
@@ -118,12 +117,12 @@ class ReportCard(Struct, frozen=True):
 
     @property
     def can_correct(self) -> bool:
-        """Whether rates may be corrected by it."""
+        """True if rates may be corrected with this calibration."""
         return min(self.sensitivity.cases, self.specificity.cases) >= FEWEST_OF_A_KIND
 
 
 def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
-    """Return how far a judge agrees with people on answers that both judged."""
+    """Return a judge's agreement with people on answers that both judged."""
     decided = [each for each in answers if each.people_passed is not None]
     passed = [each for each in decided if each.people_passed]
     failed = [each for each in decided if not each.people_passed]
@@ -148,36 +147,36 @@ def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
 
 
 def confusion_of(decided: Iterable[LabelledAnswer]) -> Confusion:
-    """Count answers on which most people agree by what the judge and people say."""
+    """Count answers with a majority verdict by the verdicts of the judge and of people."""
     counts = Counter((each.judge.passed, bool(each.people_passed)) for each in decided)
     return Confusion(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
 
 def disagreements(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
-    """Return the answers on which the judge and most people disagree, the widest apart first."""
+    """Return the answers on which the judge and most people disagree, the largest difference first."""
     against = [each for each in answers if each.people_passed not in (None, each.judge.passed)]
     return sorted(against, key=lambda each: -abs(each.judge.value - each.people_value))
 
 
 def advice(card: ReportCard) -> list[str]:
-    """Return what is missing for a good calibration, a sentence each."""
-    told = []
+    """Return what is missing for a good calibration, one sentence each."""
+    lines = []
     sides = (("passes", card.confusion.people_pass), ("fails", card.confusion.people_fail))
     missing = [f"{GOOD_OF_A_KIND - count} more {kind}" for kind, count in sides if count < GOOD_OF_A_KIND]
     if missing:
-        told.append(
+        lines.append(
             f"a good calibration has {GOOD_OF_A_KIND} answers that people pass and {GOOD_OF_A_KIND} that they fail: "
             f"label {' and '.join(missing)}"
         )
     if card.cases < FEWEST:
-        told.append(f"fewer than {FEWEST} cases: no intervals")
+        lines.append(f"fewer than {FEWEST} cases: no intervals")
     if not card.can_correct:
-        told.append(f"fewer than {FEWEST_OF_A_KIND} cases that people pass, or that they fail: no rate is corrected")
+        lines.append(f"fewer than {FEWEST_OF_A_KIND} cases that people pass, or that they fail: no rate is corrected")
     if card.people.annotators < _TWO or not card.people.answers:
-        told.append(
+        lines.append(
             "no answer was judged by two people: how far people agree, the most a judge can reach, is not known"
         )
-    return told
+    return lines
 
 
 def _rate(answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = FEWEST_OF_A_KIND) -> AgreementRate:
@@ -186,7 +185,7 @@ def _rate(answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: in
 
 
 def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FEWEST) -> AgreementRate:
-    """Return the share of things that hold, each given with its case, how many things it is, and how many hold.
+    """Return a share over counts by case: (case, number of items, number of them that hold).
 
     There is no interval below `fewest` cases.
     """
@@ -199,9 +198,9 @@ def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FE
         return AgreementRate(None)
     moments = ClusterMoments.of_clusters(clusters)
     is_sure = moments.clusters >= fewest
-    worth = rate_worth(moments) if is_sure else 0.0
+    count = effective_n(moments) if is_sure else 0.0
     interval = rate_interval(moments) if is_sure else None
-    return AgreementRate(MeasuredRate(moments.mean, moments.rows, worth), moments.clusters, interval)
+    return AgreementRate(MeasuredRate(moments.mean, moments.rows, count), moments.clusters, interval)
 
 
 def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]], *, is_sure: bool) -> Kappa:

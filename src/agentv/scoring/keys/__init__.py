@@ -1,1 +1,1 @@
-"""Identity: keys of cases, answers and requests, digests."""
+"""Identity: keys of cases, answers and requests, and digests."""

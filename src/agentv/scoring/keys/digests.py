@@ -1,4 +1,4 @@
-"""Sets and maps of keys that take nine bytes a key, and what a map remembers of it."""
+"""Sets and maps of keys that take nine bytes a key, plus a map's number."""
 
 import re
 import sys
@@ -14,27 +14,27 @@ _DIGEST_BITS = 64
 
 
 def digest_of(key: str) -> int:
-    """Return the 64-bit digest that stands for a key."""
+    """Return the 64-bit digest of a key."""
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 _HAS_LONG_HASH = sys.hash_info.width == _DIGEST_BITS
-# Python's own hash holds in this process alone, which is as long as a set lives.
+# Python's own hash is valid for this process only, which is also the lifetime of a set.
 _digest_here: Callable[[str], int] = hash if _HAS_LONG_HASH else digest_of
 _TYPE_HERE = "q" if _HAS_LONG_HASH else "Q"
 
 
 class DigestSet:
-    """Remembers keys by 64-bit digests, sorted in buckets: a million keys take nine megabytes.
+    """A set of keys, stored as sorted 64-bit digests in buckets: a million keys take nine megabytes.
 
-    Two of a million keys share a digest with a chance of three in a hundred million.
+    The probability that two of a million keys share a digest is three in a hundred million.
     """
 
     def __init__(self) -> None:
         self._buckets = [array(_TYPE_HERE) for _ in range(_BUCKETS)]
 
     def add(self, key: str) -> bool:
-        """Remember `key`; return False when it was there already."""
+        """Add `key`; return False if it was there already."""
         digest = _digest_here(key)
         bucket = self._buckets[digest % _BUCKETS]
         place = bisect_left(bucket, digest)
@@ -44,12 +44,12 @@ class DigestSet:
         return True
 
     def __len__(self) -> int:
-        """How many keys are remembered."""
+        """Return the number of keys."""
         return sum(map(len, self._buckets))
 
 
 class DigestMap:
-    """Remembers a number for each of its keys, as DigestSet remembers keys.
+    """A map from keys, stored as in DigestSet, to a number each.
 
     `typecode` is that of an `array`: a number of up to 2**64 - 1 takes eight bytes ("Q"), one of up to 255 one ("B").
     """
@@ -59,7 +59,7 @@ class DigestMap:
         self._numbers = [array(typecode) for _ in range(_BUCKETS)]
 
     def put(self, key: str, number: int) -> None:
-        """Remember `number` for `key`, in place of an earlier one."""
+        """Store `number` for `key`, replacing an earlier one."""
         keys, numbers, place, digest = self._find(key)
         if _is_at(keys, place, digest):
             numbers[place] = number
@@ -68,7 +68,7 @@ class DigestMap:
             numbers.insert(place, number)
 
     def setdefault(self, key: str, number: int) -> int:
-        """Return the number of `key`, which is `number` from now on when it had none."""
+        """Return the number of `key`; when it has none, store and return `number`."""
         keys, numbers, place, digest = self._find(key)
         if _is_at(keys, place, digest):
             return numbers[place]
@@ -82,7 +82,7 @@ class DigestMap:
         return numbers[place] if _is_at(keys, place, digest) else None
 
     def pop(self, key: str) -> int | None:
-        """Return the number of `key` and forget both."""
+        """Remove `key` and return its number, None when there is none."""
         keys, numbers, place, digest = self._find(key)
         if not _is_at(keys, place, digest):
             return None
@@ -90,12 +90,12 @@ class DigestMap:
         return numbers.pop(place)
 
     def numbers(self) -> Iterator[int]:
-        """Yield all numbers, in no order."""
+        """Yield all numbers, in arbitrary order."""
         for numbers in self._numbers:
             yield from numbers
 
     def __len__(self) -> int:
-        """How many keys are remembered."""
+        """Return the number of keys."""
         return sum(map(len, self._keys))
 
     def _find(self, key: str) -> "tuple[array[int], array[int], int, int]":
@@ -114,9 +114,9 @@ _WORD = re.compile(r"\w+")
 
 
 def make_id(given: str, *, fallback: str, taken: Container[str] = ()) -> str:
-    """Return `given` as an id: as it is when it is one, else as a slug, `fallback` when no letter is left.
+    """Return `given` as an id: unchanged if it is a valid one, else as a slug, or `fallback` if no letter is left.
 
-    An id that is `taken` gets a number: `refund-2`.
+    An id in `taken` gets a number: `refund-2`.
     """
     given = given.strip()
     wanted = (given if _ID.fullmatch(given) else slug(given)) or fallback
@@ -128,7 +128,7 @@ def make_id(given: str, *, fallback: str, taken: Container[str] = ()) -> str:
 
 
 def slug(text: str) -> str:
-    """Return the first words of a text with dashes between them, at most 48 characters; letters of any script stay."""
+    """Return the first words of a text joined by dashes, at most 48 characters; letters of any script are allowed."""
     made = ""
     for word in _WORD.findall(unicodedata.normalize("NFC", text[: 4 * LONGEST]).casefold()):
         longer = f"{made}-{word}" if made else word[:LONGEST]

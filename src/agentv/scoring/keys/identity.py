@@ -1,7 +1,7 @@
-"""What makes an answer or a score the same one as before: keys over contents, never over places.
+"""Keys of answers and scores for reuse: computed from contents, never from positions.
 
-Position, file name and dataset are in no key, so that reordering, renaming a file or adding cases changes nothing
-that was done (formats.md, section 4).
+Position, file name and dataset are in no key, so that reordering, renaming a file or adding cases leaves earlier
+results reusable (docs/reference/run-folder.md).
 """
 
 import json
@@ -28,11 +28,11 @@ def _plain(value: object) -> object:
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
-    # A function or object given from Python is known by its name only.
+    # A function or object given from Python is identified by its name only.
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
-# Made once: `json.dumps` makes an encoder for every call with these options, which takes longer than most values.
+# Made once: `json.dumps` would make an encoder for every call with these options (bench/).
 _write_texts = msgspec.json.Encoder(order="sorted").encode
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
 
@@ -57,21 +57,21 @@ def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
 
 
 class CaseKeys(Struct, frozen=True, gc=False):
-    """The keys of a case's two halves, in hex: what is asked, and what is expected."""
+    """The keys of a case's two halves, in hex: its input, and its expectations."""
 
     question: str
     expectation: str
 
 
 def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
-    """Return the keys of a case, from which all its other keys are made."""
+    """Return the keys of a case, from which all its other keys are derived."""
     return CaseKeys(question_key(case), expectation_key(case, criteria))
 
 
 def _digest(value: object, messages: Iterable[Message]) -> str:
-    """Return the digest of a value whose leaves are texts, apart from what may stand in some messages.
+    """Return the digest of a value whose leaves are texts, except inside the given messages.
 
-    msgspec writes texts as `json` does, four times as fast; of numbers it writes some in another way.
+    msgspec is faster than `json` (bench/) and writes texts alike, but formats some numbers differently.
     """
     for each in messages:
         if type(each.content) is not str or each.tool_calls or each.metadata is not None:
@@ -83,7 +83,7 @@ def _digest(value: object, messages: Iterable[Message]) -> str:
 
 
 def question_key(case: EvalCase) -> str:
-    """Return the key of what is asked: id, input messages, contents of files and guidelines."""
+    """Return the key of a case's input: id, input messages, contents of files and guidelines."""
     messages = case.input_messages
     parts: JsonObject = {
         "id": case.id,
@@ -94,22 +94,22 @@ def question_key(case: EvalCase) -> str:
 
 
 def target_key(target: ResolvedTarget) -> str:
-    """Return the key of who is asked: name, provider, settings without secrets."""
+    """Return the key of a target: name, provider, settings without secrets."""
     return digest([target.name, target.provider, target.public_settings])
 
 
 def answer_key(question: str, target: str, trial: int) -> str:
-    """Return the key of one answer, from a question's key, a target's key, and the trial."""
+    """Return the key of one answer, from the key of the case's input, the target's key, and the trial."""
     return _key_of(f'["{question}","{target}",{trial}]')
 
 
 def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
-    """Return the key of what is expected: outcome, messages, criteria."""
+    """Return the key of a case's expectations: outcome, messages, criteria."""
     return _expectation(case, list(map(criterion_to_json, criteria)))
 
 
 def stored_expectation_key(case: CaseRecord) -> str:
-    """Return the same key from a case as a run keeps it."""
+    """Return the same key as expectation_key, from a case as a run stores it."""
     return _expectation(case, list(case.criteria))
 
 
@@ -123,30 +123,30 @@ def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) ->
 
 @lru_cache(maxsize=64)
 def _outcome_key(outcome: str) -> str:
-    """Return the key of an outcome that nothing more is said of; cases that rules judge often have one in common."""
+    """Return the key of an outcome without messages and criteria, which many cases judged by rules have in common."""
     return _digest([outcome, [], []], ())
 
 
 def score_key(*, answer: str, expectation: str, setup: str) -> str:
     """Return the key of one evaluator's score of one answer.
 
-    `setup` is the digest of its config, of the scripts and prompts that it names, and of the judges that it asks.
+    `setup` is the digest of its config, of the scripts and prompts that it names, and of the judges that it calls.
     """
     return _key_of(f'["{answer}","{expectation}","{setup}"]')
 
 
 def case_key(keys: CaseKeys, evaluators: str) -> str:
-    """Return the key of a whole case as planned: question, expectations, and the evaluators' canonical JSON."""
+    """Return the key of a whole case as planned: input, expectations, and the evaluators' canonical JSON."""
     return _key_of(f'["{keys.question}","{keys.expectation}",{evaluators}]')
 
 
 def _key_of(canonical: str) -> str:
-    """Return the key over canonical JSON that is put together by hand: keys in hex need no escapes."""
+    """Return the key of canonical JSON that was put together by hand: keys in hex need no escapes."""
     return KEY_START + sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
-    """Return a criterion as JSON; what is not set is left out."""
+    """Return a criterion as JSON, without unset fields."""
     fields: dict[str, JsonValue] = {
         "name": criterion.name,
         "description": criterion.description,
@@ -160,7 +160,7 @@ def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
 
 
 def evaluator_to_json(evaluator: EvaluatorLike) -> dict[str, JsonValue]:
-    """Return an evaluator's config as JSON; an object from Python is known by its kind and class."""
+    """Return an evaluator's config as JSON; an object from Python is identified by its kind and class."""
     if not isinstance(evaluator, EvaluatorConfig):
         name = getattr(evaluator, "name", None)
         shown = name if isinstance(name, str) else evaluator.kind

@@ -1,4 +1,4 @@
-"""What makes a request the same one as before: the key that an answer is cached under."""
+"""The key of a request, under which its answer is cached."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from agentv.types.targets import ResolvedTarget
 
 KEY_VERSION = "v1"
 NONCE = "nonce"
-"""Where a judge's request says which one-time text stands in its prompts."""
+"""The metadata key under which a judge's request names the nonce in its prompts."""
 
 SAYS_NOTHING_OF_ANSWERS = frozenset(
     {
@@ -28,14 +28,14 @@ SAYS_NOTHING_OF_ANSWERS = frozenset(
         *("retry_initial_delay_ms", "retry_max_delay_ms", "retry_backoff_factor", "retry_status_codes"),
     }
 )
-"""Settings of a target that change how it is asked and paid, never what it answers."""
+"""Settings of a target that change how it is called and what it costs, but not its answers."""
 
 _SHORTEST_NONCE = 8
 _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 
 
 def nonce_of(request: ProviderRequest) -> str | None:
-    """Return the one-time text of a judge's request, None when it has none that could be told from other text."""
+    """Return the nonce of a judge's request, None when it has none that could be distinguished from other text."""
     nonce = request.metadata.get(NONCE)
     is_one = isinstance(nonce, str) and len(nonce) >= _SHORTEST_NONCE and nonce.isascii() and nonce.isalnum()
     return nonce if is_one and isinstance(nonce, str) else None
@@ -44,12 +44,12 @@ def nonce_of(request: ProviderRequest) -> str | None:
 def request_key(
     target: ResolvedTarget, request: ProviderRequest, *, files: Sequence[str], nonce: str | None, sees_all: bool
 ) -> str:
-    """Return the key of a request to a target; equal requests have equal keys, in this run and in every other.
+    """Return the key of a request to a target; equal requests have equal keys in every run.
 
-    `files` are the digests of the contents of its files. `nonce` is blanked wherever it stands. A provider that
-    `sees_all` may send the case's id, metadata and paths as well; a model is shown none of these.
+    `files` are the digests of the contents of its files. `nonce` is blanked wherever it occurs. A provider that
+    `sees_all` may also send the case's id, metadata and paths; a model gets none of these.
     """
-    asked: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "question": request.question,
         "chat_prompt": [[turn.role, turn.content] for turn in request.chat_prompt or ()],
         "system_prompt": request.system_prompt,
@@ -62,15 +62,15 @@ def request_key(
         "trial": request.trial,
     }
     if sees_all:
-        asked["case"] = [request.eval_case_id, request.eval_dir, dict(request.metadata)]
-        asked["paths"] = [*request.guideline_files, *request.input_files]
-    text = canonical_json(asked)
+        fields["case"] = [request.eval_case_id, request.eval_dir, dict(request.metadata)]
+        fields["paths"] = [*request.guideline_files, *request.input_files]
+    text = canonical_json(fields)
     settings = answering_settings(target.public_settings)
     return digest([KEY_VERSION, target.provider, settings, text if nonce is None else text.replace(nonce, "")])
 
 
 def answering_settings(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the settings of a target, secrets struck, that its answers depend on."""
+    """Return the settings of a target that its answers depend on, with secrets redacted."""
     return {
         key: value
         for key, value in settings.items()
@@ -79,8 +79,8 @@ def answering_settings(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue
 
 
 def repeated_key(key: str, times: int) -> str:
-    """Return the key of a request that a run makes once more: samples of a judge, trials, cases with one question.
+    """Return the key of a repeated request of one run: samples of a judge, trials, cases with the same input.
 
-    Each keeps an answer of its own, so that a cache never makes a run's answers more alike than they were.
+    Each repeat has its own cached answer, so that the cache never makes a run's answers more alike than they were.
     """
     return key if times == 0 else digest([key, times])

@@ -1,1 +1,1 @@
-"""From evaluators' outputs to results: completion, aggregation, scales, sources."""
+"""Conversion of evaluators' outputs to results: completion, aggregation, scales, sources."""

@@ -1,4 +1,4 @@
-"""From evaluators to one case: weighted mean, verdicts, the row's strict status, its joined texts."""
+"""Aggregation of evaluators to a case: weighted mean, verdicts, the row's strict status, its joined texts."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _WHOLE = 1.0 - TOLERANCE
 
 
 class CaseFields(Struct, frozen=True, gc=False):
-    """What a row says over all its evaluators (decisions.md, "Case-level fields with several evaluators")."""
+    """A row's fields over all of its evaluators (docs/reference/results-and-verdicts.md)."""
 
     hits: tuple[str, ...]
     misses: tuple[str, ...]
@@ -31,14 +31,14 @@ class CaseFields(Struct, frozen=True, gc=False):
 
 
 def reaches(score: float, bound: float) -> bool:
-    """Whether a score is at least `bound`, within 1e-9."""
+    """Return True if a score is at least `bound`, within 1e-9."""
     return score >= bound - TOLERANCE
 
 
 def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return sum(weight * value) / sum(weight), never outside the values that weigh anything.
+    """Return sum(weight * value) / sum(weight), never outside the range of the values with a weight.
 
-    Weights are finite and >= 0. All weights 0, or no pair at all: 0.0.
+    Weights are finite and >= 0. If all weights are 0, or there is no pair at all: 0.0.
     """
     weighing = [pair for pair in pairs if pair[0] > 0]
     if not weighing:
@@ -55,9 +55,9 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
 
 
 def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
-    """Return a case's score: the evaluators' scores by their weights, errors with their 0.0 as decided.
+    """Return a case's score: the weighted mean of its evaluators' scores; one with an error counts as 0.0.
 
-    What was skipped counts for nothing.
+    Skipped evaluators are left out.
     """
     if len(results) == 1:
         only = results[0]
@@ -73,12 +73,12 @@ def verdict_of(score: float) -> Verdict:
 
 
 def is_met(value: float | None) -> bool:
-    """Whether one criterion or rubric item on 0..1 counts as met: its band is not `fail` (4 of 5, for instance)."""
+    """Return True if a criterion or rubric item on 0..1 counts as met: not in the band `fail` (4 of 5, say)."""
     return value is not None and verdict_of(value) != "fail"
 
 
 def required_items_met(results: Iterable[EvaluationResult]) -> bool:
-    """Whether every rubric item that is marked `required` was answered and met."""
+    """Return True if every rubric item marked `required` was answered and met."""
     for item in results:
         is_required = item.metadata is not None and item.metadata.get("required")
         if is_required and not is_met(item.value):
@@ -87,14 +87,14 @@ def required_items_met(results: Iterable[EvaluationResult]) -> bool:
 
 
 def result_verdict(result: EvaluatorResult) -> Verdict:
-    """Return one evaluator's verdict: its own when it set one, else that of its score."""
+    """Return one evaluator's verdict: its own if it set one, else that of its score."""
     return result.verdict or verdict_of(result.score)
 
 
 def is_requirement_met(result: EvaluatorResult) -> bool:
-    """Whether an evaluator keeps what it and its members demand of the case.
+    """Return True if the requirements of an evaluator and of its members are met.
 
-    `required: true` demands verdict `pass`, a number demands that score; required rubric items must be met.
+    `required: true` requires the verdict `pass`, a number requires that score; required rubric items must be met.
     """
     if result.status == "skipped":
         return True
@@ -108,7 +108,7 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
 
 
 def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
-    """Return a case's verdict: `fail` when any requirement is broken, else that of the case's score."""
+    """Return a case's verdict: `fail` if any requirement is not met, else that of the case's score."""
     return verdict_of(score) if all(map(is_requirement_met, results)) else "fail"
 
 
@@ -118,16 +118,16 @@ def row_status(score: float) -> RowStatus:
 
 
 def row_state(result: CaseResult) -> RowState:
-    """Return which of the five disjoint states a row is in: why there is no verdict, or the verdict."""
+    """Return which of the five disjoint states a row is in: its verdict, or the reason why it has none."""
     if result.status in ("error", "skipped"):
         return result.status
     return result.verdict or "fail"
 
 
 def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
-    """Return the first evaluator, or member of one, whose error puts the row outside every mean.
+    """Return the first evaluator, or member of one, whose error excludes the row from every mean.
 
-    An error of something that weighs nothing and is not required does not.
+    An error of an evaluator with weight 0 that is not required does not.
     """
     for result in results:
         if result.weight <= 0 and result.required is False:
@@ -140,7 +140,7 @@ def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
 
 
 def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
-    """Join the evaluators' hits, misses and reasons in order; with several, each reason opens with its name."""
+    """Join the evaluators' hits, misses and reasons in order; with several, each reason begins with its name."""
     if len(results) == 1:
         only = results[0]
         aspects_of_only = max(1, only.expected_aspect_count)
@@ -163,7 +163,7 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
 
 
 def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
-    """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
+    """Return an evaluator's score as the result stored in a row. Its verdict is None when nothing was judged."""
     is_judged = score.error is None and score.status != "skipped"
     usage, cost_usd = _spent(score) if score.judge_calls or score.members else (None, None)
     return EvaluatorResult(
@@ -191,9 +191,9 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
 
 
 def _spent(score: EvaluationScore) -> tuple[Usage | None, float | None]:
-    """Return what the judges used and cost.
+    """Return the tokens and the cost of the judges.
 
-    The cost is None when one of them used tokens at an unknown price, or nothing was used.
+    The cost is None if one of them used tokens at an unknown price, or if nothing was used.
     """
     calls = [(call.usage, call.cost_usd) for call in score.judge_calls]
     parts = calls + [(member.usage, member.cost_usd) for member in score.members]

@@ -1,4 +1,4 @@
-"""A composite's arithmetic: its members' results → one score (evaluators.md, "composite")."""
+"""Aggregation of a composite's members to one score (docs/evaluators)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,9 +10,9 @@ from agentv.types.json_value import JsonValue
 
 
 def weigh(results: Sequence[EvaluatorResult], weights: Mapping[str, float]) -> tuple[EvaluatorResult, ...]:
-    """Return the results with the weights that a composite gives its members; without any, with their own.
+    """Return the results with the weights that a composite gives its members, or with their own if it gives none.
 
-    A member that is left out of given weights weighs nothing.
+    A member that is missing in the given weights has weight 0.
     """
     if not weights:
         return tuple(results)
@@ -25,7 +25,7 @@ def counted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
 
 
 def passing(results: Sequence[EvaluatorResult]) -> int:
-    """Return how many members pass: judged, with verdict `pass`."""
+    """Return the number of members that pass: judged, with verdict `pass`."""
     return sum(result.error is None and result_verdict(result) == "pass" for result in counted(results))
 
 
@@ -40,13 +40,13 @@ def highest(results: Sequence[EvaluatorResult]) -> float:
 
 
 def composed(score: EvaluationScore, results: Sequence[EvaluatorResult]) -> EvaluationScore:
-    """Return a composite's score with its members, and the verdict `fail` when one of them breaks a requirement."""
+    """Return a composite's score with its members, and the verdict `fail` when a member's requirement is not met."""
     broken = not all(is_requirement_met(result) for result in counted(results))
     return replace(score, members=tuple(results), verdict="fail" if broken and score.error is None else score.verdict)
 
 
 def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: str) -> EvaluationScore:
-    """Return a score that was computed from the members', with their hits and misses under their names."""
+    """Return a score computed from the members' scores, with their hits and misses under their names."""
     hits = tuple(f"{result.name}: {hit}" for result in results for hit in result.hits)
     misses = tuple(f"{result.name}: {miss}" for result in results for miss in result.misses)
     parts = ", ".join(f"{result.name} {result.score:.2f}" for result in counted(results))
@@ -61,17 +61,17 @@ def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: s
 
 
 def results_to_json(results: Sequence[EvaluatorResult]) -> dict[str, JsonValue]:
-    """Return the results by name, as a composite's code aggregator or judge is told them.
+    """Return the results by name, as passed to a composite's code aggregator or judge.
 
     A second member of the same name is called `name#2`.
     """
-    told: dict[str, JsonValue] = {}
+    by_name: dict[str, JsonValue] = {}
     for result in results:
         name, number = result.name, 2
-        while name in told:
+        while name in by_name:
             name, number = f"{result.name}#{number}", number + 1
-        told[name] = _to_json(result)
-    return told
+        by_name[name] = _to_json(result)
+    return by_name
 
 
 def _to_json(result: EvaluatorResult) -> dict[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""Which evaluators judge a case (decisions.md, "Which evaluators apply")."""
+"""Selection of the evaluators that judge a case (docs/reference/evaluators.md)."""
 
 from functools import lru_cache
 
@@ -6,16 +6,16 @@ from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLi
 from agentv.types.json_value import JsonValue
 
 DEFAULT_EVALUATOR = "llm_judge"
-"""Judges a case for which neither the case nor its suite names anyone (seed: default evaluator)."""
+"""The evaluator of a case for which neither the case nor its suite names one (seed: default evaluator)."""
 
 RUBRIC_EVALUATOR = "rubric"
-"""What the shorthand `rubrics:` stands for."""
+"""The type of evaluator for the shorthand `rubrics:`."""
 
 
 def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[EvaluatorLike, ...], bool]:
     """Return a case's evaluators in order, and whether they came in the older single form.
 
-    An empty list names nobody, as an absent one does.
+    An empty list means the same as an absent one.
     """
     listed = case.evaluators
     if not listed:
@@ -28,7 +28,7 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
 
 
 def _alone(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
-    """Return the one evaluator of a case that has no list; none beside its rubrics."""
+    """Return the single evaluator of a case without a list; none if the case has rubrics."""
     if not case.rubrics:
         return _single(DEFAULT_EVALUATOR if single is None else single, base_dir), True
     return (_rubric(case), *(() if single is None else _single(single, base_dir))), False
@@ -36,12 +36,12 @@ def _alone(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[Eva
 
 @lru_cache(maxsize=256)
 def _single(kind: str, base_dir: str) -> tuple[EvaluatorConfig]:
-    """Return the one evaluator of that name: the same object for all cases, since much is kept by it."""
+    """Return the single evaluator of that name: the same object for all cases, because caches use it as a key."""
     return (EvaluatorConfig(name=kind, type=kind, base_dir=base_dir),)
 
 
 def _rubric(case: EvalCase) -> EvaluatorConfig:
-    """Return what the items of a case's `rubrics` stand for."""
+    """Return the evaluator for a case's `rubrics`."""
     items: list[JsonValue] = [_item_to_json(item) for item in case.rubrics]
     return EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
 

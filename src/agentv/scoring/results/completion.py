@@ -1,4 +1,4 @@
-"""The one border where what an evaluator returned becomes an EvaluationScore. NaN and infinity never pass it."""
+"""Validation of what an evaluator returned, as an EvaluationScore. NaN and infinity never get past it."""
 
 import math
 import sys
@@ -28,25 +28,25 @@ from agentv.types.json_value import JsonValue
 from agentv.types.records.fields import TOLERANCE
 from agentv.types.usage import Usage
 
-# An object may hold itself.
+# An object may contain itself.
 _LEVELS = 100
 _MOST_VALUES = 100_000
-# No float holds more; JSON readers in other languages give up long before.
+# The largest exponent of a float; JSON readers in other languages accept much less.
 _INTEGER_BITS = 1024
 
 
 def described(value: object) -> str:
-    """Return what sort of thing a value is, for a message."""
+    """Return a description of a value's type, for messages."""
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
 def refused(value: object, at: str, wanted: str) -> EvaluatorError:
-    """Return the error that says what a field must be."""
+    """Return the error for a field that has the wrong type."""
     return EvaluatorError(f"`{at}` must be {wanted}, got {described(value)}")
 
 
 def plain_text(value: object, at: str) -> str:
-    """Return a text. A subclass may say something else each time it is asked, so it is asked once."""
+    """Return a plain str. A subclass may return another text on each conversion, so it is converted once."""
     if type(value) is str:
         return value
     if not isinstance(value, str):
@@ -55,7 +55,7 @@ def plain_text(value: object, at: str) -> str:
 
 
 def plain_texts(values: object, at: str) -> tuple[str, ...]:
-    """Return texts; numbers and the like among them are written out."""
+    """Return texts; other simple values among them are converted to text."""
     if type(values) is tuple and not values:
         return ()
     if isinstance(values, str) or not isinstance(values, Sequence):
@@ -71,7 +71,7 @@ def plain_flag(value: object, at: str) -> bool:
 
 
 def plain_number(value: object, at: str) -> float:
-    """Return a number, infinite when it is too large for a float. NumPy's numbers are numbers, too."""
+    """Return a number, infinite when it is too large for a float. NumPy's numbers are accepted."""
     if type(value) is float:
         return value
     if not isinstance(value, Real):
@@ -83,7 +83,7 @@ def plain_number(value: object, at: str) -> float:
 
 
 def finite_or_none(value: object, at: str) -> float | None:
-    """Return a number; one that is not finite says nothing and becomes None."""
+    """Return a number, or None when it is not finite."""
     number = plain_number(value, at)
     return number if math.isfinite(number) else None
 
@@ -97,9 +97,9 @@ def plain_weight(value: object, at: str) -> float:
 
 
 def unit_number(value: object, what: str) -> float:
-    """Return the number from 0 to 1 that `what` was given as its score, clamped within 1e-9; NaN is none."""
+    """Return the score of `what`, a number from 0 to 1, clamped within 1e-9; NaN is an error."""
     if not isinstance(value, Real):
-        raise EvaluatorError(f"the score of {what!r} is no number but {described(value)}")
+        raise EvaluatorError(f"the score of {what!r} is not a number but {described(value)}")
     number = plain_number(value, what)
     if not -TOLERANCE <= number <= 1 + TOLERANCE:
         raise EvaluatorError(f"the score of {what!r} is {number:g}; allowed: 0 to 1")
@@ -107,14 +107,14 @@ def unit_number(value: object, what: str) -> float:
 
 
 def plain_count(value: object, at: str) -> int:
-    """Return a whole number from 0."""
+    """Return an integer of at least 0."""
     if type(value) is int and 0 <= value <= sys.maxsize:
         return value
     if not isinstance(value, Integral):
         raise refused(value, at, "a whole number")
     number = int.__int__(int(value))
     if number < 0 or number.bit_length() > _INTEGER_BITS:
-        raise EvaluatorError(f"`{at}` must be at least 0, and no more than a float can hold")
+        raise EvaluatorError(f"`{at}` must be at least 0, and small enough for a float")
     return number
 
 
@@ -156,18 +156,18 @@ def _plain_json(value: object, at: str, levels: int, places: Iterator[int]) -> J
 
 
 Part = TypeVar("Part")
-# Where an interpreter has several of these, a score is merely looked at twice.
+# An interpreter with several of these checks a score twice, which is harmless.
 _NOTHING: object = ()
 _SCORED: object = "scored"
-# What a check returns goes into a field by its name, which no type checker can follow.
+# The result of a check goes into a field by its name, which type checkers cannot follow.
 Check: TypeAlias = Callable[[object, str], Any]
 
 
 def checked_score(score: EvaluationScore) -> EvaluationScore:
-    """Return a score of plain types and finite numbers, with as many aspects as it has hits and misses, or more.
+    """Return a score of plain types and finite numbers, with at least as many aspects as it has hits and misses.
 
-    Its number is 0.0 when it carries an error. Raises EvaluatorError that names the first field which is not what
-    EvaluationScore says.
+    Its number is 0.0 when it carries an error. Raises EvaluatorError that names the first field whose value does not
+    have the type that EvaluationScore declares.
     """
     checked = _fields(score, EvaluationScore, "")
     named = len(checked["hits"]) + len(checked["misses"])
@@ -175,12 +175,12 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
     if checked["error"] is not None:
         return EvaluationScore(**{**checked, "score": 0.0, "status": "error"})
     if checked["status"] == "error":
-        raise EvaluatorError("`status` is 'error' and `error` does not say which; give it a Failure")
+        raise EvaluatorError("`status` is 'error' but `error` is missing; give it a Failure")
     return EvaluationScore(**checked, score=unit_number(score.score, "evaluator"))
 
 
 def is_plain(score: object) -> TypeGuard[EvaluationScore]:
-    """Whether something is a score as rules give it: exact types, nothing nested. Most are, and need no second look."""
+    """Return True for a score as rules return it: exact types, nothing nested. Most are, and need no full check."""
     if type(score) is not EvaluationScore:
         return False
     number, hits, misses, aspects = score.score, score.hits, score.misses, score.expected_aspect_count
@@ -205,7 +205,7 @@ def is_plain(score: object) -> TypeGuard[EvaluationScore]:
 
 
 def checked_result(result: EvaluationResult, at: str = "") -> EvaluationResult:
-    """Return one criterion's result in plain types. A number that is not finite, or outside 0..1, is its error."""
+    """Return one criterion's result in plain types. A number that is not finite, or outside 0..1, becomes an error."""
     checked = EvaluationResult(**_fields(result, EvaluationResult, at))
     value = checked.value
     numbers = [number for number in (checked.score, value) if isinstance(number, float)]
@@ -283,7 +283,7 @@ _JUDGED: Mapping[str, Check] = {
     "judge_calls": partial(_all, partial(_whole, JudgeCall)),
 }
 _FIELDS: Mapping[type, Mapping[str, Check]] = {
-    # The score's own number is read with its error in view.
+    # The score's own number is checked together with its error.
     EvaluationScore: {**_JUDGED, "evaluator_raw_request": _maybe_object, "members": _members},
     EvaluatorResult: {
         **_JUDGED,
@@ -332,12 +332,12 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
 
 
 def failed_score(message: str, *, kind: FailureKind = "evaluator_error") -> EvaluationScore:
-    """Return the score of an evaluator that could not judge: 0.0 by decision, the error's text in `misses`."""
+    """Return the score of an evaluator that could not judge: 0.0 by definition, the error's text in `misses`."""
     return score_of_failure(Failure(kind=kind, message=message, stage="evaluator"))
 
 
 def score_of_failure(failure: Failure) -> EvaluationScore:
-    """Return the score that stands for a failure."""
+    """Return the score for a failure."""
     return EvaluationScore(score=0.0, misses=(failure.message,), status="error", error=failure)
 
 
@@ -349,15 +349,15 @@ def to_score(
     criteria: Sequence[EvaluationCriteria] = (),
     negate: bool = False,
 ) -> EvaluationScore:
-    """Complete what an evaluator returned: a score, a number, a bool, or results per criterion.
+    """Complete the output of an evaluator: a score, a number, a bool, or results per criterion.
 
     `name` is the criterion when the evaluator names none, `kind` the evaluator's type, `criteria` the scales and
-    weights of named criteria. Never raises: whatever is no judgement in 0..1, or has a field that is not of its
-    type, becomes an `evaluator_error` score that says so.
+    weights of named criteria. Never raises: an output that is not a judgement in 0..1, or has a field of the wrong
+    type, becomes an `evaluator_error` score with that message.
     """
     try:
         score = output if is_plain(output) else _complete(output, name, kind, criteria)
-        if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
+        if score.status == "skipped":  # nothing was judged, so that no criterion has a value
             return score
         if negate and score.error is None:
             score = _negated(score, criteria)
@@ -386,7 +386,7 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
 
 
 def _said(error: Exception) -> str:
-    """Return what an exception says, even of one that cannot be written out."""
+    """Return an exception's message, even if its `__str__` raises."""
     try:
         return plain_text(f"{type(error).__name__}: {error}", "message")
     except Exception:  # noqa: BLE001 - the exception is the plug-in's, too
@@ -398,7 +398,7 @@ def score_of_results(
 ) -> EvaluationScore:
     """Return the score of results per criterion: the mean of their values, weighted by `criteria`.
 
-    A result that cannot be placed on its scale has its error and makes the whole an `evaluator_error`; others stand.
+    A result that cannot be placed on its scale gets an error and makes the whole an `evaluator_error`; others stay.
     """
     placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
     valued = [result for result in placed if result.value is not None]
@@ -419,7 +419,7 @@ def score_of_results(
 
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
-    """Return one criterion's result with its 0..1 value, or with the error that says why it has none."""
+    """Return one criterion's result with its 0..1 value, or with an error when it has none."""
     criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
@@ -464,8 +464,8 @@ def _negated_result(result: EvaluationResult, criteria: Sequence[EvaluationCrite
 def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
-    """Return the judgement of the one criterion that an evaluator stands for when it names none."""
-    if not criteria and score.error is None:  # on a scale without bounds that nobody defined a value is its own score
+    """Return the result of the single criterion that an evaluator judges when it names none."""
+    if not criteria and score.error is None:  # an undefined criterion without bounds: the value is its own score
         return EvaluationResult(
             criterion_name=name or kind,
             score=score.score,

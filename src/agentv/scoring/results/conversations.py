@@ -1,7 +1,7 @@
-"""A conversation that already happened: its messages, its turns, and the transcript that people and judges read.
+"""A conversation that already happened: its messages, its turns, and the transcript for people and judges.
 
-A turn is what a user said and everything up to what a user says next. Messages before the first of them (a system
-message, a greeting) belong to no turn; a conversation in which no user speaks is one turn.
+A turn is a user's message and everything up to the next user's message. Messages before the first of them (a system
+message, a greeting) belong to no turn; a conversation without a user's message is one turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ from agentv.types.messages_json import compact_json, content_text
 
 
 def conversation(context: EvaluationContext) -> tuple[Message, ...]:
-    """Return everything that was said: the history, the question if it is not in there, and the answer, each once."""
+    """Return the whole conversation: the history, the last input if it is not part of it, and the answer, each once."""
     history = context.message_history or context.eval_case.input_messages
-    asked = context.eval_case.input_messages[-1:]
+    last_input = context.eval_case.input_messages[-1:]
     answer = _answer(context)
-    if asked and not any(message.role == "user" for message in history):
-        history = (*asked, *history)
-    if _same(answer[: len(history)], history):  # agents that give back all they were given
+    if last_input and not any(message.role == "user" for message in history):
+        history = (*last_input, *history)
+    if _same(answer[: len(history)], history):  # agents that return all messages they were given
         return answer
-    if asked and not any(_same((message,), asked) for message in history):
-        return (*history, *asked, *answer)
+    if last_input and not any(_same((message,), last_input) for message in history):
+        return (*history, *last_input, *answer)
     shared = overlap(tuple(map(_heard, history)), tuple(map(_heard, answer)))
     if not shared and _says(history[-1:], context.candidate):
         return history
@@ -38,13 +38,13 @@ def conversation(context: EvaluationContext) -> tuple[Message, ...]:
 def transcript(messages: Sequence[Message]) -> str:
     """Return messages as `User: …`, `Assistant: …`, with tool calls and their results as lines.
 
-    Lines that continue a message are indented by two blanks, so that none can pass for another's message.
+    Continuation lines of a message are indented by two blanks, so that none can pass for a new message.
     """
     return "\n".join(line for message in messages for line in _lines(message))
 
 
 class Turn(Struct, frozen=True):
-    """One turn: its number from 1, and where it stands among the conversation's messages."""
+    """One turn: its number from 1, and its range of the conversation's messages."""
 
     number: int
     start: int
@@ -59,7 +59,7 @@ def turns_of(messages: Sequence[Message]) -> tuple[Turn, ...]:
 
 
 def last_turns(context: EvaluationContext, window: int) -> EvaluationContext:
-    """Return a context in which nothing was said before the last `window` turns. Raises EvaluatorError below 1."""
+    """Return a context without messages before the last `window` turns. Raises EvaluatorError below 1."""
     messages = conversation(context)
     return _narrowed(context, messages, turns_of(messages)[-1], _checked(window))
 
@@ -67,16 +67,16 @@ def last_turns(context: EvaluationContext, window: int) -> EvaluationContext:
 def contexts_by_turn(
     context: EvaluationContext, window: int | None = None
 ) -> tuple[tuple[int, EvaluationContext], ...]:
-    """Return one context for each turn in which the assistant spoke, with its number: the answer is what it said there.
+    """Return one context, with its number, for each turn with an assistant's message, which is its answer.
 
-    Before it stands what was said until then, the last `window` turns of it. Raises EvaluatorError when the assistant
-    spoke in none.
+    Its history is the conversation up to then, limited to the last `window` turns. Raises EvaluatorError if no turn has
+    an assistant's message.
     """
     limit = None if window is None else _checked(window)
     messages = conversation(context)
     spoken = [turn for turn in turns_of(messages) if any(each.role == "assistant" for each in _part(messages, turn))]
     if not spoken:
-        raise EvaluatorError("`per_turn` finds no turn in which the assistant says something")
+        raise EvaluatorError("`per_turn` finds no turn with a message of the assistant")
     return tuple((turn.number, _narrowed(context, messages, turn, limit)) for turn in spoken)
 
 
@@ -93,18 +93,18 @@ def _narrowed(
     if len(turns) == 1:
         return context
     first = 0 if window is None or window >= turn.number else turns[turn.number - window].start
-    asked = turn.start + 1
+    answer_start = turn.start + 1
     judged = replace(
         context,
         prompt_inputs=replace(
             context.prompt_inputs, question=content_text(messages[turn.start].content), chat_prompt=None
         ),
-        eval_case=replace(context.eval_case, input_messages=messages[first:asked]),
-        message_history=messages[first:asked],
+        eval_case=replace(context.eval_case, input_messages=messages[first:answer_start]),
+        message_history=messages[first:answer_start],
     )
     if turn.number == len(turns) and not any(message.role == "user" for message in context.output_messages or ()):
         return judged
-    said = messages[asked : turn.end]
+    said = messages[answer_start : turn.end]
     return replace(
         judged,
         candidate=context.candidate if turn.number == len(turns) else _last_text(said),
@@ -120,7 +120,7 @@ def _part(messages: Sequence[Message], turn: Turn) -> Sequence[Message]:
 
 
 def _answer(context: EvaluationContext) -> tuple[Message, ...]:
-    """Return the answer's messages; its text stands at the end when none of them says it."""
+    """Return the answer's messages; its text is appended if none of them contains it."""
     output = context.output_messages or ()
     if output and (not context.candidate or any(_says((message,), context.candidate) for message in output)):
         return output
@@ -139,7 +139,7 @@ def _last_text(messages: Sequence[Message]) -> str:
 
 
 def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
-    """Whether messages say the same, whatever is noted beside them."""
+    """Return True if messages have the same content, regardless of other fields."""
     return [_heard(message) for message in some] == [_heard(message) for message in others]
 
 

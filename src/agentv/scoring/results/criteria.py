@@ -1,4 +1,4 @@
-"""From results per criterion to one score: a criterion's weight enters once, however many results it has."""
+"""Score over criteria: each criterion's weight counts once, however many results it has."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,18 +14,18 @@ from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.json_value import JsonObject
 
 ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
-"""What a result with an error counts: nothing, or 0."""
+"""Results with an error are left out, or count as 0."""
 
 
 class WeighedResult(Struct, frozen=True):
-    """A result, and what its evaluator weighs among those of the same criterion (finite, >= 0)."""
+    """A result, and its evaluator's weight among those of the same criterion (finite, >= 0)."""
 
     result: EvaluationResult
     weight: float = 1.0
 
 
 class CriteriaScore(Struct, frozen=True):
-    """`overall` is 0..1, None when nothing could be scored; `scored` of `expected` results entered it."""
+    """`overall` is 0..1, None when nothing could be scored; `scored` of `expected` results were included."""
 
     overall: float | None
     scored: int
@@ -35,10 +35,10 @@ class CriteriaScore(Struct, frozen=True):
 def criteria_score(
     weighed: Sequence[WeighedResult], criteria: Sequence[EvaluationCriteria], *, error_policy: ErrorPolicy = "exclude"
 ) -> CriteriaScore:
-    """Return the weighted mean over criteria; several results of one criterion enter as their mean, once.
+    """Return the weighted mean over criteria; several results of one criterion are averaged first.
 
-    A criterion that nobody defined weighs 1. A result without a value and without an error is on a scale of the
-    user's own: it is expected, and not scored. An evaluator of weight 0 is told of and counts for nothing.
+    An undefined criterion has weight 1. A result without a value and without an error is on a custom scale: it is
+    expected, but not scored. An evaluator of weight 0 is reported but not counted.
     """
     weighing = [
         (each.result.criterion_name, each.weight, value)
@@ -57,11 +57,11 @@ def criteria_verdict(
     *,
     is_unplaced: bool = False,
 ) -> Verdict | None:
-    """Return the verdict of a judgement as the case door would give it; None when it is not clean.
+    """Return the verdict of a judgement by the same rules as for a case; None when it is not clean.
 
-    A broken judge is never a wrong answer: an error of what weighs something or is required leaves no verdict, whatever
-    the error policy makes of the score. `said` is what the evaluators said; `is_unplaced` tells of such an error that
-    belongs to no criterion.
+    A judge's failure never counts as a wrong answer: an error of a result that has weight or is required leaves no
+    verdict, whatever the error policy makes of the score. `said` are the evaluators' results; `is_unplaced` says that
+    there was such an error without a criterion.
     """
     weights = weights_of(criteria)
     broken = any(
@@ -79,7 +79,7 @@ def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | Non
 
 
 def weights_of(criteria: Iterable[EvaluationCriteria]) -> Mapping[str, float]:
-    """Return what each criterion weighs, by its name."""
+    """Return the weight of each criterion, by its name."""
     return {criterion.name: criterion.weight for criterion in criteria}
 
 
@@ -94,7 +94,7 @@ def mean_over_criteria(entries: Iterable[tuple[str, float, float]], weights: Map
 def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[EvaluationCriteria]) -> tuple[str, ...]:
     """Return a warning for each `numeric` criterion without bounds whose results lie on both sides of 1.
 
-    Whether 0.9 is out of 1 or out of 100 cannot be known then (decisions.md, "Normalisation").
+    It is then unknown whether 0.9 is out of 1 or out of 100 (docs/how-to/criteria.md).
     """
     open_ended = [each.name for each in criteria if each.scale == "numeric" and each.min is None and each.max is None]
     if not open_ended:
@@ -104,8 +104,8 @@ def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[Evaluat
         if isinstance(result.score, int | float) and not isinstance(result.score, bool):
             scores[result.criterion_name].append(result.score)
     return tuple(
-        f"criterion {name!r} got scores on both sides of 1 ({min(scores[name]):g} and {max(scores[name]):g}); say what "
-        "its highest score is with `max`"
+        f"criterion {name!r} got scores on both sides of 1 ({min(scores[name]):g} and {max(scores[name]):g}); set its "
+        "highest score with `max`"
         for name in open_ended
         if any(0 < score < 1 for score in scores[name]) and any(score > 1 for score in scores[name])
     )
@@ -114,7 +114,7 @@ def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[Evaluat
 def criterion_named(
     name: str, criteria: Sequence[EvaluationCriteria], *, scale: EvaluationScale = "binary"
 ) -> EvaluationCriteria:
-    """Return the criterion of that name; one that nobody defined is on `scale`."""
+    """Return the criterion of that name; an undefined one is on `scale`."""
     for each in criteria:
         if each.name == name:
             return each
@@ -134,7 +134,7 @@ def result_of(
     reasoning: str | None = None,
     metadata: JsonObject | None = None,
 ) -> EvaluationResult:
-    """Return the result of a 0..1 value, with the score that this is on the criterion's scale (pass is 5 on likert5).
+    """Return the result of a 0..1 value, with the matching score on the criterion's scale (pass is 5 on likert5).
 
     `kind` is the evaluator's type.
     """

@@ -1,4 +1,4 @@
-"""A text with what disguises words taken away, and where each of its characters stood before."""
+"""Folding of texts: characters that disguise words are normalized, and their original positions are known."""
 
 import re
 import statistics
@@ -18,15 +18,15 @@ _INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ACCENTS = regex.compile(r"([\p{Latin}\p{Greek}\p{Cyrillic}])\p{Mn}+")
 _REMOVED_BLANKS = re.compile(r"^\s+|(?<=\s)\s+")
-# ASCII without marks on it; Korean letters, several of which become one syllable; what people see as one character.
+# ASCII with combining marks; Korean letters that compose into syllables; other sequences read as one character.
 _PIECE = regex.compile(r"[\x00-\x7f]+(?!\p{M})|[\u1100-\u11ff\u3131-\u318e\uffa0-\uffdc]+|\X")
 
 
 class Folding(Struct, frozen=True, kw_only=True):
-    """How a text is folded: wide, circled and other letters become plain ones (NFKC), invisible characters vanish.
+    """How a text is folded: wide, circled and similar letters become plain ones (NFKC), invisible characters vanish.
 
-    A run of white space becomes one blank. Case goes unless `case_sensitive`; with `accents`, those on Latin, Greek
-    and Cyrillic letters go as well.
+    White space is collapsed to one blank. Letters become lower case unless `case_sensitive`; with `accents`, the
+    accents of Latin, Greek and Cyrillic letters are removed as well.
     """
 
     case_sensitive: bool = False
@@ -41,10 +41,10 @@ class Folding(Struct, frozen=True, kw_only=True):
         return " ".join(self._letters(text).split())
 
     def _letters(self, text: str) -> str:
-        """Return the text folded but for its white space."""
+        """Return the folded text, with its white space unchanged."""
         if text.isascii():
             return text if self.case_sensitive else text.lower()
-        # A lone surrogate is no character, and nothing that searches bytes can take it.
+        # A lone surrogate is not a character and cannot be encoded for a search on bytes.
         made = normalized("NFKC", _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text)))
         if not self.case_sensitive:
             made = normalized("NFKC", made.casefold())
@@ -53,7 +53,7 @@ class Folding(Struct, frozen=True, kw_only=True):
         return made
 
     def places(self, text: str) -> "Places":
-        """Return where the characters of the folded text stand in `text`."""
+        """Return the positions in `text` of the folded text's characters."""
         letters = self._letters(text)
         folded, shifts, shift = [0], [0], 0
         for blanks in _REMOVED_BLANKS.finditer(letters):
@@ -64,7 +64,7 @@ class Folding(Struct, frozen=True, kw_only=True):
         return Places(tuple(folded), tuple(shifts), tuple(starts), tuple(origins))
 
     def _keeps_places(self, text: str, letters: str) -> bool:
-        """Whether each character stays one and none vanishes, white space aside."""
+        """Return True if, apart from white space, each character maps to exactly one."""
         if text.isascii():
             return True
         if self.accents or len(text) != len(letters):
@@ -72,7 +72,7 @@ class Folding(Struct, frozen=True, kw_only=True):
         return normalized("NFKC", text) == text and _INVISIBLE.search(text) is None
 
     def _characters(self, text: str) -> tuple[list[int], list[int]]:
-        """Return where each visible character begins, once folded and in the text."""
+        """Return the start of each visible character in the folded text and in the original."""
         visible = _visible_places(text)
         starts: list[int] = []
         origins: list[int] = []
@@ -87,10 +87,10 @@ class Folding(Struct, frozen=True, kw_only=True):
 
 
 class Places(Struct, frozen=True):
-    """Where the characters of a folded text stand in the original, in code points.
+    """The positions of a folded text's characters in the original, in code points.
 
-    From `folded[i]` on, `shifts[i]` characters of white space are gone. `starts` and `origins` say where each
-    character begins, folded and in the original; both are empty when nothing but white space is gone.
+    From `folded[i]` on, `shifts[i]` white-space characters have been removed. `starts` and `origins` hold the start of
+    each character, folded and in the original; both are empty when only white space was removed.
     """
 
     folded: tuple[int, ...]
@@ -99,7 +99,7 @@ class Places(Struct, frozen=True):
     origins: tuple[int, ...]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where `folded[start:end]`, which is not empty, begins and ends in the original."""
+        """Return the start and end in the original of the non-empty `folded[start:end]`."""
         return self._original(start)[0], self._original(end - 1)[1]
 
     def _original(self, place: int) -> tuple[int, int]:
@@ -111,7 +111,7 @@ class Places(Struct, frozen=True):
 
 
 def _visible_places(text: str) -> Sequence[int]:
-    """Return where the characters stand that can be seen."""
+    """Return the positions of the visible characters."""
     places: list[int] = []
     at = 0
     for invisible in _INVISIBLE.finditer(text):
@@ -125,7 +125,7 @@ Vote: TypeAlias = Literal["mean", "median", "majority", "min"]
 
 
 def combine(values: Sequence[float], vote: Vote) -> float:
-    """Return the opinions' common value on 0..1. `majority`: 1.0 when more than half say `pass`, else 0.0."""
+    """Return the combined value of opinions on 0..1. `majority`: 1.0 when more than half say `pass`, else 0.0."""
     match vote:
         case "mean":
             return weighted_mean((1.0, value) for value in values)
@@ -139,5 +139,5 @@ def combine(values: Sequence[float], vote: Vote) -> float:
 
 
 def spread(values: Sequence[float]) -> JsonObject:
-    """Return how far several opinions are apart: each of them, their range, and their standard deviation (n)."""
+    """Return the spread of several opinions: their values, their range, and their standard deviation (n)."""
     return {"values": list(values), "min": min(values), "max": max(values), "stdev": statistics.pstdev(values)}

@@ -1,4 +1,4 @@
-"""Scores on named scales → 0..1 (decisions.md, "Normalisation"). The only place where scale arithmetic stands."""
+"""Conversion between scores on named scales and 0..1. The only module with scale arithmetic."""
 
 import math
 import re
@@ -11,9 +11,9 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(%)|/
 
 
 def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None:
-    """Return a score on its criterion's scale as 0..1; None when the scale is a custom text that is not averaged.
+    """Return a score on its criterion's scale as 0..1; None for a text on a custom scale, which is not averaged.
 
-    A bool is 1 or 0 on every scale. Raises ValueError, saying what the scale allows, for a score that cannot be placed.
+    A bool is 1 or 0 on every scale. Raises ValueError with the allowed scores for one that cannot be placed.
     """
     if isinstance(score, bool):
         return float(score)
@@ -27,14 +27,14 @@ def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None
 
 
 def _is_ones_own(criterion: EvaluationCriteria) -> bool:
-    """Whether a scale is one of the user's own, of which nobody knows where it begins and ends."""
+    """Return True for a custom scale, whose bounds are unknown."""
     return criterion.scale not in NAMED_SCALES and criterion.min is None and criterion.max is None
 
 
 def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | str:
     """Return a 0..1 value on a criterion's own scale, the inverse of `normalize`: 1.0 is 5 on likert5.
 
-    A value between 0 and 1 stays as it is on a scale that has no place for it.
+    A value that has no equivalent on the scale is returned unchanged.
     """
     if criterion.labels:
         return criterion.labels[round(value * (len(criterion.labels) - 1))]
@@ -57,12 +57,12 @@ def _number_between(bounds: tuple[float, float] | None, value: float) -> float:
     if bounds is None:
         return value
     low, high = bounds
-    # Not low + value * (high - low), whose difference may be too large for a float.
+    # low + value * (high - low) could overflow in the difference.
     return min(max(low * (1 - value) + high * value, low), high)
 
 
 def _place_among(score: float | str, labels: tuple[str, ...]) -> float:
-    """Return where a score stands among labels. These may be numbers; of other numbers 0 and 1 are no and yes."""
+    """Return a score's position among labels. Labels may be numbers; otherwise the numbers 0 and 1 are no and yes."""
     written = score if isinstance(score, str) else f"{score:g}"
     if score in {0, 1} and written not in labels:
         return float(score)
@@ -72,7 +72,7 @@ def _place_among(score: float | str, labels: tuple[str, ...]) -> float:
 def _label_value(label: str, labels: tuple[str, ...]) -> float:
     folded = [known.casefold() for known in labels]
     if label.strip().casefold() not in folded:
-        raise ValueError(f"{label!r} is none of the labels {', '.join(labels)}")
+        raise ValueError(f"{label!r} is not one of the labels {', '.join(labels)}")
     return folded.index(label.strip().casefold()) / (len(labels) - 1) if len(labels) > 1 else 1.0
 
 
@@ -102,7 +102,7 @@ def _written_number(number: re.Match[str], criterion: EvaluationCriteria) -> flo
 
 def _share(part: float, whole: float) -> float:
     if whole == 0:
-        raise ValueError("a share of 0 is no number")
+        raise ValueError("a denominator of 0 is not allowed")
     return part / whole
 
 
@@ -129,13 +129,13 @@ def _numeric_value(value: float, criterion: EvaluationCriteria) -> float:
 
 
 def _bounds(criterion: EvaluationCriteria) -> tuple[float, float] | None:
-    """Return where a numeric scale begins and ends, 0 or 1 where only the other end is given; None without either."""
+    """Return the bounds of a numeric scale, with 0 or 1 for a missing one; None without either."""
     if criterion.min is None and criterion.max is None:
         return None
     low = 0.0 if criterion.min is None else criterion.min
     high = 1.0 if criterion.max is None else criterion.max
     if not -math.inf < low < high < math.inf:
-        raise ValueError(f"the bounds {low:g} to {high:g} of {criterion.name!r} are no range")
+        raise ValueError(f"the bounds {low:g} to {high:g} of {criterion.name!r} are not a range")
     return low, high
 
 

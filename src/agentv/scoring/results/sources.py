@@ -1,4 +1,4 @@
-"""Where an evaluator's text comes from: paths such as `response`, `metadata.a` or `output_messages.-1.content`."""
+"""Source paths of an evaluator's text, such as `response`, `metadata.a` or `output_messages.-1.content`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ class SourcePath(Struct, frozen=True):
 
 
 def parse_source(written: str) -> SourcePath:
-    """Split a path at its dots; `["odd.key"]` reaches keys that have dots. Raises ValueError when it is none."""
+    """Split a path at its dots; `["odd.key"]` is a key with dots. Raises ValueError for an invalid path."""
     if written.startswith("files.") and written != "files.":
         return SourcePath(written, "files", (written.removeprefix("files."),))
     steps: list[str] = []
@@ -34,23 +34,23 @@ def parse_source(written: str) -> SourcePath:
     while position < len(written):
         step = _STEP.match(written, position)
         if step is None or (position == 0 and written[0] in ".["):
-            raise ValueError(f'{written!r} is no path; allowed: names separated by dots, odd keys as ["odd.key"]')
+            raise ValueError(f'{written!r} is not a path; allowed: names separated by dots, odd keys as ["odd.key"]')
         steps.append(step[1] if step[1] is not None else step[2])
         position = step.end()
     root = _OTHER_NAMES.get(steps[0], steps[0]) if steps else ""
     if root not in _ROOTS or steps == ["context"]:
         raise ValueError(
-            f"{written!r} names no source; allowed: response, prompt, ground_truth, context.PATH, metadata.PATH, "
+            f"{written!r} is not a source; allowed: response, prompt, ground_truth, context.PATH, metadata.PATH, "
             "output_messages.PATH, conversation, files.PATH, diff"
         )
     return SourcePath(written, root, tuple(steps[1:]))
 
 
 def source_text(context: EvaluationContext, written: str, *, read_file: ReadFile | None = None) -> str:
-    """Return the text that a path leads to; `read_file` reads `files.PATH` from the workspace.
+    """Return the text at a path; `read_file` reads `files.PATH` from the workspace.
 
-    Numbers and booleans become text, objects and lists compact JSON. Raises EvaluatorError when the path is wrong or
-    leads nowhere.
+    Numbers and booleans become text, objects and lists compact JSON. Raises EvaluatorError when the path is invalid or
+    nothing is found there.
     """
     if written == "response":
         return context.candidate
@@ -65,7 +65,7 @@ def source_text(context: EvaluationContext, written: str, *, read_file: ReadFile
 
 
 def source_value(context: EvaluationContext, written: str) -> JsonValue:
-    """Return the JSON value that a path leads to, None when it leads nowhere. Raises ValueError for no path at all."""
+    """Return the JSON value at a path, None when nothing is found there. Raises ValueError for an invalid path."""
     path = parse_source(written)
     try:
         return _walk(_ROOTS[path.root](context), path)
@@ -80,7 +80,7 @@ def _file_text(path: SourcePath, read_file: ReadFile | None) -> str:
 
 
 def expected_answer(context: EvaluationContext) -> JsonValue:
-    """Return what the answer is compared with: the ground truth, else the reference answer of the case."""
+    """Return the expected answer: the ground truth, else the reference answer of the case."""
     if context.ground_truth is not None:
         return context.ground_truth
     if context.reference_answer is not None:
@@ -90,7 +90,7 @@ def expected_answer(context: EvaluationContext) -> JsonValue:
 
 _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ...]]] = {
     "response": lambda context: context.candidate,
-    "prompt": lambda context: context.prompt_inputs.question or None,  # an answer judged by itself has none
+    "prompt": lambda context: context.prompt_inputs.question or None,  # an existing answer may have none
     "ground_truth": expected_answer,
     "reference_answer": expected_answer,
     "context": lambda context: context.context,

@@ -1,4 +1,4 @@
-"""The scores of a conversation's turns made into one."""
+"""Aggregation of the scores of a conversation's turns to one score."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,7 +15,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 class TurnScore(Struct, frozen=True):
-    """What an evaluator says about one turn, with the turn's number from 1."""
+    """An evaluator's score of one turn, with the turn's number from 1."""
 
     number: int
     score: EvaluationScore
@@ -24,11 +24,11 @@ class TurnScore(Struct, frozen=True):
 def fold_turns(
     turns: Sequence[TurnScore], aggregate: TurnAggregate, *, criteria: Sequence[EvaluationCriteria] = ()
 ) -> EvaluationScore:
-    """Return one score for all turns; hits, misses and results name the turn that they are about.
+    """Return one score for all turns; hits, misses and results name their turn.
 
     `mean`: the turns' mean. `min`: the worst turn's score and results. `last`: those of the last one. A turn that could
-    not be judged makes the whole an error, as an evaluator's own failure does; one that was skipped counts for nothing,
-    and when all were, so is the whole.
+    not be judged makes the whole an error, like an evaluator's own failure. Skipped turns are left out; if all were
+    skipped, so is the whole.
     """
     heard = [turn for turn in turns if turn.score.status != "skipped"]
     if not heard:
@@ -60,7 +60,7 @@ def _failed(
     broken: Sequence[TurnScore],
     criteria: Sequence[EvaluationCriteria],
 ) -> EvaluationScore:
-    """Return the score when some turns could not be judged: each criterion that is missing in one is an error."""
+    """Return the score if some turns could not be judged: each criterion that is missing in one is an error."""
     failures = [(turn.number, turn.score.error) for turn in broken if turn.score.error is not None]
     message = "; ".join(f"turn {number}: {error.message}" for number, error in failures)
     names = dict.fromkeys(result.criterion_name for turn in turns for result in turn.score.results)
@@ -81,7 +81,7 @@ def _failed(
 
 
 def _faults(name: str, broken: Iterable[TurnScore]) -> Iterator[str]:
-    """Yield why a criterion has no value in some turn: its own error, or that of a turn which says nothing of it."""
+    """Yield why a criterion has no value in a turn: its own error, or that of a turn without a result for it."""
     for turn in broken:
         own = [result for result in turn.score.results if result.criterion_name == name]
         errors = [result.error for result in own if result.error is not None]

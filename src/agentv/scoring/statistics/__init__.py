@@ -1,1 +1,1 @@
-"""Statistics of runs: what their numbers can and cannot tell."""
+"""Statistics of runs: intervals, tests and power."""

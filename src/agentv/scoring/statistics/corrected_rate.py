@@ -1,4 +1,4 @@
-"""The rate that a judge would have found had it made no mistakes, from the mistakes that it was seen to make."""
+"""Correction of a judge's pass rate by its measured errors."""
 
 import math
 
@@ -7,9 +7,9 @@ from agentv.types.summaries import LEVEL, Interval, MeasuredRate
 
 
 def corrected_rate(raw: float, sensitivity: float, specificity: float) -> float | None:
-    """Return the share of answers that people would pass, from the share that the judge passed; 0..1.
+    """Return the estimated share of answers that people would pass, from the share that the judge passed; 0..1.
 
-    (raw + specificity - 1) / (sensitivity + specificity - 1), clipped. None for a judge that tells nothing, whose
+    (raw + specificity - 1) / (sensitivity + specificity - 1), clipped. None for an uninformative judge, whose
     sensitivity and specificity sum to at most 1. Rogan & Gladen 1978, American Journal of Epidemiology 107(1).
 
     >>> round(corrected_rate(0.78, 0.9, 0.8), 3)
@@ -22,11 +22,11 @@ def corrected_rate(raw: float, sensitivity: float, specificity: float) -> float 
 def corrected_interval(
     raw: MeasuredRate, sensitivity: MeasuredRate, specificity: MeasuredRate, level: float = LEVEL
 ) -> Interval | None:
-    """Return the interval of a corrected rate: it counts that rate, sensitivity and specificity are all estimates.
+    """Return the interval of a corrected rate, given that rate, sensitivity and specificity are all estimates.
 
-    The delta method with pseudo-counts: z² / 2 passes and fails more for the rate, one of each for sensitivity and
-    specificity, and a shift for the skew. Lang & Reiczigel 2014, Preventive Veterinary Medicine 113(1). None where the
-    three tell nothing with these counts.
+    The delta method with pseudo-counts: z² / 2 more passes and fails for the rate, one of each for sensitivity and
+    specificity, and a shift for the skew. Lang & Reiczigel 2014, Preventive Veterinary Medicine 113(1). None if the
+    judge is uninformative with these counts.
     """
     z = normal_quantile((1 + level) / 2)
     rate = _with_more(raw, z * z / 2)
@@ -43,6 +43,6 @@ def corrected_interval(
 
 
 def _with_more(rate: MeasuredRate, each: float) -> MeasuredRate:
-    """Return a rate with as many passes and fails more."""
-    worth = rate.worth + 2 * each
-    return MeasuredRate((rate.value * rate.worth + each) / worth, rate.rows, worth)
+    """Return a rate with `each` more passes and as many more fails."""
+    count = rate.effective_n + 2 * each
+    return MeasuredRate((rate.value * rate.effective_n + each) / count, rate.rows, count)

@@ -1,4 +1,4 @@
-"""The mean of paired differences, and how far it can be trusted."""
+"""Paired differences: their mean, its interval, and tests of significance."""
 
 import math
 import random
@@ -17,9 +17,9 @@ _ALIKE = 1e-9
 
 
 class PairedDifferences(Struct, frozen=True):
-    """Differences of cases summed up: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
+    """Summary of differences by case: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
 
-    `step` is what all of them are multiples of, 0.0 where they are of no common step.
+    `step` is the common step of which all are multiples, 0.0 if there is none.
     """
 
     cases: int
@@ -29,7 +29,7 @@ class PairedDifferences(Struct, frozen=True):
 
     @classmethod
     def of(cls, differences: Sequence[float]) -> "PairedDifferences":
-        """Sum up one difference a case; there is at least one."""
+        """Summarize differences, one per case; there is at least one."""
         cases = len(differences)
         mean = math.fsum(differences) / cases
         if cases < _FEWEST:
@@ -38,16 +38,16 @@ class PairedDifferences(Struct, frozen=True):
         return cls(cases, mean, math.sqrt(scatter / (cases - 1)), common_step(differences) or 0.0)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
-        """Return Student's interval of the mean. None below two cases, and where all of them differ by the same."""
+        """Return Student's interval of the mean. None below two cases, and if all differences are equal."""
         if self.cases < _FEWEST or self.deviation <= _ALIKE:
             return None
         half = t_quantile((1 + level) / 2, self.cases - 1) * self.deviation / math.sqrt(self.cases)
         return Interval(self.mean - half, self.mean + half, "student-t", level)
 
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval where a case has values of 0..1, so that no mean differs by more than 1.
+        """Return the interval for values of 0..1, where no mean differs by more than 1.
 
-        When all cases differ by the same, others may not: Wilson's bound says how many at most, and they may lie
+        If all cases have the same difference, unseen ones may not: Wilson's bound limits their share, and they may lie
         anywhere between -1 and 1.
         """
         if self.cases < _FEWEST:
@@ -61,7 +61,7 @@ class PairedDifferences(Struct, frozen=True):
 
 
 class PairedTest(Struct, frozen=True):
-    """Outcome of a test. `p` is two-sided, 0..1; `is_exact` says that all patterns of signs were counted."""
+    """Result of a test. `p` is two-sided, 0..1; `is_exact` says that all sign patterns were counted."""
 
     name: Literal["mcnemar", "sign-flips"]
     p: float
@@ -74,8 +74,8 @@ _NEGLIGIBLE = 1e-18
 def mcnemar_test(gained: int, lost: int) -> float:
     """Return the exact two-sided p of `gained` cases that pass only now and `lost` that passed only before.
 
-    Each changed case went either way by a fair coin: twice the lower tail of a binomial, at most 1. Cases that did not
-    change say nothing. McNemar 1947; the exact form is Liddell's, 1983.
+    Under the null hypothesis each changed case is a fair coin: twice the lower tail of a binomial, at most 1. Unchanged
+    cases carry no information. McNemar 1947; the exact form is Liddell's, 1983.
     """
     fewer, changed = min(gained, lost), gained + lost
     if not changed:
@@ -96,10 +96,9 @@ def _log_chance(count: int, changed: int) -> float:
 
 
 def holm(chances: Sequence[float]) -> tuple[float, ...]:
-    """Return each p as it counts when all of them are looked at, in the given order.
+    """Return each p corrected for multiple tests by Holm's method, in the given order.
 
-    The chance that any true null hypothesis falls below 5 % stays at 5 %, however the tests depend on each other
-    (Holm 1979).
+    The probability of any false rejection at 5 % stays at 5 %, however the tests depend on each other (Holm 1979).
     """
     adjusted = [0.0] * len(chances)
     highest = 0.0
@@ -110,22 +109,22 @@ def holm(chances: Sequence[float]) -> tuple[float, ...]:
 
 
 DRAWS = 9_999
-"""Sign patterns that are drawn where there are too many to count them all."""
+"""The number of random sign patterns if there are too many to count them all."""
 
 _FINEST = 10_000
 _COARSEST = 100
 _DRAWN_STEPS = 250
 _BITS_MOVED = 2**28
-"""How much an exact count may cost: bits of its running number, summed over its steps. About 0.02 s."""
+"""The limit on the cost of exact counting: bits of its running number, summed over its steps (bench/)."""
 
 
-def sign_flip_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
-    """Return how likely a sum at least as far from 0 is when each difference had its sign by a fair coin.
+def permutation_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
+    """Return the paired permutation test of a mean of 0: each difference has a random sign.
 
-    One difference a case: the mean of its repeats counts once, however many there are. Exact where counting is cheap
-    (some hundred cases), else drawn with `rng`, p = (1 + as far) / (1 + draws); both keep the level that they promise
-    (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are placed on a grid first, symmetric around
-    0, which keeps ties ties and costs no validity: the test is that of the rounded differences.
+    One difference per case: the mean of its repeats counts once, however many there are. Exact if counting is cheap
+    (some hundred cases), otherwise drawn with `rng`, p = (1 + as far) / (1 + draws); both have the stated level
+    (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are first rounded to a grid symmetric around
+    0, which preserves ties and the validity of the test: it is exact for the rounded differences.
     """
     changed = [each for each in differences if abs(each) > ROUNDING]
     steps = _on_grid(changed)
@@ -138,7 +137,7 @@ def sign_flip_test(differences: Iterable[float], rng: random.Random) -> PairedTe
 
 
 def _on_grid(differences: Sequence[float]) -> list[int]:
-    """Return the differences in whole steps: exact where they are multiples of one, else as fine as can be counted."""
+    """Return the differences in whole steps: exact if they have a common step, else as fine as can be counted."""
     if not differences:
         return []
     step = common_step(differences)
@@ -155,20 +154,20 @@ def _on_grid(differences: Sequence[float]) -> list[int]:
 
 
 def _rounded(differences: Sequence[float], step: float) -> list[int]:
-    # `round` sends halves to the even neighbour, on either side of 0 alike.
+    # `round` moves halves to the even neighbour, symmetrically around 0.
     return [round(each / step) for each in differences]
 
 
 def _bits_moved(steps: Sequence[int]) -> int:
-    """Return what counting costs: as many additions as steps, of a number with a field for each possible sum."""
+    """Return the cost of counting: one addition per step, of a number with a field for each possible sum."""
     return len(steps) * (len(steps) + 1) * (sum(map(abs, steps)) // 2 + 1)
 
 
 def _counted_share(steps: Sequence[int], observed: int) -> float:
     """Return the share of all sign patterns whose sum is at least `observed` away from 0.
 
-    The number of subsets with each sum are the coefficients of the product of (1 + x**step), kept in the fields of one
-    long integer; a subset that sums to s leaves the whole at total - 2s, so only the low tail is needed.
+    The numbers of subsets with each sum are the coefficients of the product of (1 + x**step), stored in the fields of
+    one long integer; a subset that sums to s makes a total of total - 2s, so that only the low tail is needed.
     """
     sizes = sorted(map(abs, steps))
     total = sum(sizes)
@@ -177,13 +176,13 @@ def _counted_share(steps: Sequence[int], observed: int) -> float:
     subsets = 1
     for size in sizes:
         subsets = (subsets + (subsets << width * size)) & tail
-    # The sum of the fields: of digits in base 2**width, which no sum overflows.
+    # The sum of the fields: of digits in base 2**width, where no sum overflows.
     in_tail = subsets % ((1 << width) - 1)
     return min(1.0, 2 * in_tail / (1 << len(sizes)))
 
 
 def _drawn_share(sizes: Counter[int], observed: int, rng: random.Random) -> float:
-    """Return the share of drawn sign patterns, the observed one among them, that lie at least as far from 0."""
+    """Return the share of random sign patterns, including the observed one, that lie at least as far from 0."""
     groups = [(size, count) for size, count in sorted(sizes.items()) if size]
     total = sum(size * count for size, count in groups)
     as_far = 1

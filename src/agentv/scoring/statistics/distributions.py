@@ -13,15 +13,15 @@ _MANY_DEGREES = 1000
 
 
 def normal_quantile(share: float) -> float:
-    """Return below which value a standard normal falls with the chance `share` (0..1, ends excluded)."""
+    """Return the quantile of the standard normal distribution at `share` (0..1, ends excluded)."""
     return _STANDARD.inv_cdf(share)
 
 
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, degrees: float) -> float:
-    """Return below which value Student's t falls with the chance `share` (0..1, ends excluded).
+    """Return the quantile of Student's t distribution at `share` (0..1, ends excluded).
 
-    Through the beta distribution, T² / (degrees + T²) ~ Beta(1/2, degrees/2); from a thousand degrees of freedom on by
+    Through the beta distribution, T² / (degrees + T²) ~ Beta(1/2, degrees/2); from a thousand degrees of freedom by
     the expansion around the normal quantile, Abramowitz & Stegun 26.7.5, exact to 1e-11 there.
     """
     if share < 1 / 2:
@@ -44,7 +44,7 @@ def _t_near_normal(z: float, degrees: float) -> float:
 
 
 def beta_quantile(share: float, a: float, b: float) -> float:
-    """Return below which value (0..1) a Beta(a, b) falls with the chance `share` (0..1). a and b are above 0."""
+    """Return the quantile (0..1) of Beta(a, b) at `share` (0..1); a and b are above 0."""
     if share <= 0 or share >= 1:
         return 0.0 if share <= 0 else 1.0
     low, high, x = 0.0, 1.0, a / (a + b)
@@ -63,9 +63,9 @@ def beta_quantile(share: float, a: float, b: float) -> float:
 
 
 def beta_share(x: float, a: float, b: float) -> float:
-    """Return the chance that a Beta(a, b) is at most `x`: the regularized incomplete beta function.
+    """Return the probability that Beta(a, b) is at most `x`: the regularized incomplete beta function.
 
-    By its continued fraction (DLMF 8.17.22), from the side where that converges fast.
+    By its continued fraction (DLMF 8.17.22), from the side on which it converges fast.
     """
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
@@ -76,7 +76,7 @@ def beta_share(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Return 1 + d1 / (1 + d2 / (1 + …)), evaluated forwards by Lentz' method."""
+    """Return 1 + d1 / (1 + d2 / (1 + …)), evaluated forwards by Lentz's method."""
     value, upper, lower = 1.0, 1.0, 0.0
     for term in range(1, _MOST_TERMS):
         half, is_odd = divmod(term, 2)

@@ -1,4 +1,4 @@
-"""Intervals of rates and of means of scores that hold what they promise, with few cases and with repeats."""
+"""Intervals of rates and mean scores whose coverage holds for few cases and for repeats."""
 
 import math
 
@@ -12,43 +12,43 @@ _FEWEST_CLUSTERS = 2
 
 
 def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, float]:
-    """Return the shares whose distance from `share` is `deviate` standard errors, √(µ (1 - µ) / count).
+    """Return the shares µ at a distance of `deviate` standard errors √(µ (1 - µ) / count) from `share`.
 
-    `count` need not be whole. Wilson 1927, JASA 22(158).
+    `count` need not be an integer. Wilson 1927, JASA 22(158).
     """
     weight = deviate * deviate / count
     middle = share + weight / 2
     half = math.sqrt(weight * (share * (1 - share) + weight / 4))
-    # At the ends the sum is exact but for rounding, and a bound of 0.9999999999999999 would be shown as 99.9 %.
+    # At the ends the sum is exact except for rounding: a bound of 0.9999999999999999 would be shown as 99.9 %.
     low = 0.0 if share <= 0 else max((middle - half) / (1 + weight), 0.0)
     high = 1.0 if share >= 1 else min((middle + half) / (1 + weight), 1.0)
     return low, high
 
 
 def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
-    """Return Wilson's interval of a rate; with repeats, on as many rows as they are worth. None below two cases."""
+    """Return Wilson's interval of a rate; repeats enter by their effective sample size. None below two cases."""
     if moments.clusters < _FEWEST_CLUSTERS:
         return None
     if not moments.is_repeated:
         return _wilson(moments.mean, below=moments.rows, above=moments.rows, method="wilson", level=level)
-    return _wilson(moments.mean, *_rate_worths(moments), "clustered-wilson", level)
+    return _wilson(moments.mean, *_effective_ns(moments), "clustered-wilson", level)
 
 
-def rate_worth(moments: ClusterMoments) -> float:
-    """Return how many independent rows a rate of two or more cases is as sure as, on the less sure of its sides."""
-    return min(_rate_worths(moments)) if moments.is_repeated else moments.rows
+def effective_n(moments: ClusterMoments) -> float:
+    """Return the effective sample size of a rate of two or more cases, the smaller of its two sides."""
+    return min(_effective_ns(moments)) if moments.is_repeated else moments.rows
 
 
 def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
     """Return the interval of a mean of scores of 0..1, over clusters. None below two cases.
 
-    All means µ whose distance from the one found is at most `deviate` standard errors √(V(µ) / cases), V the parabola
-    with the variance and the skew of the cases, v + (third / second central moment) · (µ - mean) - (µ - mean)². Of
-    passes and fails that is µ (1 - µ), and the interval is Wilson's. (Student's has the same variance everywhere, and
-    misses too often on the side of a tail.) The variance has Student's allowance for few cases, with as many degrees
-    of freedom as there are pairs of them: scores within 0..1 cannot scatter as normal ones do. When all cases have the
-    same mean there is nothing to go by: Wilson's interval, each case counting once. Quadratic variances: Morris 1982,
-    Annals of Statistics 10(1); correction for the skew: Johnson 1978, JASA 73(363).
+    It holds all means µ within `deviate` standard errors √(V(µ) / cases) of the observed one, with V the parabola that
+    has the variance and the skewness of the cases, v + (third / second central moment) · (µ - mean) - (µ - mean)². For
+    passes and fails that is µ (1 - µ), and the interval is Wilson's. (Student's has constant variance, and misses too
+    often on the side of a tail.) The variance has Student's correction for few cases, with as many degrees of freedom
+    as there are pairs of cases, since scores within 0..1 vary less than normal ones. If all cases have the same mean,
+    the variance is unknown: Wilson's interval, each case counting once. Quadratic variances: Morris 1982, Annals of
+    Statistics 10(1); correction for skewness: Johnson 1978, JASA 73(363).
     """
     if moments.clusters < _FEWEST_CLUSTERS:
         return None
@@ -65,7 +65,7 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 class _Scores(Struct, frozen=True):
-    """Cases with scores: sums of squares and cubes of their distances from the mean; the allowance is on squares."""
+    """Cases with scores: sums of squares and cubes of their distances from the mean, and the correction of squares."""
 
     mean: float
     cases: float
@@ -74,11 +74,11 @@ class _Scores(Struct, frozen=True):
     allowance: float
 
     def bounds(self, deviate: float) -> tuple[float, float]:
-        """Return the interval. At 0 and 1 it ends."""
+        """Return the interval, limited to 0..1."""
         return max(self._bound(self.mean, -1, deviate), 0.0), min(self._bound(1 - self.mean, 1, deviate), 1.0)
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
-        """Return the bound below (side -1) or above (1), where the end of the scale is at that `distance`."""
+        """Return the bound below (side -1) or above (side 1); the end of the scale is at that `distance`."""
         most, doubt = self.mean * (1 - self.mean), _doubt(distance)
         share = (self.squares * self.allowance + doubt) / (self.cases * most + doubt)
         skew = (self.cubes + doubt * (1 - 2 * self.mean)) / (self.squares + doubt)
@@ -88,21 +88,21 @@ class _Scores(Struct, frozen=True):
 
 
 def _doubt(distance: float) -> float:
-    """Return what is added to sums of squares over cases, where the end of the scale is at that `distance`.
+    """Return the addition to sums of squares over cases; the end of the scale is at that `distance`.
 
-    Few cases that are nearly alike show too little of how they vary: others, far from them, may have been missed by
-    luck. So one that stands at the end counts with a weight of half its squared distance. Bounds of a mean from a
-    value at the end: Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one that holds
-    best in simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
+    Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So a case at
+    the end of the scale is added with a weight of half its squared distance. Bounds of a mean from a value at the end:
+    Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one with the best coverage in
+    simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
     """
     return distance**4 / 2
 
 
-def _rate_worths(moments: ClusterMoments) -> tuple[float, float]:
-    """Return how many independent rows a rate is worth, looking down and up from it.
+def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
+    """Return the effective sample sizes of a rate, for its lower and its upper bound.
 
-    They are the rows over the design effect (Kish 1965), not more than all: Korn & Graubard 1998, Survey Methodology
-    24(2). Not less than one of each case, as nothing in 0..1 varies more than passes and fails.
+    They are the rows divided by the design effect (Kish 1965), and at most all rows: Korn & Graubard 1998, Survey
+    Methodology 24(2). They are at least one per case, as nothing in 0..1 varies more than passes and fails do.
     """
     rate, cases = moments.mean, moments.effective_clusters
     most = rate * (1 - rate)
@@ -119,6 +119,6 @@ def _upper(level: float) -> float:
 
 
 def _wilson(mean: float, below: float, above: float, method: IntervalMethod, level: float) -> Interval:
-    """Return the interval whose lower bound counts as many rows as `below` says, and the upper one as `above`."""
+    """Return the interval with the sample sizes `below` for its lower and `above` for its upper bound."""
     deviate = normal_quantile(_upper(level))
     return Interval(wilson_bounds(mean, below, deviate)[0], wilson_bounds(mean, above, deviate)[1], method, level)

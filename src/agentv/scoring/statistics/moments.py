@@ -1,4 +1,4 @@
-"""Sums over clusters: all that an interval of a rate or a mean needs of the rows."""
+"""Sums over clusters: the sufficient statistics for intervals of rates and means."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -45,7 +45,7 @@ class ClusterMoments(Struct, frozen=True):
     def of_clusters(cls, clusters: Iterable[tuple[int, float]]) -> Self:
         """Return the moments of clusters, each given by its number of rows and the sum of its values."""
         count, rows, sizes, cubed_sizes = 0, 0, 0, 0
-        nothing: float = 0  # a whole number, so that sums of such are exact
+        nothing: float = 0  # an integer, so that sums of integers are exact
         total = squares = crosses = cubes = by_size = by_squared_size = nothing
         for size, value in clusters:
             count += 1
@@ -86,7 +86,7 @@ class ClusterMoments(Struct, frozen=True):
         )
 
     def times(self, count: int) -> "ClusterMoments":
-        """Return the moments of so many such clusters."""
+        """Return the moments of `count` such clusters."""
         cubes, by_size, by_squared_size, sizes = self.cubes
         return ClusterMoments(
             clusters=self.clusters * count,
@@ -99,7 +99,7 @@ class ClusterMoments(Struct, frozen=True):
         )
 
     def in_units(self, per_one: int) -> "ClusterMoments":
-        """Return the moments of the values that these are of when so many make one."""
+        """Return the moments of the values divided by `per_one`."""
         cubes, by_size, by_squared_size, sizes = self.cubes
         return ClusterMoments(
             clusters=self.clusters,
@@ -113,12 +113,12 @@ class ClusterMoments(Struct, frozen=True):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether any cluster holds more than one row."""
+        """True if any cluster holds more than one row."""
         return self.clusters < self.rows
 
     @property
     def effective_clusters(self) -> float:
-        """How many clusters of one size say as much when repeats are all alike: rows² / Σ n² (Kish 1965)."""
+        """The effective number of clusters if repeats are identical: rows² / Σ n² (Kish 1965)."""
         return self.rows**2 / self.sizes
 
     @property
@@ -131,19 +131,19 @@ class ClusterMoments(Struct, frozen=True):
         """The sum of (y - n·mean)² over clusters; 0.0 when all cluster means are the same."""
         mean = self.mean
         scatter = self.squares - 2 * mean * self.crosses + mean * mean * self.sizes
-        # What is left of sums that cancel is rounding: standard deviations below 0.00003 are none.
+        # What remains of sums that cancel is rounding: standard deviations below 0.00003 count as 0.
         return 0.0 if scatter <= _ALIKE * self.sizes else scatter
 
     @property
     def lean(self) -> float:
-        """The sum of (y - n·mean)³ over clusters: below 0 where few of them are far below the others."""
+        """The sum of (y - n·mean)³ over clusters: below 0 if a few of them are far below the others."""
         mean = self.mean
         cubes, by_size, by_squared_size, sizes = self.cubes
         return cubes - 3 * mean * by_size + 3 * mean * mean * by_squared_size - mean**3 * sizes
 
     @property
     def variance(self) -> float:
-        """The squared standard error of the mean, repeats taken together; 0.0 when all cluster means are the same.
+        """The squared standard error of the mean, by cluster; 0.0 when all cluster means are the same.
 
         m / (m - 1) · scatter / rows²: the cluster-robust variance of a ratio, which for clusters of one size is the
         variance of the cluster means over m. Needs two clusters. Liang & Zeger 1986; Miller 2024, arXiv:2411.00640.

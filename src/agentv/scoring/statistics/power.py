@@ -1,4 +1,4 @@
-"""What a paired comparison of so many cases could have shown, and how many it would take."""
+"""Power of paired comparisons: minimum detectable differences and required numbers of cases."""
 
 import math
 from functools import lru_cache
@@ -9,7 +9,7 @@ from agentv.scoring.statistics.distributions import t_quantile
 LEVEL = 0.05
 POWER = 0.8
 FEWEST_CASES = 6
-"""Five signs that all agree have a chance of 1/16: no number of cases below six can reach the 5 % level."""
+"""Five differences of one sign have a p of 1/16: with fewer than six cases the 5 % level cannot be reached."""
 
 MOST_CASES = 10_000_000
 
@@ -20,10 +20,10 @@ _HALVINGS = 60
 
 
 def power_of(effect: float, cases: int, *, level: float = LEVEL, beyond: float = 0.0) -> float:
-    """Return the chance that Student's paired test, two-sided at `level`, sees a mean difference of `effect`.
+    """Return the power of Student's paired test, two-sided at `level`, for a mean difference of `effect`.
 
-    `effect` is in standard deviations of the differences. By the noncentral t distribution. `beyond` makes the test
-    demand that much more than its critical value, in standard errors. 0.0 below two cases.
+    `effect` is in standard deviations of the differences. By the noncentral t distribution. `beyond` raises the
+    critical value by that many standard errors. 0.0 below two cases.
     """
     if cases < 2:  # noqa: PLR2004 - nothing varies in one
         return 0.0
@@ -32,13 +32,13 @@ def power_of(effect: float, cases: int, *, level: float = LEVEL, beyond: float =
     return 1 - _noncentral_t(critical, degrees, shift) + _noncentral_t(-critical, degrees, shift)
 
 
-def sign_flip_power(effect: float, cases: int, *, step: float = 0.0) -> float:
-    """Return the chance that the sign-flip test at the 5 % level sees a mean difference of `effect`.
+def permutation_power(effect: float, cases: int, *, step: float = 0.0) -> float:
+    """Return the power of the paired permutation test at the 5 % level for a mean difference of `effect`.
 
-    `effect` and `step` are in standard deviations of the differences. What the test loses against Student's: with few
-    cases its p moves in leaps of 2 / 2**cases, half of one is lost on average; where differences are multiples of
-    `step`, their sum moves in leaps of two steps, of which half is lost, too: the correction for continuity. Of six
-    cases all must have moved the same way.
+    `effect` and `step` are in standard deviations of the differences. The test loses power against Student's because
+    its p is discrete: with few cases p has steps of 2 / 2**cases, of which half is lost on average; if differences are
+    multiples of `step`, their sum has steps of two `step`, of which half is lost, too (continuity correction). With six
+    cases, all must have changed in the same direction.
     """
     if cases < FEWEST_CASES:
         return 0.0
@@ -49,10 +49,10 @@ def sign_flip_power(effect: float, cases: int, *, step: float = 0.0) -> float:
 
 
 def _noncentral_t(value: float, degrees: int, shift: float) -> float:
-    """Return the chance that (Z + shift) / S is at most `value`, S the root of a chi-square over its degrees.
+    """Return the probability that (Z + shift) / S is at most `value`, S the root of a chi-square over its degrees.
 
     The integral over u = ln S of Φ(value · S - shift), by the trapezoidal rule, which is exact to rounding for an
-    integrand that fades on both sides (Trefethen & Weideman 2014).
+    integrand that vanishes on both sides (Trefethen & Weideman 2014).
     """
     grid, weights = _scale_grid(degrees)
     return math.fsum(
@@ -63,7 +63,7 @@ def _noncentral_t(value: float, degrees: int, shift: float) -> float:
 
 @lru_cache(maxsize=64)
 def _scale_grid(degrees: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return values of S and how much each weighs; the weights sum to 1."""
+    """Return values of S and their weights, which sum to 1."""
     spread = _REACH / math.sqrt(2 * degrees)
     low, high = -spread - _TAIL / degrees, spread
     step = (high - low) / _POINTS
@@ -74,27 +74,27 @@ def _scale_grid(degrees: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def detectable_difference(differences: PairedDifferences) -> float | None:
-    """Return the smallest mean difference that so many cases, as scattered as these, show in 80 of 100 comparisons.
+    """Return the minimum detectable mean difference at 80 % power, for this number of cases and this variance.
 
-    None where nothing varied, or the cases are too few to show anything.
+    None if the differences do not vary, or if the cases are too few to detect any.
     """
     cases, deviation = differences.cases, differences.deviation
     if cases < FEWEST_CASES or not deviation:
         return None
     step = differences.step / deviation
     low, high = 0.0, 1.0
-    while sign_flip_power(high, cases, step=step) < POWER:
+    while permutation_power(high, cases, step=step) < POWER:
         high *= 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if sign_flip_power(middle, cases, step=step) < POWER else (low, middle)
+        low, high = (middle, high) if permutation_power(middle, cases, step=step) < POWER else (low, middle)
     return high * deviation
 
 
 def cases_needed(differences: PairedDifferences) -> int | None:
-    """Return how many cases it takes to show the mean difference seen in 80 of 100 comparisons.
+    """Return the number of cases to detect the observed mean difference at 80 % power.
 
-    None for a difference of 0, and where it takes more than ten million.
+    None for a difference of 0, and if it is more than ten million.
     """
     if not differences.mean:
         return None
@@ -102,11 +102,11 @@ def cases_needed(differences: PairedDifferences) -> int | None:
         return FEWEST_CASES
     effect, step = (value / differences.deviation for value in (differences.mean, differences.step))
     low, high = FEWEST_CASES - 1, FEWEST_CASES
-    while sign_flip_power(effect, high, step=step) < POWER:
+    while permutation_power(effect, high, step=step) < POWER:
         low, high = high, 2 * high
         if low > MOST_CASES:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if sign_flip_power(effect, middle, step=step) < POWER else (low, middle)
+        low, high = (middle, high) if permutation_power(effect, middle, step=step) < POWER else (low, middle)
     return high

@@ -1,1 +1,1 @@
-"""Texts compared: forms, similarity, words."""
+"""Comparison of texts: forms, similarity, words."""

@@ -1,4 +1,4 @@
-"""The form in which texts are compared: one Unicode form, one case, one blank between words."""
+"""The normalized form for comparing texts: one Unicode form, one case, one blank between words."""
 
 import unicodedata
 from functools import cache
@@ -17,13 +17,13 @@ NormalForm: TypeAlias = Literal["NFC", "NFD", "NFKC"]
 def _long_run() -> "regex.Pattern[str]":
     import regex  # noqa: PLC0415 - 20 ms that plain English does not need
 
-    # Marks, and the two sound marks of half-width Katakana, which become marks. No script puts thirty on one letter
-    # (Unicode Standard Annex 15, Stream-Safe Text Format).
+    # Combining marks, and the two sound marks of half-width Katakana, which become marks. No script puts thirty on one
+    # letter (Unicode Standard Annex 15, Stream-Safe Text Format).
     return regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 
 
 def normalized(form: NormalForm, text: str) -> str:
-    r"""Return a text in a normal form; of more than thirty marks in a row each thirty are put in order by themselves.
+    r"""Return a text in a normal form; in longer runs, each thirty combining marks are ordered separately.
 
     >>> normalized("NFC", "e\u0301")
     'é'
@@ -44,11 +44,11 @@ _BLANKS = str.maketrans(dict.fromkeys(_OTHER_BLANKS, " "))
 
 
 class TextForm(Struct, frozen=True, kw_only=True):
-    """Which differences between two texts count for nothing.
+    """The differences between two texts that are ignored.
 
-    `unicode` NFC makes one letter of e and a combining accent; NFKC also takes wide letters and ligatures for plain
-    ones. Without `case_sensitive`, case counts for nothing (`Straße` is `STRASSE`). With `normalize_whitespace`, a run
-    of white space is one blank and none stands at the ends.
+    `unicode` NFC combines e and a combining accent to one letter; NFKC also replaces wide letters and ligatures by
+    plain ones. Without `case_sensitive`, case is ignored (`Straße` equals `STRASSE`). With `normalize_whitespace`, a
+    run of white space is one blank and none is left at the ends.
     """
 
     unicode: UnicodeForm = "NFC"
@@ -64,7 +64,7 @@ class TextForm(Struct, frozen=True, kw_only=True):
         if not text.isascii():
             made = self._of_letters(text)
             return " ".join(made.split()) if self.normalize_whitespace else made
-        plain = text if self.case_sensitive else text.lower()  # every Unicode form of it is itself
+        plain = text if self.case_sensitive else text.lower()  # ASCII is the same in every Unicode form
         return _well_spaced(plain) if self.normalize_whitespace else plain
 
     def _of_letters(self, text: str) -> str:
@@ -72,12 +72,12 @@ class TextForm(Struct, frozen=True, kw_only=True):
         if self.case_sensitive:
             return made
         folded = made.casefold()
-        # Folding may take apart what was one letter: the capital I with a dot becomes i and a combining dot.
+        # Case folding may decompose a letter: the capital I with a dot becomes i and a combining dot.
         return folded if self.unicode == "none" else normalized(self.unicode, folded)
 
 
 def _well_spaced(plain: str) -> str:
-    """Return an ASCII text with one blank between words; looking for what must be mended takes half of `split`."""
+    """Return an ASCII text with one blank between words; checking whether a change is needed is faster than `split`."""
     if any(map(plain.__contains__, _OTHER_BLANKS)):
         plain = plain.translate(_BLANKS)
     if "  " in plain or plain.startswith(" ") or plain.endswith(" "):
@@ -86,7 +86,7 @@ def _well_spaced(plain: str) -> str:
 
 
 SWAPS = {"4": "a", "@": "a", "3": "e", "1": "il", "0": "o", "5": "s", "$": "s", "7": "t"}
-"""Which letters a sign may stand for."""
+"""The letters that a sign may replace."""
 
 _SAME_KEY = {letter: letters[0] for letters in ("i1l", "a4@", "e3", "o0", "s5$", "t7") for letter in letters}
 _KEYS = {**_SAME_KEY, **{letter.upper(): key for letter, key in _SAME_KEY.items() if letter.isalpha()}}
@@ -95,21 +95,21 @@ _REPLACEMENTS = tuple((letter, key) for letter, key in _KEYS.items() if letter !
 
 
 def swap_key(text: str) -> str:
-    """Return a text of the same length in which letters and the signs that may stand for them are the same.
+    """Return a text of the same length in which letters and the signs that may replace them are the same.
 
-    Texts that are alike but for swaps have the same key; so have some others (`tail` and `tall`).
+    Texts that differ only in such signs have the same key; so have some others (`tail` and `tall`).
     """
     if text.isascii():
         return text.translate(_TABLE)
-    for letter, key in _REPLACEMENTS:  # beyond ASCII, `translate` takes four times as long
+    for letter, key in _REPLACEMENTS:  # faster than `translate` for text beyond ASCII (bench/)
         text = text.replace(letter, key)
     return text
 
 
 def is_swapped(written: str, term: str) -> bool:
-    """Whether a text of the same length is a term, as it is or with signs in place of letters.
+    """Return True if a text of the same length is a term, literally or with signs in place of letters.
 
-    Figures alone are a number or an amount and no word, unless the term has the same figures.
+    Digits alone are a number and not a disguised word, unless the term has the same digits.
 
     >>> is_swapped("5h1t", "shit"), is_swapped("tail", "tall"), is_swapped("455", "ass")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Where one sequence ends as another begins, found in one pass over both."""
+"""The overlap of the end of one sequence and the beginning of another, found in one pass."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,9 +7,9 @@ Item = TypeVar("Item")
 
 
 def overlap(earlier: Sequence[Item], later: Sequence[Item]) -> int:
-    """Return how many items the end of `earlier` and the beginning of `later` have in common, at most.
+    """Return the length of the longest end of `earlier` that is also the beginning of `later`.
 
-    Items need to know only whether they are equal. Knuth, Morris and Pratt 1977, SIAM Journal on Computing 6(2).
+    Items only need equality. Knuth, Morris and Pratt 1977, SIAM Journal on Computing 6(2).
 
     >>> overlap("abcab", "abd"), overlap("abc", "abc"), overlap("abc", "x")
     (2, 3, 0)
@@ -23,7 +23,7 @@ def overlap(earlier: Sequence[Item], later: Sequence[Item]) -> int:
 
 
 def _borders(items: Sequence[Item]) -> list[int]:
-    """Return for each place how many of the first items stand again right before it, not counting the place itself."""
+    """Return for each index the length of the longest prefix that also ends there, excluding the whole part itself."""
     borders = [0] * len(items)
     for place in range(1, len(items)):
         borders[place] = _longer(items, borders, borders[place - 1], items[place])
@@ -31,7 +31,7 @@ def _borders(items: Sequence[Item]) -> list[int]:
 
 
 def _longer(items: Sequence[Item], borders: Sequence[int], matched: int, item: Item) -> int:
-    """Return how many of the first items are matched once `item` follows `matched` of them."""
+    """Return the number of matched items once `item` follows `matched` of them."""
     while matched and (matched == len(items) or items[matched] != item):
         matched = borders[matched - 1]
     return matched + 1 if matched < len(items) and items[matched] == item else 0

@@ -1,4 +1,4 @@
-"""How alike two texts are, from 0 (nothing in common) to 1 (equal), by several measures."""
+"""Similarity of two texts, from 0 (nothing in common) to 1 (equal), by several measures."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -12,35 +12,35 @@ from rapidfuzz.fuzz import token_set_ratio
 from agentv.scoring.text.words import words_of
 
 MAX_CELLS = 4e10
-"""Up to which product of two lengths a measure is tried that compares everything with everything (about a second)."""
+"""The largest product of two lengths for measures of quadratic time (about a second)."""
 
 
 class Measure(Struct, frozen=True):
-    """A measure of similarity: what is made of each text, once, and how two of those are compared (0..1).
+    """A measure of similarity: `prepare` converts each text once, `compare` compares two of the results (0..1).
 
-    `compare` gets the candidate first and is only asked about texts that differ and are not empty. `is_bounded` says
-    that its time does not grow with the product of both lengths.
+    `compare` gets the candidate first, and only texts that differ and are not empty. `is_bounded` says that its time
+    does not grow with the product of both lengths.
     """
 
-    compare: Callable[[Any, Any], float]  # what `prepare` makes is the measure's own affair
+    compare: Callable[[Any, Any], float]  # what `prepare` returns is private to the measure
     prepare: Callable[[str], Any] = str
     is_bounded: bool = False
 
 
 class Prepared(NamedTuple):
-    """A text as a measure compares it."""
+    """A text prepared for a measure."""
 
     text: str
-    made: Any  # what the measure's `prepare` makes
+    made: Any  # the result of the measure's `prepare`
 
 
 def prepared(measure: Measure, text: str) -> Prepared:
-    """Return what is compared of a text."""
+    """Return a text prepared for a measure."""
     return Prepared(text, measure.prepare(text))
 
 
 def similarity(measure: Measure, candidate: Prepared, reference: Prepared) -> float:
-    """Return how alike two texts are, 0..1: equal texts 1.0, two empty ones too, an empty one and another 0.0.
+    """Return the similarity of two texts, 0..1: 1.0 if both are equal or empty, 0.0 if only one is empty.
 
     Raises ValueError for two texts so long that comparing them would take more than about a second.
     """
@@ -55,20 +55,20 @@ def similarity(measure: Measure, candidate: Prepared, reference: Prepared) -> fl
 
 
 def _bigrams(text: str) -> Counter[tuple[str, str]]:
-    """Count each pair of neighbouring characters. In bytes or as whole numbers this is not faster by a fifth."""
+    """Count each pair of neighbouring characters. Bytes or integers would be hardly faster (bench/)."""
     return Counter(pairwise(text))
 
 
 def _dice(candidate: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]) -> float:
-    """Return twice the common pairs over all pairs (Dice 1945, Sørensen 1948), repeated pairs as often as they are."""
+    """Return twice the common pairs divided by all pairs (Dice 1945, Sørensen 1948), counted with repetitions."""
     in_both = candidate.keys() & reference.keys()
     common = sum(map(min, map(candidate.__getitem__, in_both), map(reference.__getitem__, in_both)))
     pairs = candidate.total() + reference.total()
-    return 2 * common / pairs if pairs else 0.0  # two texts of one character have no pairs, and are not equal here
+    return 2 * common / pairs if pairs else 0.0  # two texts of one character have no pairs, and differ here
 
 
 def _rouge_l(candidate: tuple[str, ...], reference: tuple[str, ...]) -> float:
-    """Return the F1 of the longest common subsequence of words (Lin 2004, with as much weight on both sides)."""
+    """Return the F1 of the longest common subsequence of words (Lin 2004), with equal weight of both texts."""
     words = len(candidate) + len(reference)
     return 2 * LCSseq.similarity(candidate, reference) / words if words else 0.0
 
@@ -80,4 +80,4 @@ MEASURES: Mapping[str, Measure] = {
     "token_set": Measure(lambda candidate, reference: token_set_ratio(candidate, reference) / 100),
     "rouge_l": Measure(_rouge_l, words_of),
 }
-"""The measures that need no extra, by name."""
+"""The measures without optional dependencies, by name."""

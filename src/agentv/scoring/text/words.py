@@ -1,8 +1,8 @@
-"""Where words begin and end, in every script: whole-word matching and the words of a text.
+"""Word boundaries in every script: whole-word matching and the words of a text.
 
-A word is a run of letters, digits, underscores and the marks on them. Scripts that put no blank between words (Chinese,
-Japanese, Thai, Lao, Khmer, Burmese) are the exception: there no rule can tell a word without a dictionary, so every
-place between two of their characters counts as the edge of a word, and each of their characters as a word.
+A word is a run of letters, digits, underscores and their combining marks. Scripts without blanks between words
+(Chinese, Japanese, Thai, Lao, Khmer, Burmese) are an exception: finding words there takes a dictionary, so every
+position between two of their characters counts as a boundary, and each of their characters as a word.
 """
 
 import re
@@ -11,21 +11,21 @@ from functools import lru_cache
 import regex
 
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-# A mark belongs to the character before it, and what follows a joiner to what stands before the joiner, whatever these
-# are: a match never ends inside what people see as one character.
+# A mark belongs to the character before it, and the characters around a joiner belong together: a match never ends
+# inside what is displayed as one character.
 _WITHIN_CHARACTER = r"(?<=\S)[\p{M}\u200d]|(?<=\u200d)\S"
 _EDGE = rf"(?:(?<!\w)|(?!\w)|(?<={_UNSPACED})|(?={_UNSPACED}))(?!{_WITHIN_CHARACTER})"
 
 _edge = regex.compile(_EDGE)
 _word = regex.compile(rf"{_UNSPACED}\p{{M}}*|(?:(?!{_UNSPACED})\w)+")
-_ascii_word = re.compile(r"\w+", re.ASCII)  # the same for such a text, in a fraction of the time
+_ascii_word = re.compile(r"\w+", re.ASCII)  # equivalent for ASCII text, and faster
 
 _TRIES = 8
-"""How many places are looked at one by one before a pattern is made, which costs as much as several hundred."""
+"""The number of positions checked one by one before a pattern is compiled, which costs as much (bench/)."""
 
 
 def is_edge(text: str, position: int) -> bool:
-    """Whether a word can begin or end between `text[position - 1]` and `text[position]`.
+    """Return True if a word can begin or end between `text[position - 1]` and `text[position]`.
 
     >>> [is_edge("cafés", place) for place in (0, 4, 5)]
     [True, False, True]
@@ -35,14 +35,14 @@ def is_edge(text: str, position: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_edge_between(before: str, after: str) -> bool:
-    """Whether a word can begin or end between two characters; "" stands for the end of the text."""
+    """Return True if a word can begin or end between two characters; "" is the end of the text."""
     return is_edge(before + after, len(before))
 
 
 def has_words(text: str, words: str) -> bool:
-    """Whether a text has one word or several as they are written, and not as a part of longer words.
+    """Return True if a text contains the given word or words literally, and not as a part of longer words.
 
-    An edge of `words` that is no letter or digit needs no end of a word there: `C++` is in `C++11`.
+    An end of `words` that is not a letter or digit needs no boundary: `C++` is found in `C++11`.
 
     >>> has_words("use node.js here", "node.js"), has_words("two cafés", "café"), has_words("我喜欢苹果", "苹果")
     (True, False, True)
@@ -63,7 +63,7 @@ def _whole(words: str) -> "regex.Pattern[str]":
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a text in order, without what stands between them.
+    """Return the words of a text in order, without the characters between them.
 
     >>> words_of("It's 42, 你好!")
     ('It', 's', '42', '你', '好')

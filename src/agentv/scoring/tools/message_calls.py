@@ -1,4 +1,4 @@
-"""The tool calls that messages record, in `tool_calls` and in content parts, and what the tools returned."""
+"""The tool calls that messages record, in `tool_calls` and in content parts, and the results of tools."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ _OUTPUTS = ("result", "output", "content")
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool returned, told apart from its call. `failed` when the record says that it was an error."""
+    """The result of a tool, separate from its call. `failed` when the record marks it as an error."""
 
     output: JsonValue
     id: str | None = None
@@ -27,14 +27,14 @@ class ToolResult(Struct, frozen=True):
 
 
 def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """Return every tool call of the messages, in order; one that stands in content parts as well counts once."""
+    """Return every tool call of the messages, in order; one that is also in content parts counts once."""
     if not any(isinstance(message.content, tuple) for message in messages):
         return tool_calls_of(messages)
     return tuple(call for message in messages for call in calls_of(message))
 
 
 def calls_of(message: Message) -> tuple[ToolCall, ...]:
-    """Return the tool calls of one message: its `tool_calls`, then those that stand only in an assistant's parts."""
+    """Return the tool calls of one message: its `tool_calls`, then those that are only in an assistant's parts."""
     if not isinstance(message.content, tuple) or message.role != "assistant":
         return message.tool_calls
     added = [call for call in _part_calls(message.content) if not _is_known(call, message.tool_calls)]
@@ -42,14 +42,14 @@ def calls_of(message: Message) -> tuple[ToolCall, ...]:
 
 
 def results_of(message: Message) -> Iterator[ToolResult]:
-    """Yield what a message tells of results: the content of a tool's message, and `tool_result` content parts."""
+    """Yield the results in a message: the content of a tool's message, and `tool_result` content parts."""
     parts = message.content if isinstance(message.content, tuple) else ()
-    told = [part for part in parts if isinstance(part, DataPart) and part.type in RESULT_PARTS]
-    if message.role == "tool" and message.content is not None and not told:
+    results = [part for part in parts if isinstance(part, DataPart) and part.type in RESULT_PARTS]
+    if message.role == "tool" and message.content is not None and not results:
         content = message.content
         output = content_text(content) if isinstance(content, tuple) else content
         yield ToolResult(output, message.tool_call_id, message.name)
-    for part in told:
+    for part in results:
         fields = part.value
         failed = fields.get("is_error") is True or fields.get("isError") is True
         yield ToolResult(_first(fields, _OUTPUTS), _text(fields, _IDS), _text(fields, _NAMES), failed)
@@ -64,7 +64,7 @@ def _part_calls(parts: tuple[object, ...]) -> Iterator[ToolCall]:
 
 
 def _is_known(call: ToolCall, known: tuple[ToolCall, ...]) -> bool:
-    """Whether a content part repeats a call that its message lists already."""
+    """Return True if a content part repeats a call that its message lists already."""
     return any(
         call.tool == other.tool
         and (call.id == other.id if call.id and other.id else json_equal(call.input, other.input))

@@ -1,4 +1,4 @@
-"""All tool calls on record behind an answer: in the conversation, in `context.toolCalls`, else in the trace."""
+"""The recorded tool calls of an answer: from the conversation, from `context.toolCalls`, else from the trace."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ _CONTEXT_KEYS = ("toolCalls", "tool_calls")
 
 
 def recorded_calls(context: EvaluationContext, source: CallSource | None = None) -> tuple[ToolCall, ...] | None:
-    """Return the tool calls on record, with their results as far as these are known; None when nothing is recorded.
+    """Return the recorded tool calls, with their results if known; None when nothing is recorded.
 
-    `message_history` means the history and the output messages, `context` the list `context.toolCalls`, None both,
-    and the trace when they hold no call. A call that is told in several places counts once. Raises EvaluatorError for
-    a list in the context that cannot be read.
+    `message_history` stands for the history and the output messages, `context` for the list `context.toolCalls`, None
+    for both, and for the trace when they hold no call. A call that is recorded in several places counts once. Raises
+    EvaluatorError for a list in the context that cannot be read.
     """
-    messages = () if source == "context" else told_messages(context)
+    messages = () if source == "context" else recorded_messages(context)
     listed = None if source == "message_history" else _listed(context)
     record = _Record()
     for message in messages:
@@ -36,12 +36,12 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
     trace = context.trace if context.trace is not None else context.candidate_trace
     if source is None and not record.calls and trace is not None:
         return tool_calls_of_trace(trace)
-    is_told = bool(messages) or listed is not None or (source != "context" and context.output_messages is not None)
-    return tuple(record.calls) if is_told else None
+    is_recorded = bool(messages) or listed is not None or (source != "context" and context.output_messages is not None)
+    return tuple(record.calls) if is_recorded else None
 
 
-def told_messages(context: EvaluationContext) -> tuple[Message, ...]:
-    """Return the message history and the output messages behind it; what ends the one and begins the other once."""
+def recorded_messages(context: EvaluationContext) -> tuple[Message, ...]:
+    """Return the message history followed by the output messages; messages at the end of both count once."""
     history, output = context.message_history, context.output_messages or ()
     return (*history, *output[overlap(history, output) :])
 
@@ -60,19 +60,19 @@ def _listed(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
 def _read(entry: JsonValue, place: str) -> ToolCall:
     call = tool_call_from_json(entry)
     if call is None:
-        raise EvaluatorError(f"`{place}` is no tool call: it names no tool")
+        raise EvaluatorError(f"`{place}` is not a tool call: it has no tool name")
     return call
 
 
 class _Record:
-    """Calls as they are told, one after another; what is told twice is put together."""
+    """Accumulates recorded calls, merging several records of one call."""
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
         self._by_id: dict[str, list[int]] = defaultdict(list)
 
     def read(self, message: Message) -> None:
-        """Take the calls of a message, and the results that it tells."""
+        """Add the calls and the results in a message."""
         for call in calls_of(message) if message.role == "assistant" else ():
             known = self._known(call)
             if known is None:
@@ -83,7 +83,7 @@ class _Record:
             self._take(result)
 
     def pair(self, listed: Sequence[ToolCall]) -> None:
-        """Take a list of calls from elsewhere; each is one that was told already, or a new one."""
+        """Merge a list of calls from another source; each is either a known call or a new one."""
         free: dict[str, list[int]] = defaultdict(list)
         for index, call in enumerate(self.calls):
             free[call.tool].append(index)
@@ -101,7 +101,7 @@ class _Record:
         self.calls.append(call)
 
     def _known(self, call: ToolCall) -> int | None:
-        """Return which call this one repeats; some agents number their calls anew in each turn."""
+        """Return the call that this one repeats; some agents number their calls anew in each turn."""
         indexes = () if call.id is None else self._by_id.get(call.id, ())
         return next((index for index in indexes if _is_same(call, self.calls[index])), None)
 
@@ -120,11 +120,11 @@ class _Record:
 
 
 def _is_same(call: ToolCall, other: ToolCall) -> bool:
-    """Whether two records are of one call: of the same tool, with one id if both have one, and the same arguments."""
+    """Return True if two records are of one call: same tool, same id if both have one, and same arguments."""
     if call.tool != other.tool or (call.id is not None and other.id is not None and call.id != other.id):
         return False
-    untold = call.id is not None and call.id == other.id and (call.input is None or other.input is None)
-    return untold or json_equal(_arguments(call), _arguments(other))
+    is_unknown = call.id is not None and call.id == other.id and (call.input is None or other.input is None)
+    return is_unknown or json_equal(_arguments(call), _arguments(other))
 
 
 def _arguments(call: ToolCall) -> JsonValue:

@@ -1,4 +1,4 @@
-"""When a tool call is the expected one: tool names with globs, inputs by exact, subset or field-wise comparison."""
+"""Matching of tool calls: tool names with globs, inputs by exact, subset or field-wise comparison."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -10,8 +10,8 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
 Matcher: TypeAlias = Literal["exact", "subset", "ignore"] | Mapping[str, JsonValue]
-# Named here, since `str | int` would be made anew at each comparison; `dict` stands first, since asking the abstract
-# class takes several times as long.
+# Named here, because `str | int` would be built at each comparison; `dict` comes first, because checking the
+# abstract class is slower.
 _SCALAR = (str, int, float)
 _LIST = (list, tuple)
 _OBJECT = (dict, Mapping)
@@ -19,44 +19,44 @@ _WORDS = ("exact", "subset", "ignore")
 
 
 class ExpectedCall(Struct, frozen=True):
-    """One call that a trajectory should have. `tool` may be a glob.
+    """One expected call of a trajectory. `tool` may be a glob.
 
-    Without `input` any will do. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`, or a
-    matcher for each field that differs from `exact`.
+    Without `input` any input matches. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`,
+    or a matcher for each field that differs from `exact`.
     """
 
     tool: Annotated[str, Meta(description="the tool's name, or a glob")]
-    input: Annotated[JsonValue, Meta(description="what it should be called with")] = None
+    input: Annotated[JsonValue, Meta(description="the expected input")] = None
     args: Annotated[
         Matcher, Meta(description="how `input` is compared: exact, subset, ignore, or {field: one of these}")
     ] = "exact"
 
     def __post_init__(self) -> None:
-        """Refuse a matcher that nobody knows."""
+        """Raise ValueError for an empty tool or an unknown matcher."""
         if not self.tool:
             raise ValueError("`tool` must not be empty")
         _check_matcher(self.args)
 
     def matches(self, call: ToolCall) -> bool:
-        """Whether a call is the expected one."""
-        # Written out: this is asked for each pair of calls, and asking others costs more than the comparison.
+        """Return True if a call is the expected one."""
+        # Inlined: this runs for each pair of calls, where further calls would cost more than the comparison.
         named = self.tool == call.tool or name_matches(self.tool, call.tool)
         return named and (self.input is None or _inputs_match(self.args, self.input, call.input))
 
     def matches_name(self, call: ToolCall) -> bool:
-        """Whether a call is of the expected tool, whatever its input."""
+        """Return True if a call is of the expected tool, whatever its input."""
         return name_matches(self.tool, call.tool)
 
     def matches_input(self, call: ToolCall) -> bool:
-        """Whether a call's input is the expected one, whatever its tool."""
+        """Return True if a call's input is the expected one, whatever its tool."""
         return self.input is None or _inputs_match(self.args, self.input, call.input)
 
 
 def name_matches(pattern: str, name: str) -> bool:
-    """Whether a tool's name is the given one, or fits it as a glob."""
+    """Return True if a tool's name equals the pattern, or matches it as a glob."""
     if pattern == name:
         return True
-    # Most names are no globs, and finding that out is quicker than matching them.
+    # Most names are not globs, and checking that is faster than matching them.
     return ("*" in pattern or "?" in pattern or "[" in pattern) and fnmatchcase(name, pattern)
 
 
@@ -65,7 +65,7 @@ def _check_matcher(matcher: JsonValue) -> None:
         for each in matcher.values():
             _check_matcher(each)
     elif matcher not in _WORDS:
-        raise ValueError(f"`args` knows no matcher {matcher!r}; allowed: exact, subset, ignore, or one per field")
+        raise ValueError(f"`args`: unknown matcher {matcher!r}; allowed: exact, subset, ignore, or one per field")
 
 
 def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool:
@@ -83,7 +83,7 @@ def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool
 
 
 def _fields_match(matchers: Mapping[str, JsonValue], wanted: JsonValue, got: JsonValue) -> bool:
-    """Compare field by field: those named with their matcher, all others exactly."""
+    """Compare field by field: fields with a matcher by it, all others exactly."""
     if not isinstance(wanted, Mapping) or not isinstance(got, Mapping):
         return json_equal(wanted, got)
     for name in {*wanted, *got}:
@@ -102,7 +102,7 @@ def _both_lists(left: JsonValue, right: JsonValue) -> tuple[Sequence[JsonValue],
 
 
 def json_equal(left: JsonValue, right: JsonValue) -> bool:
-    """Whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
+    """Return True if two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, _SCALAR):
@@ -116,7 +116,7 @@ def json_equal(left: JsonValue, right: JsonValue) -> bool:
 
 
 def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
-    """Whether `got` holds everything wanted; objects may have more keys at every depth, lists are as long."""
+    """Return True if `got` contains `wanted`; objects may have more keys at every depth, lists must be as long."""
     if isinstance(wanted, _OBJECT) and isinstance(got, _OBJECT):
         return all(key in got and is_subset(wanted[key], got[key]) for key in wanted)
     lists = _both_lists(wanted, got)

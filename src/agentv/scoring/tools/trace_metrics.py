@@ -1,11 +1,11 @@
-"""What happened behind an answer, counted: calls, errors, steps of the model, calls that repeat themselves."""
+"""Metrics of a trace: calls, errors, steps of the model, repeated calls."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from agentv.scoring.keys.identity import canonical_json
-from agentv.scoring.tools.recorded_calls import told_messages
+from agentv.scoring.tools.recorded_calls import recorded_messages
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.messages import ToolCall, TraceEvent
@@ -14,11 +14,11 @@ _SHOWN_CHARS = 120
 
 
 Calls: TypeAlias = Sequence[ToolCall] | None
-"""The calls on record (recorded_calls), None when nothing is."""
+"""The recorded calls (recorded_calls), None when nothing is recorded."""
 
 
 def count_calls(context: EvaluationContext, calls: Calls) -> int | None:
-    """Return how many tools were called, by the calls, else by the trace summary; None when neither is on record."""
+    """Return the number of tool calls, from the calls, else from the trace summary; None when neither is recorded."""
     if calls is not None:
         return len(calls)
     summary = context.candidate_trace_summary
@@ -26,9 +26,9 @@ def count_calls(context: EvaluationContext, calls: Calls) -> int | None:
 
 
 def count_errors(context: EvaluationContext, calls: Calls) -> int | None:
-    """Return how many errors there were: error events of the trace, or calls that ended as one if those are more.
+    """Return the number of errors: error events of the trace, or calls that ended as one if those are more.
 
-    A call ended as an error when its result is an object with `error`. None when nothing is on record.
+    A call ended as an error when its result is an object with `error`. None when nothing is recorded.
     """
     trace = _trace(context)
     if trace is None and calls is None:
@@ -39,18 +39,18 @@ def count_errors(context: EvaluationContext, calls: Calls) -> int | None:
 
 
 def count_model_steps(context: EvaluationContext) -> int | None:
-    """Return how often the model was asked: its steps in the trace, else its messages; None when neither tells."""
+    """Return the number of model calls: steps in the trace, else the assistant's messages; None without either."""
     steps = sum(event.type == "model_step" for event in _trace(context) or ())
     if steps:
         return steps
-    messages = told_messages(context)
+    messages = recorded_messages(context)
     return sum(message.role == "assistant" for message in messages) if messages else None
 
 
 def most_repeated_call(calls: Calls) -> tuple[str, int] | None:
-    """Return the call that was made most often with the same arguments, in words, and how often.
+    """Return the call that was made most often with the same arguments, as text, and its number.
 
-    ("", 0) when none was made, None when nothing is on record. A call without arguments on record counts as one with
+    ("", 0) when none was made, None when nothing is recorded. A call without recorded arguments counts as one with
     none. Raises EvaluatorError for arguments that are nested too deep to compare.
     """
     if calls is None:
@@ -66,7 +66,7 @@ def _arguments(call: ToolCall) -> str:
     try:
         return canonical_json({} if call.input is None else call.input)
     except RecursionError as error:
-        raise EvaluatorError(f"what {call.tool} was called with is nested too deep to compare") from error
+        raise EvaluatorError(f"the arguments of {call.tool} are nested too deep to compare") from error
 
 
 def _shown(arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""What an agent did, counted: the trace summary, and its tool calls in order."""
+"""Summary of an agent's trace, and its tool calls in order."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
 
 
 def summarize_trace(steps: Sequence[TraceEvent] | Sequence[Message]) -> TraceSummary:
-    """Count a trace, or the tool calls of output messages, which are then its events.
+    """Count the events of a trace, or the tool calls of output messages.
 
     >>> summarize_trace([TraceEvent(type="tool_call", name="search"), TraceEvent(type="error")]).error_count
     1
@@ -36,7 +36,7 @@ def tool_calls_of_trace(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
 
 
 def observed_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
-    """Return the tool calls behind an answer, from its output messages, else its trace; None without either."""
+    """Return the tool calls of an answer, from its output messages, else its trace; None without either."""
     if context.output_messages:
         return calls_in(context.output_messages)
     trace = context.trace if context.trace is not None else context.candidate_trace
@@ -46,7 +46,7 @@ def observed_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
 
 
 def call_counts(context: EvaluationContext) -> Mapping[str, int] | None:
-    """Return how often each tool was called, from the calls, else from the trace summary; None without either."""
+    """Return the number of calls of each tool, from the calls, else from the trace summary; None without either."""
     calls = observed_calls(context)
     if calls is not None:
         return Counter(call.tool for call in calls)

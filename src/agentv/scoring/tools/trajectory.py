@@ -1,4 +1,4 @@
-"""Trajectories: which tools were called, how often, in what order (decisions.md, "Trajectories")."""
+"""Trajectories: which tools were called, how often, and in what order."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from agentv.types.messages_json import compact_json
 
 
 class _Made:
-    """The calls that were made, by tool: an agent has few tools and calls them often."""
+    """The actual calls, indexed by tool: an agent has few tools and calls them often."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         self._calls = calls
@@ -24,20 +24,20 @@ class _Made:
         for place, call in enumerate(calls):
             self._by_tool.setdefault(call.tool, []).append(place)
 
-    def places(self, wish: ExpectedCall, *, enough: int | None = None) -> Sequence[int]:
-        """Return the indexes of the calls that an expected one may be, in order; inputs are compared until `enough`."""
-        named = self._named(wish.tool)
-        if wish.input is None:
+    def places(self, expectation: ExpectedCall, *, enough: int | None = None) -> Sequence[int]:
+        """Return the indexes of the calls that match an expected one, in order; the search stops after `enough`."""
+        named = self._named(expectation.tool)
+        if expectation.input is None:
             return named
-        return tuple(islice((place for place in named if wish.matches_input(self._calls[place])), enough))
+        return tuple(islice((place for place in named if expectation.matches_input(self._calls[place])), enough))
 
-    def bits(self, wish: ExpectedCall) -> int:
+    def bits(self, expectation: ExpectedCall) -> int:
         """Return the indexes of `places` as the bits of a number."""
-        if wish.input is not None:
-            return sum(1 << place for place in self.places(wish))
-        if wish.tool not in self._bits:
-            self._bits[wish.tool] = sum(1 << place for place in self._named(wish.tool))
-        return self._bits[wish.tool]
+        if expectation.input is not None:
+            return sum(1 << place for place in self.places(expectation))
+        if expectation.tool not in self._bits:
+            self._bits[expectation.tool] = sum(1 << place for place in self._named(expectation.tool))
+        return self._bits[expectation.tool]
 
     def _named(self, pattern: str) -> list[int]:
         named = self._by_pattern.get(pattern)
@@ -50,7 +50,7 @@ class _Made:
 def common_share(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> float:
     """Return the longest common subsequence divided by the longer of the two lists; 1.0 when both are empty.
 
-    A whole row of the usual table is one number, a bit for each call (Hyyrö 2004, "Bit-parallel LCS-length
+    Each row of the usual table is one number with a bit for each call (Hyyrö 2004, "Bit-parallel LCS-length
     computation revisited").
     """
     longer = max(len(expected), len(calls))
@@ -58,25 +58,25 @@ def common_share(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
         return 1.0
     made, every = _Made(calls), (1 << len(calls)) - 1
     unmet = every
-    for wish in expected:
-        met = unmet & made.bits(wish)
+    for expectation in expected:
+        met = unmet & made.bits(expectation)
         unmet = ((unmet + met) | (unmet - met)) & every
     return (len(calls) - unmet.bit_count()) / longer
 
 
 def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> dict[int, int]:
-    """Return as many pairs of expected and made calls as there can be, by their indexes.
+    """Return the largest possible number of pairs of expected and actual calls, by their indexes.
 
-    Globs and loose inputs let one call fit several expectations, so that first come, first served is not enough:
-    pairs are rearranged along augmenting paths.
+    With globs and loose inputs one call may match several expectations, so that greedy matching is not enough: pairs
+    are rearranged along augmenting paths.
     """
     made = _Made(calls)
-    # More candidates than expected calls are never needed: the others can take no more than that.
-    candidates = [made.places(wish, enough=len(expected)) for wish in expected]
+    # More candidates than expected calls are never needed: other expectations can take no more than that.
+    candidates = [made.places(expectation, enough=len(expected)) for expectation in expected]
     pairs: dict[int, int] = {}
     owner: dict[int, int] = {}
-    for wish in range(len(expected)):
-        reached, free = _path_to_free_call(wish, candidates, owner)
+    for index in range(len(expected)):
+        reached, free = _path_to_free_call(index, candidates, owner)
         while free is not None:
             holder = reached[free]
             given_up = pairs.get(holder)
@@ -86,14 +86,14 @@ def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
 
 
 def _path_to_free_call(
-    wish: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
+    index: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
 ) -> tuple[dict[int, int], int | None]:
-    """Return which expectation reached each call, and the free call that was found, if any."""
-    for call in candidates[wish]:  # most find one at once
+    """Return the expectation that reached each call, and the free call that was found, if any."""
+    for call in candidates[index]:  # most find one at once
         if call not in owner:
-            return {call: wish}, call
+            return {call: index}, call
     reached: dict[int, int] = {}
-    waiting = deque([wish])
+    waiting = deque([index])
     while waiting:
         holder = waiting.popleft()
         for call in candidates[holder]:
@@ -116,11 +116,11 @@ _SHOWN_INPUT = 80
 
 
 class Trajectory(Struct, frozen=True):
-    """What a trajectory should be. Tool names may be globs.
+    """The expected trajectory. Tool names may be globs.
 
     `any_order` counts calls only; the other modes compare with `expected`. `minimums`, `maximums` and `forbidden` may
-    stand with any mode: the score is then the share of everything demanded. `partial` scores a sequence by how much
-    of it is there, in place of all or nothing.
+    be combined with any mode: the score is then the share of all requirements that are met. `partial` scores a sequence
+    by the share that is there, instead of all or nothing.
     """
 
     mode: Mode
@@ -132,12 +132,12 @@ class Trajectory(Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """Whether it demands anything of how often tools are called."""
+        """True if it limits how often tools are called."""
         return bool(self.minimums or self.maximums or self.forbidden)
 
 
 class TrajectoryScore(Struct, frozen=True):
-    """How a trajectory compares: 0..1, with what was met and what was not."""
+    """The score of a trajectory, 0..1, with its hits and misses."""
 
     score: float
     hits: tuple[str, ...] = ()
@@ -145,16 +145,16 @@ class TrajectoryScore(Struct, frozen=True):
 
 
 class _Compared(Struct, frozen=True):
-    """How the calls compare with the expected ones: all or nothing, how much of it, and in words."""
+    """A comparison of calls with the expected ones: matched or not, the matched share, and texts."""
 
     holds: bool
-    share: Callable[[], float]  # worked out only where a part of a sequence counts
+    share: Callable[[], float]  # computed only if `partial`
     hits: list[str]
     misses: list[str]
 
 
 def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> TrajectoryScore:
-    """Compare the calls that were made with what is wanted."""
+    """Compare the actual calls with the expected trajectory."""
     hits: list[str] = []
     misses: list[str] = []
     demands: list[float] = []
@@ -219,19 +219,19 @@ def _compare(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
 def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
     hits: list[str] = []
     misses: list[str] = []
-    for position, (wish, call) in enumerate(zip_longest(expected, calls), start=1):
-        if wish is not None and call is not None and wish.matches(call):
+    for position, (expectation, call) in enumerate(zip_longest(expected, calls), start=1):
+        if expectation is not None and call is not None and expectation.matches(call):
             hits.append(f"{call.tool} called at position {position}")
         else:
-            name = "nothing" if wish is None else wish.tool
-            misses.append(f"Expected {name} at position {position}, found {_found(wish, call)}")
+            name = "nothing" if expectation is None else expectation.tool
+            misses.append(f"Expected {name} at position {position}, found {_found(expectation, call)}")
     return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
-def _found(wish: ExpectedCall | None, call: ToolCall | None) -> str:
+def _found(expectation: ExpectedCall | None, call: ToolCall | None) -> str:
     if call is None:
         return "nothing"
-    if wish is None or not wish.matches_name(call):
+    if expectation is None or not expectation.matches_name(call):
         return call.tool
     return f"{call.tool} with {_shown_input(call)}"
 
@@ -249,29 +249,31 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
     misses: list[str] = []
     following = 0
     after = ""
-    for position, wish in enumerate(expected, start=1):
-        index = next((i for i in range(following, len(calls)) if wish.matches(calls[i])), None)
+    for position, expectation in enumerate(expected, start=1):
+        index = next((i for i in range(following, len(calls)) if expectation.matches(calls[i])), None)
         if index is None:
-            misses.append(f"Expected {wish.tool} at position {position}, found {_elsewhere(wish, calls, after)}")
+            found = _elsewhere(expectation, calls, after)
+            misses.append(f"Expected {expectation.tool} at position {position}, found {found}")
             continue
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
     return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
-def _elsewhere(wish: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
-    """Return where a call that is missing in its place was made instead."""
-    if any(wish.matches(call) for call in calls):
+def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
+    """Describe where a call that is missing at its position was made instead."""
+    if any(expectation.matches(call) for call in calls):
         return f"it only before {after}"
-    similar = next((call for call in calls if wish.matches_name(call)), None)
-    return "no such call" if similar is None else _found(wish, similar)
+    similar = next((call for call in calls if expectation.matches_name(call)), None)
+    return "no such call" if similar is None else _found(expectation, similar)
 
 
 def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
-    """Pair expected calls with made ones, order aside; `subset` allows fewer calls, `superset` more."""
+    """Pair expected calls with actual ones in any order; `subset` allows fewer calls, `superset` more."""
     pairs = best_pairing(wanted.expected, calls)
     taken = set(pairs.values())
-    absent = [f"Expected {wish.tool}, found no such call" for i, wish in enumerate(wanted.expected) if i not in pairs]
+    unpaired = [each for i, each in enumerate(wanted.expected) if i not in pairs]
+    absent = [f"Expected {each.tool}, found no such call" for each in unpaired]
     extra = [f"Expected no further call, found {call.tool}" for i, call in enumerate(calls) if i not in taken]
     misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
     longer = max(len(wanted.expected), len(calls))

@@ -1,7 +1,7 @@
-"""Answers on disk, by what was asked: so that no run pays for what another one has got already.
+"""Responses on disk, by answer key, so that a run reuses what an earlier one paid for.
 
-A file holds two lines of JSON: where the answer comes from, then the answer. One that is torn, foreign, of another key
-or of a newer version is taken for absent and written again.
+A file holds two lines of JSON: the source of the answer, then the answer. A file that is torn, foreign, of another key
+or of a newer version is treated as missing and written again.
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.storage.cache.folder import MOST_BYTES, CacheFile, CacheFolder, CacheRoom
+from agentv.storage.cache.folder import MOST_BYTES, CacheFile, CacheFolder, CacheLimit
 from agentv.storage.records.json_line import decode, encode, time_text
 from agentv.storage.records.narrow import (
     optional_number,
@@ -33,7 +33,7 @@ ANSWER_SUFFIX = ".json"
 
 
 class CachedAnswer(Struct, frozen=True):
-    """An answer as it is kept: what it was asked from (a target's name and provider), and when, and itself."""
+    """A stored response with its source: the name and the provider of the target, and `source` for run and time."""
 
     target: str
     provider: str
@@ -42,42 +42,41 @@ class CachedAnswer(Struct, frozen=True):
 
 
 class AnswerCache:
-    """The cache in one folder, which is made when something is first kept. It may be called from several threads.
+    """The answer cache of one folder, which is created by the first `save`. Thread-safe.
 
-    Answers older than `oldest` are not found. When there are more than `most_bytes`, those go first that nobody has
-    used for longest.
+    Answers older than `oldest` are ignored. Above `most_bytes`, the least recently used files are deleted.
     """
 
     def __init__(self, folder: Path, *, oldest: datetime | None = None, most_bytes: int = MOST_BYTES) -> None:
         self._files = CacheFolder(folder, ANSWER_SUFFIX)
         self._oldest = oldest
-        self._room = CacheRoom(self._files, most_bytes)
+        self._limit = CacheLimit(self._files, most_bytes)
 
     def load(self, key: str, *, touch: bool = True) -> ProviderResponse | None:
-        """Return the answer under a key, or None. `touch` notes that it was used now."""
+        """Return the response under a key, or None. `touch` marks it as used now."""
         content = self._files.read(key)
         if content is None:
             return None
         try:
-            kept = _read(content)
-            is_older = self._oldest is not None and kept.source.at < self._oldest
-        except (ValueError, TypeError):  # a foreign time may bear no zone, and compares with none that does
+            cached = _read(content)
+            is_older = self._oldest is not None and cached.source.at < self._oldest
+        except (ValueError, TypeError):  # TypeError: a foreign file may have a time without a zone
             return None
-        if kept.source.key != key or is_older:
+        if cached.source.key != key or is_older:
             return None
         if touch:
             self._files.touch(key)
-        return kept.response
+        return cached.response
 
-    def save(self, kept: CachedAnswer) -> None:
-        """Keep an answer. One that cannot be written is asked again another time."""
-        content = encode(_head(kept)) + b"\n" + encode(_body(kept.response)) + b"\n"
-        if len(content) <= self._room.most_bytes and self._files.write(kept.source.key, content):
-            self._room.take(len(content))
+    def save(self, answer: CachedAnswer) -> None:
+        """Store an answer; ignore one that cannot be written."""
+        content = encode(_head(answer)) + b"\n" + encode(_body(answer.response)) + b"\n"
+        if len(content) <= self._limit.most_bytes and self._files.write(answer.source.key, content):
+            self._limit.add(len(content))
 
 
 def read_head(file: CacheFile) -> JsonObject | None:
-    """Return what the first line of a file of the cache says, None when it is none of ours."""
+    """Return the first line of a file of the answer cache, None for any other file."""
     try:
         with file.path.open("rb") as lines:
             head = decode(lines.readline())
@@ -87,15 +86,15 @@ def read_head(file: CacheFile) -> JsonObject | None:
     return head if head.get("schema") == CACHED_SCHEMA else None
 
 
-def _head(kept: CachedAnswer) -> dict[str, JsonValue]:
-    source = kept.source
+def _head(answer: CachedAnswer) -> dict[str, JsonValue]:
+    source = answer.source
     return {
         "schema": CACHED_SCHEMA,
         "key": source.key,
         "at": time_text(source.at),
         "run_id": source.run_id,
-        "target": kept.target,
-        "provider": kept.provider,
+        "target": answer.target,
+        "provider": answer.provider,
         "duration_ms": milliseconds(source.duration_ms),
         "nonce": source.nonce,
     }
@@ -118,11 +117,11 @@ def _body(response: ProviderResponse) -> dict[str, JsonValue]:
 
 
 def _read(content: bytes) -> CachedAnswer:
-    """Return what a file holds. Raises ValueError for anything but a whole file of ours."""
+    """Return the answer in a file. Raises ValueError unless it is a whole file of this cache."""
     head_line, body_line, rest = content.split(b"\n")
     head, body = decode(head_line), decode(body_line)
     if head.get("schema") != CACHED_SCHEMA or rest:
-        raise ValueError("no file of this cache")
+        raise ValueError("not a file of this cache")
     source = CachedFrom(
         key=read_text(head, "key"),
         at=read_time(head, "at"),

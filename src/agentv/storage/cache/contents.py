@@ -1,4 +1,4 @@
-"""What the caches of a project hold, and making room in them."""
+"""List and clear the caches of a project."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ ANSWERS, EMBEDDINGS = "answers", "embeddings"
 
 
 class CacheEntry(Struct, frozen=True):
-    """One thing that is kept. `target` is None where nothing says it: for embeddings, and for files of nobody."""
+    """One file of a cache. `target` is None where it is not recorded: for embeddings and for foreign files."""
 
     kind: str
     file: CacheFile
@@ -23,7 +23,7 @@ class CacheEntry(Struct, frozen=True):
 
 
 class CacheGroup(Struct):
-    """What is kept of one kind and target: how many, how many bytes, from when, and when one was last used."""
+    """The files of one kind and target: number, bytes, oldest time and time of last use."""
 
     kind: str
     target: str | None
@@ -34,7 +34,7 @@ class CacheGroup(Struct):
 
 
 def cache_entries(home: Path) -> Iterator[CacheEntry]:
-    """Yield everything that the caches of a `.agentv` folder hold."""
+    """Yield all entries of the caches of a `.agentv` folder."""
     for file in CacheFolder(home / ANSWERS_FOLDER, ANSWER_SUFFIX).files():
         head = read_head(file)
         if head is None:
@@ -46,7 +46,7 @@ def cache_entries(home: Path) -> Iterator[CacheEntry]:
 
 
 def cache_groups(entries: Iterable[CacheEntry]) -> tuple[CacheGroup, ...]:
-    """Return entries counted by kind and target, answers first, in the order of names."""
+    """Group entries by kind and target, sorted by both."""
     groups: dict[tuple[str, str], CacheGroup] = {}
     for entry in entries:
         used = _used(entry.file)
@@ -60,7 +60,7 @@ def cache_groups(entries: Iterable[CacheEntry]) -> tuple[CacheGroup, ...]:
 
 
 def clear_entries(entries: Iterable[CacheEntry]) -> tuple[int, int]:
-    """Delete entries; return how many there were and how many bytes they took."""
+    """Delete entries; return the number of deleted files and their size in bytes."""
     gone = [entry.file.size for entry in entries if entry.file.remove()]
     return len(gone), sum(gone)
 

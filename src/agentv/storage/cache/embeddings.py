@@ -1,7 +1,7 @@
-"""Embeddings on disk: one file per text, named after its content, so that no text is asked twice.
+"""Embeddings on disk: one file per text, named after a digest of the text, so that no text is embedded twice.
 
-A file is a mark, a flag, the SHA-256 of what follows, and the numbers as little-endian floats of 32 bits. A file that
-is torn, foreign or of another version is taken for absent and written again.
+A file is a mark, a flag, the SHA-256 of the rest, and the numbers as little-endian floats of 32 bits. A file that is
+torn, foreign or of another version is treated as missing and written again.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import sys
 from array import array
 from pathlib import Path
 
-from agentv.storage.cache.folder import MOST_BYTES, CacheFolder, CacheRoom
+from agentv.storage.cache.folder import MOST_BYTES, CacheFolder, CacheLimit
 from agentv.types.provider import Embedding, Vector
 
 _MARK = b"agentv embedding 1\n"
@@ -23,17 +23,17 @@ VECTOR_SUFFIX = ".vector"
 
 
 class EmbeddingCache:
-    """The cache in one folder, which is made when something is first kept. It may be called from several threads.
+    """The embedding cache of one folder, which is created by the first `save`. Thread-safe.
 
-    When there are more than `most_bytes`, those go first that nobody has used for longest.
+    Above `most_bytes`, the least recently used files are deleted.
     """
 
     def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._files = CacheFolder(folder, VECTOR_SUFFIX)
-        self._room = CacheRoom(self._files, most_bytes)
+        self._limit = CacheLimit(self._files, most_bytes)
 
     def load(self, space: str, text: str) -> Embedding | None:
-        """Return the embedding of a text in a space of vectors, or None when there is none that can be read."""
+        """Return the embedding of a text in a vector space, or None when there is no readable one."""
         digest = _digest(space, text)
         content = self._files.read(digest)
         vector = None if content is None else _read(content)
@@ -43,10 +43,10 @@ class EmbeddingCache:
         return Embedding(vector, content[len(_MARK) : _HEAD] == _CUT, cached=True)
 
     def save(self, space: str, text: str, embedding: Embedding) -> None:
-        """Keep an embedding. One that cannot be written is asked again another time."""
+        """Store an embedding; ignore one that cannot be written."""
         content = _written(embedding)
-        if len(content) <= self._room.most_bytes and self._files.write(_digest(space, text), content):
-            self._room.take(len(content))
+        if len(content) <= self._limit.most_bytes and self._files.write(_digest(space, text), content):
+            self._limit.add(len(content))
 
 
 def _digest(space: str, text: str) -> str:
@@ -69,7 +69,7 @@ def _read(content: bytes) -> Vector | None:
 
 
 def _little_endian(vector: Vector) -> Vector:
-    """Return a vector with its bytes as they lie on disk, or back; on most machines they lie so already."""
+    """Return a vector converted from native to little-endian byte order, or back."""
     if sys.byteorder == "little":
         return vector
     turned = array("f", vector)

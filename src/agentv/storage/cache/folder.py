@@ -1,7 +1,7 @@
-"""A folder of a cache: one file per key, named after its digest, which two processes may write at once.
+"""A folder of a cache: one file per key, named after its digest; several processes may write to it.
 
-A file is written beside its place and then renamed, so that nobody ever reads half of one. What cannot be written is
-asked again another time: a cache never ends a run.
+A file is written under a temporary name and then renamed, so that readers never see a partial file. A failed write is
+ignored: a cache never ends a run.
 """
 
 import contextlib
@@ -31,46 +31,46 @@ class CacheFile(Struct, frozen=True):
 
 
 class CacheFolder:
-    """The files of one cache, in subfolders by the first two digits; it is made when something is first kept."""
+    """The files of one cache, in subfolders by the first two digits; created by the first write."""
 
     def __init__(self, folder: Path, suffix: str) -> None:
         self._folder = folder
         self._suffix = suffix
 
     def place(self, digest: str) -> Path:
-        """Return where the file of a digest lies, if there is one."""
+        """Return the path for the file of a digest, which may not exist."""
         return self._folder / digest[:2] / f"{digest[2:]}{self._suffix}"
 
     def read(self, digest: str) -> bytes | None:
-        """Return the content of a digest's file, None when there is none that can be read."""
+        """Return the content of a digest's file, or None when it cannot be read."""
         try:
             return self.place(digest).read_bytes()
         except OSError:
             return None
 
     def write(self, digest: str, content: bytes) -> bool:
-        """Keep a content; False when the disk does not take it. Only the user himself may read what is kept."""
+        """Write a file with mode 0600; return False when that fails."""
         path = self.place(digest)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            with os.fdopen(_created(beside), "wb") as file:
+            with os.fdopen(_created(temporary), "wb") as file:
                 file.write(content)
-            beside.replace(path)
+            temporary.replace(path)
         except OSError:
             with contextlib.suppress(OSError):
-                beside.unlink()
+                temporary.unlink()
             return False
         return True
 
     def touch(self, digest: str) -> None:
-        """Note that a file was used now: the oldest go first when there is no more room."""
+        """Mark a file as used now, for the least-recently-used order."""
         with contextlib.suppress(OSError):
             os.utime(self.place(digest))
 
     def files(self) -> Iterator[CacheFile]:
-        """Yield every file, in no order; one that goes away meanwhile is left out.
+        """Yield every file, in no order, without those that are deleted meanwhile.
 
-        Those that a killed process left half written are among them, so that they are cleared as well.
+        Temporary files of a killed process are included, so that they are cleared as well.
         """
         for subfolder in _entries(self._folder):
             for entry in _entries(subfolder.path) if subfolder.is_dir(follow_symlinks=False) else ():
@@ -81,7 +81,7 @@ class CacheFolder:
 
 
 def _created(path: Path) -> int:
-    """Return a new file that is open for writing; its folder is made when it is not there."""
+    """Create a file and return its descriptor; create its folder when needed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         return os.open(path, flags, 0o600)
@@ -99,24 +99,24 @@ def _entries(folder: Path | str) -> "list[os.DirEntry[str]]":
 
 
 MOST_BYTES = 1 << 30
-"""How much room one cache takes at most: a gibibyte."""
+"""The default limit of one cache in bytes: 1 GiB."""
 
 LEFT_SHARE = 0.9
-"""How much of that is left when there was no more room: not every further file has to make some."""
+"""The share of the limit that eviction leaves, so that not every further file has to evict."""
 
 
-class CacheRoom:
-    """Keeps the files of one cache within `most_bytes`. It may be called from several threads."""
+class CacheLimit:
+    """Keeps the files of one cache within `most_bytes` by deleting the least recently used. Thread-safe."""
 
     def __init__(self, files: CacheFolder, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._files = files
         self._bytes: int | None = None
-        self._making_room = threading.Lock()
+        self._lock = threading.Lock()
 
-    def take(self, written: int) -> None:
-        """Count what was written; the first time, and when there is too much, look what is really there."""
-        with self._making_room:
+    def add(self, written: int) -> None:
+        """Count written bytes; on the first call and above the limit, measure the folder and evict files."""
+        with self._lock:
             if self._bytes is not None and self._bytes + written <= self.most_bytes:
                 self._bytes += written
                 return

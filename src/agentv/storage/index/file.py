@@ -1,4 +1,4 @@
-"""The file `.agentv/index.db`: opened for several processes at once, emptied when it is of another version."""
+"""The file `.agentv/index.db`: shared by several processes, and emptied when it is of another version."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from agentv.storage.index.schema import APPLICATION_ID, TABLES, TABLES_OF_RUN, V
 
 INDEX_FILE = "index.db"
 BUSY_S = 5.0
-"""How long one process waits for another that writes to the index."""
+"""Seconds that one process waits for another that writes to the index."""
 
 BUSY_STEP_S = 0.01
 
@@ -23,16 +23,16 @@ _BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def index_in_memory() -> sqlite3.Connection:
-    """Return an empty index that is gone with its connection."""
+    """Return an empty in-memory index."""
     connection = _connect(_IN_MEMORY)
     _ensure_tables(connection)
     return connection
 
 
 def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
-    """Open the index of the runs in `home`, made when there is none; a file that is no index is replaced.
+    """Open or create the index of the runs in `home`; replace a file that is not an index.
 
-    Raises sqlite3.Error or OSError when it cannot be used: locked for long, a folder that cannot be written.
+    Raises sqlite3.Error or OSError when it cannot be used: locked for too long, or in a read-only folder.
     """
     path = home / INDEX_FILE
     try:
@@ -45,12 +45,12 @@ def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection
 
 
 def is_broken(error: sqlite3.Error) -> bool:
-    """Whether the file itself is at fault, so that another one would mend it."""
+    """Return True if the file itself is broken, so that replacing it helps."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
 
 
 def discard_index_file(home: Path) -> None:
-    """Remove an index that is broken, unless another process has replaced it already."""
+    """Delete a broken index, unless another process has replaced it already."""
     path = home / INDEX_FILE
     descriptor = os.open(home / f"{INDEX_FILE}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -86,9 +86,9 @@ def _open(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
-    """Let readers and the writer not wait for each other; where the disk cannot do it, SQLite stays as it is.
+    """Switch to WAL, so that readers and the writer do not block each other; SQLite ignores it where unsupported.
 
-    Two that make the file at the same moment: SQLite refuses one of them at once, without the wait it was told of.
+    When two processes create the file at once, SQLite refuses one without the busy timeout, so this retries.
     """
     ends_at = time.monotonic() + busy_s
     while True:
@@ -111,11 +111,11 @@ def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
 
 
 def _ensure_tables(connection: sqlite3.Connection) -> None:
-    """Empty an index of another version, or a database of others, and make the tables of this one."""
+    """Drop the tables of another version or a foreign database, and create those of this version."""
     if _is_ours(connection):
         return
     with writing(connection):
-        # Another process may have made them while this one waited.
+        # Another process may have created them while this one waited.
         if _is_ours(connection):
             return
         named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -136,7 +136,7 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def reading(connection: sqlite3.Connection) -> Iterator[None]:
-    """See the index as it is now for the whole block, whatever others add meanwhile."""
+    """Read one snapshot of the index in the whole block."""
     connection.execute("BEGIN")
     try:
         yield
@@ -146,7 +146,7 @@ def reading(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Be the one who writes, for as long as the block takes: all of it is kept, or nothing."""
+    """Run the block as one write transaction: commit all of it, or roll back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

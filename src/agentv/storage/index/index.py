@@ -1,6 +1,6 @@
-"""The index of the stored runs: what it answers, it answers as the run folders would, only sooner.
+"""The index of the stored runs: answers the same queries as the run folders, but faster.
 
-It is derived: a broken or locked index costs time and no answer, for then the folders are read into one in memory.
+It is derived from the folders: when it is broken or locked, they are read into an index in memory instead.
 """
 
 import re
@@ -30,7 +30,7 @@ from agentv.types.summaries import Interval, IntervalMethod
 _SORTED_BY: dict[SortKey, str] = {
     "written": "line",
     "id": "eval_id",
-    # The worst first: what people look for.
+    # The worst first, which users look for.
     "state": "CASE state WHEN 'error' THEN 0 WHEN 'fail' THEN 1 WHEN 'borderline' THEN 2 WHEN 'pass' THEN 3 ELSE 4 END",
     "score": "score",
     "cost": "cost_usd",
@@ -49,19 +49,19 @@ class Statement(NamedTuple):
 
 
 def cells_statement(run: int, query: RowQuery) -> Statement:
-    """Count the rows that fit text, case and metadata, by all that rows are counted by."""
+    """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
     wide = _wide_conditions(query)
     sql = f"""
         SELECT suite, target, state, tag_set, count(*) FROM rows WHERE {_all_of(wide)}
-        GROUP BY suite, target, state, tag_set"""  # noqa: S608 - built of our own words, values are parameters
+        GROUP BY suite, target, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
     return Statement(sql, _values(run, wide))
 
 
 def page_statement(run: int, query: RowQuery) -> Statement:
-    """List one page of the rows that are asked for, in their order."""
+    """Return the statement that lists one page of the matching rows, in the order of the query."""
     conditions = [*_wide_conditions(query), *_narrow_conditions(query)]
     order = _order(query)
-    # What by_facet does not hold would be looked up row by row; one way through all rows is quicker, unless few fit.
+    # Columns outside by_facet would be looked up row by row; a scan of all rows is faster, unless few match.
     scan = "NOT INDEXED" if query.sort in _IN_THE_ROW_ALONE and not conditions else ""
     sql = f"""
         SELECT line, offset, bytes, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms
@@ -79,13 +79,13 @@ def _order(query: RowQuery) -> str:
     direction = " DESC" if query.is_descending else ""
     if query.sort == "written":
         return f"{key}{direction}"
-    # An absent number is no small one: it stands last in either direction.
+    # An absent number sorts last in either direction.
     absent = f"{key} IS NULL, " if query.sort in _IN_THE_ROW_ALONE else ""
     return f"{absent}{key}{direction}, line"
 
 
 def _wide_conditions(query: RowQuery) -> list[Statement]:
-    """Return what every facet keeps to: the text, the case and the metadata."""
+    """Return the conditions that apply to every facet: text, case and metadata."""
     found = []
     if query.text:
         found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
@@ -105,7 +105,7 @@ def _wide_conditions(query: RowQuery) -> list[Statement]:
 
 
 def _narrow_conditions(query: RowQuery) -> list[Statement]:
-    """Return what the facet of its own kind leaves out."""
+    """Return the conditions that the facet of the same kind ignores: suite, target, state and tag."""
     found = []
     for column, wanted in (("suite", query.suites), ("target", query.targets), ("state", query.states)):
         if wanted:
@@ -140,7 +140,7 @@ _Moments: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, f
 _Bounds: TypeAlias = tuple[float, float, IntervalMethod, float]
 
 
-class _KeptSums(msgspec.Struct, frozen=True, array_like=True):
+class _StoredSums(msgspec.Struct, frozen=True, array_like=True):
     counts: dict[str, int]
     scores: _Moments
     passes: _Moments
@@ -150,11 +150,11 @@ class _KeptSums(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_KeptSums).decode
+_decode = msgspec.json.Decoder(_StoredSums).decode
 
 
 def load_sums(stored: StoredRun) -> SumsByPlace:
-    """Count a run's current rows by suite and target. Raises OSError when one of them cannot be read."""
+    """Sum up a run's current results by suite and target. Raises OSError when one of them cannot be read."""
     is_repeated = stored.may_repeat_cases()
     summaries: dict[tuple[str, str], Summary] = {}
     for row in stored.results():
@@ -167,9 +167,9 @@ def load_sums(stored: StoredRun) -> SumsByPlace:
 
 
 def encode_sums(sums: RunSums) -> bytes:
-    """Return sums as the index keeps them."""
+    """Return sums encoded for the index."""
     return _encode(
-        _KeptSums(
+        _StoredSums(
             counts=dict(sums.counts),
             scores=msgspec.structs.astuple(sums.scores),
             passes=msgspec.structs.astuple(sums.passes),
@@ -186,9 +186,9 @@ def encode_sums(sums: RunSums) -> bytes:
     )
 
 
-def decode_sums(kept: bytes) -> RunSums:
-    """Return what `encode_sums` kept."""
-    found = _decode(kept)
+def decode_sums(data: bytes) -> RunSums:
+    """Decode the output of `encode_sums`."""
+    found = _decode(data)
     return RunSums(
         counts=found.counts,
         scores=ClusterMoments(*found.scores),
@@ -206,20 +206,20 @@ def decode_sums(kept: bytes) -> RunSums:
 
 
 def find_sums(connection: sqlite3.Connection, folder: Path) -> SumsByPlace:
-    """Return a run's sums, counted anew when it changed. Raises OSError when its rows cannot be read."""
+    """Return a run's sums, recomputed when it changed. Raises OSError when its results cannot be read."""
     known = refresh_run(connection, folder)
     stamp = f"{known.results_stamp} {known.events_stamp}"
     with reading(connection):
         (summed,) = connection.execute(sql.SUMMED_STAMP, {"run": known.run}).fetchone()
         if summed == stamp:
-            kept = connection.execute(sql.FIND_SUMS, {"run": known.run}).fetchall()
-            return {(suite, target): decode_sums(sums) for suite, target, sums in kept}
-    # Rows that are added from here on are counted, and make the stamp another one.
+            rows = connection.execute(sql.FIND_SUMS, {"run": known.run}).fetchall()
+            return {(suite, target): decode_sums(sums) for suite, target, sums in rows}
+    # Results that are added meanwhile may be counted; they change the stamp, so the next call counts again.
     counted = load_sums(StoredRun(folder))
     with writing(connection):
         connection.execute(sql.FORGET_SUMS, {"run": known.run})
-        rows = [(known.run, suite, target, encode_sums(sums)) for (suite, target), sums in counted.items()]
-        connection.executemany(sql.ADD_SUMS, rows)
+        added = [(known.run, suite, target, encode_sums(sums)) for (suite, target), sums in counted.items()]
+        connection.executemany(sql.ADD_SUMS, added)
         connection.execute(sql.MARK_SUMS, {"run": known.run, "stamp": stamp})
     return counted
 
@@ -228,9 +228,9 @@ Found = TypeVar("Found")
 
 
 class RunIndex:
-    """Answers questions about the runs below `home`, and about one elsewhere without keeping it.
+    """Queries over the runs below `home`, and over runs elsewhere, which are indexed in memory only.
 
-    `note` is told once when the index cannot be used. For one thread; `close` lets go of the file.
+    `note` is called once, with a message, when the index cannot be used. Not thread-safe; `close` closes the file.
     """
 
     def __init__(self, home: Path, *, note: Callable[[str], None], busy_s: float = 5.0) -> None:
@@ -243,39 +243,39 @@ class RunIndex:
 
     def runs(self) -> tuple[ListedRun, ...]:
         """Return all runs, oldest first."""
-        found = self._ask_file(self._listed)
+        found = self._query_file(self._listed)
         return list_runs(self._home) if found is None else found
 
     def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
-        """Return one page of a run's current rows. Raises OSError when its rows cannot be read."""
+        """Return one page of a run's current results. Raises OSError when they cannot be read."""
 
-        def ask(connection: sqlite3.Connection) -> RowPage:
+        def read_page(connection: sqlite3.Connection) -> RowPage:
             return _page(connection, stored.folder, query)
 
         is_ours = stored.folder.resolve().parent == runs_folder(self._home).resolve()
-        found = self._ask_file(ask) if is_ours else None
+        found = self._query_file(read_page) if is_ours else None
         if found is not None:
             return found
         self._memory = self._memory or index_in_memory()
-        return ask(self._memory)
+        return read_page(self._memory)
 
     def sums(self, folder: Path) -> SumsByPlace:
-        """Return what each suite and target of a run below `home` came to.
+        """Return the sums of a run below `home` by suite and target.
 
-        Raises OSError when its rows cannot be read.
+        Raises OSError when its results cannot be read.
         """
-        found = self._ask_file(lambda connection: find_sums(connection, folder))
+        found = self._query_file(lambda connection: find_sums(connection, folder))
         return load_sums(StoredRun(folder)) if found is None else found
 
     def close(self) -> None:
-        """Let go of the index."""
+        """Close the index."""
         for connection in (self._file, self._memory):
             if connection is not None:
                 connection.close()
         self._file = self._memory = None
 
-    def _ask_file(self, ask: Callable[[sqlite3.Connection], Found]) -> Found | None:
-        """Return what the index on disk answers, None when it cannot; a broken one is thrown away."""
+    def _query_file(self, query: Callable[[sqlite3.Connection], Found]) -> Found | None:
+        """Return the result of `query` on the index on disk, None when that fails; delete a broken index."""
         if not self._is_usable:
             return None
         try:
@@ -284,7 +284,7 @@ class RunIndex:
             self._give_up(error)
             return None
         try:
-            return ask(self._file)
+            return query(self._file)
         except sqlite3.Error as error:
             self._file.close()
             self._file = None
@@ -305,7 +305,7 @@ class RunIndex:
 
 
 def _listed_run(connection: sqlite3.Connection, folder: Path) -> ListedRun:
-    """Return a run as the folder itself would tell it, which it does when something of it cannot be read."""
+    """Return a run of the list from the index, or from its folder when a file of it cannot be read."""
     try:
         stored = StoredRun(folder)
         known = refresh_run(connection, folder)

@@ -1,4 +1,4 @@
-"""Lines of results.jsonl as the index takes them: read from where it stopped, no more of each than it needs."""
+"""Read the new lines of results.jsonl for the index, decoding only the fields that it needs."""
 
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
@@ -25,11 +25,11 @@ _TAIL = 64 * 1024
 
 _BIGGEST = 2**63
 _Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-_BIGGEST, le=_BIGGEST - 1)]
-"""What the index can hold."""
+"""An integer that SQLite can store."""
 
 
 class _RowLine(Subset, frozen=True):
-    """As much of a row as people list and filter by; tags and metadata are cut out unread."""
+    """The fields of a result that users list and filter by; tags and metadata are not decoded."""
 
     WHOLE = CaseResult
 
@@ -50,9 +50,9 @@ _decode_tags = msgspec.json.Decoder(list[str] | None).decode
 
 
 class LineBatch(Struct):
-    """What some lines add to the index: one tuple a table row, in the order of the table's columns.
+    """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns.
 
-    `ends_at` is the byte behind the last line, `lines` its number, `tail` a digest of the bytes before.
+    `ends_at` is the offset of the end of the last line, `lines` its number, `tail` a digest of the bytes before.
     """
 
     ends_at: int
@@ -67,7 +67,7 @@ class LineBatch(Struct):
 
 
 class LineReader:
-    """Reads one run's lines in batches. `resolve` puts large values back in their place (`BlobFolder.resolve`)."""
+    """Reads one run's lines in batches. `resolve` replaces references to blobs by values (`BlobFolder.resolve`)."""
 
     def __init__(self, run: int, path: Path, *, resolve: Callable[[JsonObject], JsonObject]) -> None:
         self._run = run
@@ -77,7 +77,7 @@ class LineReader:
         self._metadata_sets: dict[bytes, int] = {b"": 0}
 
     def batches(self, *, ends_at: int, lines: int) -> Iterator[LineBatch]:
-        """Yield what whole lines behind byte `ends_at`, where line `lines` ends, add; a missing file has none."""
+        """Yield batches of the whole lines after byte `ends_at`, where line `lines` ends; none for a missing file."""
         try:
             file = open_lines(self._path)
         except FileNotFoundError:
@@ -105,7 +105,7 @@ class LineReader:
                 check_schema(row.schema, RESULT_SCHEMA)
             tag_set = self._tag_set(bytes(row.tags), batch)
             metadata_set = self._metadata_set(bytes(row.metadata), batch)
-        # Torn, of others, or newer than this program: whoever reads the row itself is told what it is.
+        # Torn, foreign, or of a newer schema: reading the result itself reports the problem.
         except (ValueError, RecursionError, OSError):
             batch.skipped += 1
             return
@@ -157,7 +157,7 @@ def read_tags(text: str) -> tuple[str, ...]:
 
 
 def tail_digest(path: Path, ends_at: int) -> bytes:
-    """Return a digest of the bytes before byte `ends_at`: when it is another, the file was not only appended to."""
+    """Return a digest of the bytes before byte `ends_at`; it changes unless the file was only appended to."""
     if ends_at == 0:
         return b""
     with path.open("rb") as file:
@@ -166,11 +166,11 @@ def tail_digest(path: Path, ends_at: int) -> bytes:
 
 
 def _remember(sets: dict[bytes, int], raw: bytes, number: int) -> None:
-    # Rows with sets of their own would fill the memory; what is shared comes often and early.
+    # Bounded, because each result may have a set of its own; shared sets occur early.
     if len(sets) < _BATCH:
         sets[raw] = number
 
 
 def _number(raw: bytes) -> int:
-    """Return 63 bits of a digest: the number of a set that needs no table to be found again."""
+    """Return the number of a set: 63 bits of its digest."""
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") >> 1 or 1

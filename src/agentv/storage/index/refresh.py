@@ -1,4 +1,4 @@
-"""Bringing the index up to date with the run folders: what grew is read from where it stopped, what is gone leaves."""
+"""Update the index from the run folders: add lines that were appended, and remove runs whose folders are gone."""
 
 import json
 import sqlite3
@@ -20,16 +20,16 @@ _RETIRE = """
 UPDATE rows SET current = 2
 WHERE run = :run AND current = 1 AND eval_id = :eval_id AND suite = :suite AND target = :target AND trial = :trial
 """
-_KEEP_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
+_SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
 
 
 def restore_retired(connection: sqlite3.Connection, run: int) -> None:
-    """Take back what `mark_retired` did, before rows are added."""
+    """Undo `mark_retired`, before rows are added."""
     connection.execute(_RESTORE, {"run": run})
 
 
 def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None:
-    """Set the rows apart that no longer count. What cannot be read is told by whoever reads the events themselves."""
+    """Mark the rows of retired cases, which are not counted. Does nothing when the events cannot be read."""
     try:
         retired = StoredRun(folder).retired()
     except OSError:
@@ -37,20 +37,20 @@ def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None
     places = [{"run": run, **slot.to_json()} for slot in retired]
     connection.executemany(_RETIRE, places)
     counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
-    connection.execute(_KEEP_COUNTS, {"run": run, "counts": counts})
+    connection.execute(_SET_COUNTS, {"run": run, "counts": counts})
 
 
 EVENTS_FILE = "events.jsonl"
 
 _CHUNK = 100_000
-"""Lines that are added at once; another process may come between."""
+"""The most lines added in one transaction; other processes can write between two."""
 
 
 class IndexedRun(Struct, frozen=True):
-    """What the index knows of a run: how far it read, and what it found there.
+    """The index's entry for a run: how far its files were read, and the counts.
 
-    `ended` is the state that the run's last event told, None when none did; `is_readable` is False when an event
-    cannot be read.
+    `ended` is the final state that the run's events record, or None; `is_readable` is False when an event cannot be
+    read.
     """
 
     run: int
@@ -67,13 +67,13 @@ class IndexedRun(Struct, frozen=True):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The current rows by state."""
+        """The numbers of current results by state."""
         counts: Mapping[str, int] = json.loads(self.counts_json)
         return counts
 
 
 def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | None:
-    """Return what the index knows of the run in the folder of this name."""
+    """Return the entry of the run in the folder of this name, or None."""
     found: tuple[Any, ...] | None = connection.execute(sql.FIND_RUN, {"folder": folder}).fetchone()
     if found is None:
         return None
@@ -81,7 +81,7 @@ def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | No
 
 
 def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
-    """Bring one run up to date and return what is known of it then. Raises OSError when its rows cannot be read."""
+    """Update the entry of one run and return it. Raises OSError when its results cannot be read."""
     while True:
         results, events = _stamp(folder / RESULTS_FILE), _stamp(folder / EVENTS_FILE)
         known = find_indexed(connection, folder.name)
@@ -96,12 +96,12 @@ def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
                 _note_events(connection, folder, known, stamp=events)
             mark_retired(connection, _known(connection, folder).run, folder)
         if _has_all(connection, folder, results):
-            # A run that grows at this moment is as new as the look that was taken.
+            # A run that is still growing is up to date as of the stamps taken above.
             return _known(connection, folder)
 
 
 def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> None:
-    """Take out the runs whose folders are gone."""
+    """Remove the runs whose folders are gone."""
     known = {name: run for run, name in connection.execute("SELECT run, folder FROM runs")}
     gone = [run for name, run in known.items() if name not in {folder.name for folder in folders}]
     if gone:
@@ -121,17 +121,17 @@ def _known(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
         connection.execute(sql.ADD_RUN, {"folder": folder.name})
         found = find_indexed(connection, folder.name)
     if found is None:
-        raise sqlite3.DataError("a run that was added is not there")
+        raise sqlite3.DataError("a run that was added is missing")
     return found
 
 
 def _forget(connection: sqlite3.Connection, run: int) -> None:
     for table in sql.TABLES_OF_RUN:
-        connection.execute(f"DELETE FROM {table} WHERE run = :run", {"run": run})  # noqa: S608 - names of our own
+        connection.execute(f"DELETE FROM {table} WHERE run = :run", {"run": run})  # noqa: S608 - constant table names
 
 
 def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
-    """Add the lines that are new, up to a number at once; the stamp is kept when that was all of them."""
+    """Add new lines, up to `_CHUNK` at once; set the stamp when no line is left."""
     path = folder / RESULTS_FILE
     if known.ends_at and not _was_appended_to(path, known):
         _forget(connection, known.run)
@@ -185,7 +185,7 @@ def _mark_current(connection: sqlite3.Connection, known: IndexedRun) -> None:
 
 
 def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
-    """Keep how the run ended. What cannot be read is told by whoever reads the events themselves."""
+    """Store the state in which the run ended, or that its events cannot be read."""
     try:
         ended, is_readable = StoredRun(folder).ended(), True
     except OSError:
@@ -195,7 +195,7 @@ def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun
 
 
 def _stamp(path: Path) -> str:
-    """Return what changes when a file does."""
+    """Return a text that changes when the file does: inode, size and modification time."""
     try:
         found = path.stat()
     except FileNotFoundError:

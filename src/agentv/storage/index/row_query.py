@@ -1,4 +1,4 @@
-"""Which rows of a run are asked for, and the page of them that answers: values without a store."""
+"""Queries for the results of a run, and the pages that answer them: plain values, independent of the store."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,16 +14,16 @@ SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 
 PAGE_SIZE = 50
 LONGEST_VALUE = 256
-"""Characters of a metadata value that rows can be found by."""
+"""The most characters of a metadata value that queries can match."""
 
 
 class RowQuery(Struct, frozen=True, kw_only=True):
-    """What rows are asked for. Several suites, targets, states or tags: rows that have one of them.
+    """A filter, an order and a page. Of several suites, targets, states or tags a result must have one.
 
-    `text` stands somewhere in the id, A to Z in either case; `case` is an id or a pattern for it. `metadata` maps a key
-    to the value it must have (JSON text for what is no string) or to None when any will do. Rows that have nothing to
-    be sorted by come last; the order of writing decides between equals. `page` counts from 1; a `page_size` of None
-    is one page of all.
+    `text` is a part of the case id (ASCII letters match in either case); `case` is an id or a glob pattern. `metadata`
+    maps a key to the required value (as JSON text unless it is a string) or to None for any value. Results without a
+    value to sort by come last; equal ones keep the order of writing. `page` counts from 1; `page_size` None puts all
+    on one page.
     """
 
     suites: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class RowQuery(Struct, frozen=True, kw_only=True):
 
 
 class RowEntry(Struct, frozen=True):
-    """One current row: the numbers it is listed by, and where in results.jsonl it stands (`line` from 1)."""
+    """One current result: the values it is listed by, and its place in results.jsonl (`line` counts from 1)."""
 
     line: int
     offset: int
@@ -54,7 +54,7 @@ class RowEntry(Struct, frozen=True):
 
 
 class Facets(Struct, frozen=True):
-    """How many rows each state, target, tag and suite has, under all filters but those of its own kind."""
+    """The number of results of each state, target, tag and suite, under all filters but those of the same kind."""
 
     states: Mapping[str, int]
     targets: Mapping[str, int]
@@ -63,9 +63,9 @@ class Facets(Struct, frozen=True):
 
 
 class RowPage(Struct, frozen=True):
-    """One page of rows; `total` is how many rows fit on all pages.
+    """One page of results; `total` is the number of matching results on all pages.
 
-    `counts` are all current rows of the run by state, `skipped` says how many lines could not be read.
+    `counts` are all current results of the run by state, `skipped` is the number of lines that could not be read.
     """
 
     rows: tuple[RowEntry, ...]
@@ -76,7 +76,7 @@ class RowPage(Struct, frozen=True):
 
 
 class Cell(NamedTuple):
-    """How many rows share all that rows are counted by."""
+    """The number of results with the same suite, target, state and tags."""
 
     suite: str
     target: str
@@ -86,12 +86,12 @@ class Cell(NamedTuple):
 
 
 def total_of(cells: Iterable[Cell], query: RowQuery) -> int:
-    """Return how many rows a query finds, given the cells of the rows that fit its text, case and metadata."""
+    """Return the number of results that match a query, given the cells of those matching text, case and metadata."""
     return sum(cell.rows for cell in cells if not _misses(cell, query))
 
 
 def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
-    """Return the counts beside a page, given the cells of the rows that fit its text, case and metadata."""
+    """Return the facets of a query, given the cells of the results that match its text, case and metadata."""
     states, targets, tags, suites = (Counter[str]() for _ in range(4))
     for cell in cells:
         missed = _misses(cell, query)
@@ -108,7 +108,7 @@ def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
 
 
 def _misses(cell: Cell, query: RowQuery) -> set[str]:
-    """Return which filters of a query the rows of a cell do not fit."""
+    """Return the kinds of filters that the results of a cell do not match."""
     missed = set()
     if query.suites and cell.suite not in query.suites:
         missed.add("suite")
@@ -122,14 +122,14 @@ def _misses(cell: Cell, query: RowQuery) -> set[str]:
 
 
 def findable(metadata: JsonObject) -> dict[str, str | None]:
-    """Return what rows can be found by: each key of their metadata with its value as text.
+    """Return metadata as queries match it: each key with its value as text.
 
-    None stands for a value that nobody types: an object, a list, or one of more than 256 characters.
+    The value is None where queries cannot match it: an object, a list, or more than 256 characters.
     """
-    return {key: _as_typed(value) for key, value in metadata.items()}
+    return {key: _as_text(value) for key, value in metadata.items()}
 
 
-def _as_typed(value: object) -> str | None:
+def _as_text(value: object) -> str | None:
     if value is None:
         return "null"
     if isinstance(value, bool):

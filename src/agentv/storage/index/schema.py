@@ -1,14 +1,13 @@
-"""The tables of `.agentv/index.db`, and every statement that changes them. What stands in them is derived from runs."""
+"""The tables of `.agentv/index.db`, and every statement that changes them. Their content is derived from runs."""
 
 VERSION = 4
-"""Written into the file. An index of another version is emptied and made anew."""
+"""Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
-"""Says whose file it is: `agtv`."""
+"""Marks the file as an index of agentv: `agtv`."""
 
-# A row's tags and metadata stand once for all rows of a run that have the same: 63 bits of their digest are their
-# number, 0 is that of none. `by_facet` holds all that rows are counted and filtered by, so that counting never visits
-# the rows themselves.
+# Equal sets of tags or metadata are stored once per run, numbered by 63 bits of their digest (0 for the empty set).
+# `by_facet` covers all columns for counting and filtering, so that counting never visits the rows themselves.
 TABLES = """
 CREATE TABLE runs (
     run INTEGER PRIMARY KEY,
@@ -103,7 +102,7 @@ ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?,
 ADD_TAG = "INSERT OR IGNORE INTO tags (run, tag, tag_set) VALUES (?, ?, ?)"
 ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) VALUES (?, ?, ?, ?)"
 
-# Of each slot that the new lines touch, the highest generation is current: of every row of it, if several have it.
+# For each result key in the new lines, the rows with the highest generation are current, even if there are several.
 HIGHEST_GENERATIONS = """
 CREATE TEMP TABLE highest AS
 SELECT suite, eval_id, target, trial, max(0, max(generation)) AS generation FROM rows

@@ -1,1 +1,1 @@
-"""Stores of single judgements, and calibrations of judges."""
+"""Stores of criteria judgements, and calibrations of judges."""

@@ -1,4 +1,4 @@
-"""Calibrations of judges: small files of JSON beside the runs, fit to be committed."""
+"""Calibrations of judges: small JSON files in `.agentv/calibrations`, meant to be committed."""
 
 import math
 from pathlib import Path
@@ -18,7 +18,7 @@ CALIBRATIONS_FOLDER = "calibrations"
 
 
 def save_calibration(home: Path, calibration: Calibration) -> Path:
-    """Write a calibration into the `.agentv` folder `home`, in the place of an older one of the same judge.
+    """Write a calibration into the `.agentv` folder `home`, replacing an older one of the same judge.
 
     Raises StorageError.
     """
@@ -33,7 +33,7 @@ def save_calibration(home: Path, calibration: Calibration) -> Path:
 
 
 def load_calibrations(home: Path) -> tuple[Calibration, ...]:
-    """Return all calibrations of a `.agentv` folder, by name of file. Raises StorageError for one that is broken."""
+    """Return all calibrations of a `.agentv` folder, sorted by file name. Raises StorageError for a broken one."""
     return tuple(_load(path) for path in sorted((home / CALIBRATIONS_FOLDER).glob("*.json")))
 
 
@@ -43,11 +43,11 @@ def _load(path: Path) -> Calibration:
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, StorageError) as error:
-        raise StorageError(f"{path}: {error}; `agentv judge calibrate` writes it anew") from error
+        raise StorageError(f"{path}: {error}; write it again with: agentv judge calibrate") from error
 
 
 def calibration_to_record(calibration: Calibration) -> dict[str, JsonValue]:
-    """Return a calibration as its file has it."""
+    """Return a calibration as a JSON record."""
     confusion = calibration.confusion
     return {
         "schema": CALIBRATION_SCHEMA,
@@ -71,11 +71,11 @@ def calibration_to_record(calibration: Calibration) -> dict[str, JsonValue]:
 
 
 def record_to_calibration(record: JsonObject) -> Calibration:
-    """Read a calibration. Raises StorageError for a newer schema, ValueError when broken."""
+    """Read a calibration. Raises StorageError for a newer schema, ValueError for a broken record."""
     check_schema(record.get("schema"), CALIBRATION_SCHEMA)
     confusion, setups, kappa = read_object(record, "confusion"), record.get("setups"), record.get("kappa")
     if not isinstance(setups, list) or not all(isinstance(each, str) for each in setups):
-        raise ValueError("setups: expected a list of texts")
+        raise ValueError("setups: expected a list of strings")
     if not isinstance(kappa, int | float | None):
         raise ValueError("kappa: expected a number or null")  # noqa: TRY004 - readers catch one error
     return Calibration(
@@ -94,7 +94,7 @@ def record_to_calibration(record: JsonObject) -> Calibration:
 
 
 def _rate_to_record(rate: MeasuredRate | None) -> JsonValue:
-    return None if rate is None else {"value": rate.value, "rows": rate.rows, "worth": rate.worth}
+    return None if rate is None else {"value": rate.value, "rows": rate.rows, "worth": rate.effective_n}
 
 
 def _read_rate(record: JsonObject, key: str) -> MeasuredRate | None:

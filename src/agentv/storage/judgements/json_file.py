@@ -1,4 +1,4 @@
-"""Judgements of the criteria door in one file of JSON lines."""
+"""A store for criteria judgements (`run_evaluation`): one JSON Lines file."""
 
 import fcntl
 import os
@@ -21,27 +21,25 @@ class JsonFileSettings(Struct, frozen=True, kw_only=True):
 
     path: Annotated[
         str,
-        Meta(
-            description="the file; it and its folder are made when they are missing", extra={"aliases": ("file_path",)}
-        ),
+        Meta(description="the file; it and its folder are created when missing", extra={"aliases": ("file_path",)}),
     ]
 
     def __post_init__(self) -> None:
-        """Refuse a path that names no file."""
+        """Raise ValueError for an empty path."""
         if not self.path.strip():
             raise ValueError("`path` must name a file")
 
 
 def make_json_file(settings: JsonFileSettings, base_dir: str) -> "JsonFileStorageProvider":
-    """Make a `json_file`; a relative path starts from the configuration's folder."""
+    """Make a `json_file` store; a relative path is relative to the configuration's folder."""
     return JsonFileStorageProvider(Path(base_dir, settings.path))
 
 
 class JsonFileStorageProvider:
-    """Appends each judgement to a file as one line of JSON, with the PRD's camelCase keys and times in milliseconds.
+    """Appends each judgement to a file as one line of JSON, with camelCase keys and times in milliseconds.
 
-    The folder is made when it is missing. A line is there whole or not at all: several processes may append to one
-    file, and what a killed one left of its last line is closed off, so that the next begins on its own line.
+    The folder is created when missing. A line is written whole or not at all. Several processes may append to one
+    file; a partial line that a killed process left is ended, so that the next line starts on its own.
     """
 
     kind = "json_file"
@@ -52,26 +50,26 @@ class JsonFileStorageProvider:
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
         """Append one judgement; when this returns, it survives the process. Raises StorageError.
 
-        Others' work goes on meanwhile: the disk may be slow, or another process hold the file.
+        The file is written in a thread, because the disk may be slow or another process may hold the lock.
         """
         await call_in_thread(append_record, self.path, result.to_dict(), timeout_s=None)
 
 
 def append_record(path: Path, record: JsonValue) -> None:
-    """Append a record to a file of JSON lines, as JsonFileStorageProvider does. Raises StorageError."""
+    """Append a record to a JSON Lines file, as JsonFileStorageProvider does. Raises StorageError."""
     line = encode(record) + b"\n"
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         _append(descriptor, line)
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}; the line was taken back") from error
+        raise StorageError(f"cannot write {path}: {error.strerror}; the partial line was removed") from error
     finally:
         os.close(descriptor)
 
 
 def check_can_append(path: Path) -> None:
-    """Raise StorageError when a file cannot be appended to; it is made when it is missing."""
+    """Raise StorageError when a file cannot be appended to; create it when missing."""
     os.close(_open(path))
 
 

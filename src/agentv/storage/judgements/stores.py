@@ -1,4 +1,4 @@
-"""The stores that judgements of the criteria door can be kept in, by name. Importing this file loads none of them."""
+"""The stores for criteria judgements, by name. Importing this module loads none of them."""
 
 from agentv.registry import Registry, Spec, make_registry
 
@@ -7,14 +7,14 @@ STORES: Registry = make_registry(
     (
         Spec(
             "json_file",
-            "one file of JSON lines, which each judgement is appended to",
+            "one JSON Lines file, to which each judgement is appended",
             settings="agentv.storage.judgements.json_file:JsonFileSettings",
             factory="agentv.storage.judgements.json_file:make_json_file",
             aliases=("JsonFile", "JsonFileStorageProvider"),
         ),
         Spec(
             "postgres",
-            "the team's PostgreSQL database, a row for each judgement",
+            "the team's PostgreSQL database, one row for each judgement",
             settings="agentv.storage.postgres.judgements:PostgresSettings",
             factory="agentv.storage.postgres.judgements:make_postgres",
             aliases=("Postgres", "PostgresStorageProvider"),

@@ -1,4 +1,4 @@
-"""Runs of a team in a PostgreSQL database, beside the run folders, which stay the truth.
+"""Copies of a team's runs in a PostgreSQL database; the run folders remain authoritative.
 
-Lines are kept byte for byte as the run folder has them, with keys and numbers beside them as columns.
+Lines are stored byte for byte as in the run folder, with keys and numbers in additional columns.
 """

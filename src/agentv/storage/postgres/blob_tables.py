@@ -1,4 +1,4 @@
-"""Large values in the database: once for all runs, by their SHA-256, in parts of four megabytes."""
+"""Blobs in the database: stored once for all runs, by their SHA-256, in parts of 4 MiB."""
 
 import hashlib
 import os
@@ -14,45 +14,45 @@ if TYPE_CHECKING:
 PART_BYTES = 4 << 20
 _NAME = re.compile(r"sha256-([0-9a-f]{64})")
 _REFER = "INSERT INTO agentv.run_blobs (run_id, sha256) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-_KEEP = "INSERT INTO agentv.blobs (sha256, part, data) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+_ADD_PART = "INSERT INTO agentv.blobs (sha256, part, data) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 _KNOWN = "SELECT EXISTS (SELECT FROM agentv.blobs WHERE sha256 = %s)"
 
 
 class BlobPusher:
-    """Brings the large values of a run that were not brought yet."""
+    """Pushes the blobs of a run that are not in the database yet."""
 
     def __init__(self, folder: Path, run_id: str) -> None:
         self._folder = folder
         self._run_id = run_id
-        self._brought: set[str] = set()
+        self._pushed: set[str] = set()
 
     def push(self, connection: "Connection") -> set[str]:
-        """Write what is new inside the caller's transaction; return its digests, for `keep` when that is through."""
-        new = _digests(self._folder) - self._brought
+        """Write new blobs in the caller's transaction; return their digests, for `mark_pushed` after its commit."""
+        new = _digests(self._folder) - self._pushed
         for sha256 in sorted(new):
-            # First of all: from here on nobody deletes the value, for want of a run that has it.
+            # The reference comes first, so that `remove_shared_runs` does not delete the blob as unused.
             connection.execute(_REFER, [self._run_id, sha256])
             known = connection.execute(_KNOWN, [sha256]).fetchone()
             if known is None or not known[0]:
                 self._write(connection, sha256)
         return new
 
-    def keep(self, brought: set[str]) -> None:
-        """Remember what is safe."""
-        self._brought |= brought
+    def mark_pushed(self, digests: set[str]) -> None:
+        """Note that the transaction with these blobs was committed."""
+        self._pushed |= digests
 
     def _write(self, connection: "Connection", sha256: str) -> None:
         with (self._folder / f"sha256-{sha256}").open("rb") as file:
             part = 0
             while data := file.read(PART_BYTES):
-                connection.execute(_KEEP, [sha256, part, data])
+                connection.execute(_ADD_PART, [sha256, part, data])
                 part += 1
 
 
 def pull_blobs(connection: "Connection", run_id: str, folder: Path) -> int:
-    """Write the large values of a run into a folder, those that it lacks; return how many it had not.
+    """Write the missing blobs of a run into a folder; return their number.
 
-    Raises StorageError when the database's copy is not whole.
+    Raises StorageError when the database's copy is damaged.
     """
     rows = connection.execute("SELECT sha256 FROM agentv.run_blobs WHERE run_id = %s", [run_id]).fetchall()
     missing = {str(row[0]) for row in rows} - _digests(folder)
@@ -64,7 +64,7 @@ def pull_blobs(connection: "Connection", run_id: str, folder: Path) -> int:
 
 def _pull(connection: "Connection", sha256: str, folder: Path) -> None:
     if not _NAME.fullmatch(f"sha256-{sha256}"):
-        raise StorageError(f"the store names a large value {sha256!r}, which is no SHA-256")
+        raise StorageError(f"the store lists a blob {sha256!r}, which is not a valid SHA-256")
     path = folder / f"sha256-{sha256}"
     part = path.with_suffix(".part")
     digest = hashlib.sha256()
@@ -80,7 +80,7 @@ def _pull(connection: "Connection", sha256: str, folder: Path) -> None:
         os.fsync(file.fileno())
     if digest.hexdigest() != sha256:
         part.unlink()
-        raise StorageError(f"the store's copy of the large value {sha256} is not whole; push it again from its run")
+        raise StorageError(f"the store's copy of the blob {sha256} is damaged; push its run again")
     part.rename(path)
 
 

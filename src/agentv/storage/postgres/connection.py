@@ -1,4 +1,4 @@
-"""A connection to the team's database, with its errors in our words and without its password."""
+"""Connections to the team's database; their errors become StorageErrors without the password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
-# A network that swallows everything is noticed within half a minute; the URL's own settings win.
+# A network that drops all packets is detected within half a minute; settings in the URL take precedence.
 _DEFAULTS = {
     "connect_timeout": 10,
     "application_name": "agentv",
@@ -26,13 +26,13 @@ _DEFAULTS = {
 def check_driver() -> None:
     """Raise MissingExtraError when psycopg is not installed."""
     try:
-        import psycopg  # noqa: F401, PLC0415 - a quarter of a second, for those who use it
+        import psycopg  # noqa: F401, PLC0415 - slow to import
     except ImportError as error:
         raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 
 def connect(url: StoreUrl) -> "Connection":
-    """Open a connection; every statement is its own transaction unless it stands in `transaction()`.
+    """Open a connection in autocommit mode; use `transaction()` to group statements.
 
     Raises StorageError when the database cannot be reached, MissingExtraError without psycopg.
     """
@@ -43,23 +43,23 @@ def connect(url: StoreUrl) -> "Connection":
     try:
         given = conninfo_to_dict(url.text)
     except psycopg.Error:
-        # The library's message would quote the URL, the password in it.
-        raise StorageError(f"{url}: this is no URL that PostgreSQL can be reached by") from None
-    with told(url, "cannot be reached", hint=url.hint):
+        # The library's message would quote the URL with its password.
+        raise StorageError(f"{url}: not a valid PostgreSQL URL") from None
+    with store_errors(url, "cannot be reached", hint=url.hint):
         missing = {key: value for key, value in _DEFAULTS.items() if key not in given}
         return psycopg.connect(url.text, autocommit=True, **missing)  # type: ignore[arg-type] # strings or numbers
 
 
 @contextmanager
-def told(url: StoreUrl, what: str, *, hint: str = "") -> Iterator[None]:
-    """Turn the driver's errors into a StorageError that says what was wanted, on one line and with no secret.
+def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[None]:
+    """Convert the driver's errors into a StorageError of one line without secrets: "the store URL `problem`: …".
 
-    `hint` is what to do then.
+    `hint` is advice for the user, which ends the message.
     """
     import psycopg  # noqa: PLC0415 - see check_driver
 
     try:
         yield
     except psycopg.Error as error:
-        said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise StorageError(f"the store {url} {what}: {url.strike(said)}{hint and f'. {hint}'}") from None
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise StorageError(f"the store {url} {problem}: {url.redact(reason)}{hint and f'. {hint}'}") from None

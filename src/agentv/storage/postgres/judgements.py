@@ -1,4 +1,4 @@
-"""Judgements of the criteria door in the team's database."""
+"""A store for criteria judgements (`run_evaluation`): a table of the team's database."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from agentv.storage.postgres.connection import check_driver, connect, told
+from agentv.storage.postgres.connection import check_driver, connect, store_errors
 from agentv.storage.postgres.line_columns import fitting_text
 from agentv.storage.postgres.migrations import check_version
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
@@ -32,15 +32,15 @@ class PostgresSettings(Struct, frozen=True, kw_only=True):
 
     url: Annotated[
         str,
-        Meta(description="`postgresql://user@host/database`; `${{ NAME }}` stands for a variable of the environment"),
+        Meta(description="`postgresql://user@host/database`; `${{ NAME }}` is replaced by an environment variable"),
     ]
 
     def __repr__(self) -> str:
-        """Return the usual text without the password."""
+        """Return the default repr without the password."""
         return repr_without(self, "url")
 
     def __post_init__(self) -> None:
-        """Refuse what is no URL of a store."""
+        """Raise ValueError unless the URL is a valid store URL."""
         try:
             variables_in(self.url)
             if "${{" not in self.url:
@@ -50,7 +50,7 @@ class PostgresSettings(Struct, frozen=True, kw_only=True):
 
 
 def make_postgres(settings: PostgresSettings, base_dir: str) -> "PostgresStorageProvider":  # noqa: ARG001 - a factory's signature
-    """Make a `postgres`. Raises ConfigError for a variable that is not set, MissingExtraError without psycopg."""
+    """Make a `postgres` store. Raises ConfigError for a variable that is not set, MissingExtraError without psycopg."""
     check_driver()
     missing = [name for name in variables_in(settings.url) if not os.environ.get(name)]
     if missing:
@@ -59,38 +59,38 @@ def make_postgres(settings: PostgresSettings, base_dir: str) -> "PostgresStorage
 
 
 class PostgresStorageProvider:
-    """Keeps each judgement as a row of `agentv.judgements`, with the PRD's camelCase keys in its line.
+    """Stores each judgement as a row of `agentv.judgements`; its line has camelCase keys.
 
-    It connects at the first judgement and stays connected; a connection that broke is opened again once for each
-    judgement. The event loop is not held up.
+    It connects for the first judgement and stays connected; a broken connection is reopened once for each judgement.
+    The event loop is not blocked.
     """
 
     kind = "postgres"
 
     def __init__(self, url: str) -> None:
         self.url: StoreUrl = parse_store_url(url)
-        self._kept: list[Connection] = []
-        # Nobody tells a store that it is used no more; its connection ends with it.
-        weakref.finalize(self, _close_all, self._kept)
+        self._connections: list[Connection] = []
+        # A store is not closed by its caller, so its connection is closed when the store is collected.
+        weakref.finalize(self, _close_all, self._connections)
         self._lock = threading.Lock()
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
-        """Keep one judgement; when this returns, the database has it. Raises StorageError."""
+        """Store one judgement; when this returns, it is committed. Raises StorageError."""
         await asyncio.to_thread(self._save, _row(result))
 
     def close(self) -> None:
-        """Let go of the connection; the next judgement opens another."""
+        """Close the connection; the next judgement opens another."""
         with self._lock:
-            _close_all(self._kept)
+            _close_all(self._connections)
 
     def _save(self, row: list[object]) -> None:
         with self._lock:
-            if any(map(_is_gone, self._kept)):
-                _close_all(self._kept)
-            with told(self.url, "does not take a judgement"):
-                if not self._kept:
-                    self._kept.append(self._connected())
-                self._kept[0].execute(_INSERT, row)
+            if any(map(_is_broken, self._connections)):
+                _close_all(self._connections)
+            with store_errors(self.url, "cannot store a judgement"):
+                if not self._connections:
+                    self._connections.append(self._connected())
+                self._connections[0].execute(_INSERT, row)
 
     def _connected(self) -> "Connection":
         connection = connect(self.url)
@@ -102,9 +102,9 @@ class PostgresStorageProvider:
         return connection
 
 
-def _is_gone(connection: "Connection") -> bool:
-    """Whether a connection broke since it was used last: asked first, for a row sent twice would stand twice."""
-    import psycopg  # noqa: PLC0415 - a quarter of a second, for those who use it
+def _is_broken(connection: "Connection") -> bool:
+    """Return True if a connection broke since its last use; retrying an insert instead could store a row twice."""
+    import psycopg  # noqa: PLC0415 - slow to import
 
     try:
         connection.execute("SELECT 1")

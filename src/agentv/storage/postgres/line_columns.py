@@ -1,6 +1,6 @@
-"""What stands beside a line as columns: keys, numbers and times that queries ask for. Pure.
+"""The columns beside a stored line: keys, numbers and times for queries. Pure.
 
-A line that cannot be read is kept all the same, with its columns empty: the line is what counts.
+A line that cannot be read is stored with empty columns.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from agentv.types.struct_fields import struct_fields
 Column: TypeAlias = str | int | float | datetime | None
 
 LONGEST_TEXT = 500
-"""Characters; an index takes 2,700 bytes. A longer text is told from others by its digest at the end."""
+"""Characters, so that an index entry (2,700 bytes) can hold a text. A longer text is cut and ends with a digest."""
 
 _BIGINT = 1 << 63
 
 
 class LineTable(Struct, frozen=True, dict=True):
-    """The table of one file of a run. `columns` are its own columns with their places in a line of shape `record`."""
+    """The table for one file of a run. `columns` maps each column to the path of its field in a line (`record`)."""
 
     file: str
     table: str
@@ -36,11 +36,11 @@ class LineTable(Struct, frozen=True, dict=True):
 
     @cached_property
     def sql_types(self) -> dict[str, str]:
-        """The SQL type of each column, which follows from the field that it is made of."""
+        """The SQL type of each column, derived from its field."""
         return {name: _sql_type(self.record, path) for name, path in self.columns.items()}
 
     def values(self, line: bytes) -> tuple[Column, ...]:
-        """Return the columns of a line, None for each that it does not tell."""
+        """Return the column values of a line, None for each missing field."""
         try:
             head: object = _decode_head(line)
         except (ValueError, RecursionError):
@@ -58,7 +58,7 @@ _SQL_TYPES: Mapping[type, str] = {
 
 @cache
 def _sql_type(record: type[Struct], path: str) -> str:
-    """Return the SQL type of the field at a path in a stored shape; the words of a Literal are text."""
+    """Return the SQL type of the field at a path of a record; a Literal is text."""
     name, _, rest = path.partition(".")
     hint = next(field.type for field in struct_fields(record) if field.name == name)
     kinds = list(_kinds_in(hint))
@@ -66,7 +66,7 @@ def _sql_type(record: type[Struct], path: str) -> str:
 
 
 def _kinds_in(hint: Any) -> Iterator[type]:
-    """Yield the classes in a type, without None."""
+    """Yield the classes in a type hint, without None."""
     if get_origin(hint) is Literal:
         yield str
     elif get_args(hint):
@@ -97,7 +97,7 @@ def _fitting(value: object, sql_type: str) -> Column:
 
 
 def fitting_text(value: object) -> str | None:
-    """Return a text that a column and its index can hold: NUL, which they cannot, becomes U+FFFD."""
+    """Return a text that a column and its index can hold: cut to LONGEST_TEXT, with U+FFFD for NUL."""
     if not isinstance(value, str):
         return None
     if len(value) > LONGEST_TEXT:
@@ -146,8 +146,8 @@ TABLES = (
     ),
     EVENTS,
 )
-"""In the order of bringing: what ended a run comes after its rows."""
+"""In the order of pushing: the event that ends a run comes after its results."""
 
 _heads = {path.partition(".")[0] for table in TABLES for path in table.columns.values()}
 _decode_head = msgspec.json.Decoder(defstruct("_Head", [(name, object, None) for name in sorted(_heads)])).decode
-"""Reads as much of any line as a column is made of; the rest is skipped unread."""
+"""Decodes the fields of any line that have a column; the rest is skipped."""

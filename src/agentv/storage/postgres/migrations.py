@@ -1,4 +1,4 @@
-"""The tables of the team's database, in numbered steps that are each taken once."""
+"""Migrations of the team's database: numbered steps that are each applied once."""
 
 from functools import cache
 from importlib.resources import files
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agentv.storage.postgres.url import StoreUrl
 
 _LOCK = 0x6167656E7476
-"""`agentv` as a number: two upgrades at once wait for each other."""
+"""The id of the advisory lock for upgrades: `agentv` as a number."""
 
 _VERSIONS = """
 CREATE SCHEMA IF NOT EXISTS agentv;
@@ -23,19 +23,19 @@ CREATE TABLE IF NOT EXISTS agentv.schema_versions (
 
 @cache
 def migrations() -> dict[int, tuple[str, str]]:
-    """Return every step by its number, from 1: its name, and its statements."""
+    """Return the name and the statements of every migration by its number, from 1."""
     folder = files("agentv.storage.postgres") / "migrations"
     found = sorted((each.name, each.read_text("utf-8")) for each in folder.iterdir() if each.name.endswith(".sql"))
     return {int(name[:4]): (name.removesuffix(".sql"), text) for name, text in found}
 
 
 def newest_version() -> int:
-    """Return the version of the tables that this program reads and writes."""
+    """Return the version of the tables that this version of agentv uses."""
     return max(migrations())
 
 
 def version_of(connection: "Connection") -> int:
-    """Return the version of a database's tables, 0 when it has none."""
+    """Return the version of a database's tables, 0 without tables."""
     has_any = connection.execute("SELECT to_regclass('agentv.schema_versions') IS NOT NULL").fetchone()
     if has_any is None or not has_any[0]:
         return 0
@@ -44,37 +44,37 @@ def version_of(connection: "Connection") -> int:
 
 
 def upgrade(connection: "Connection", url: "StoreUrl") -> tuple[str, ...]:
-    """Take the steps that a database lacks, each whole or not at all; return their names.
+    """Apply the missing migrations in one transaction; return their names.
 
-    Raises StorageError when its tables are newer than this program.
+    Raises StorageError when the database's tables are newer than this version of agentv.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         connection.execute(_VERSIONS.encode())
         version = version_of(connection)
         _refuse_newer(version, url)
-        taken = [(number, *step) for number, step in migrations().items() if number > version]
-        for number, name, statements in taken:
+        missing = [(number, *step) for number, step in migrations().items() if number > version]
+        for number, name, statements in missing:
             connection.execute(statements.encode())
             connection.execute("INSERT INTO agentv.schema_versions (version, name) VALUES (%s, %s)", [number, name])
-    return tuple(name for _, name, _ in taken)
+    return tuple(name for _, name, _ in missing)
 
 
 def check_version(connection: "Connection", url: "StoreUrl") -> None:
-    """Raise StorageError unless a database's tables are of the version that this program reads and writes."""
+    """Raise StorageError unless a database's tables have the version that this version of agentv uses."""
     version = version_of(connection)
     _refuse_newer(version, url)
     if version < newest_version():
         has = f"has tables of version {version}" if version else "has no tables of agentv yet"
         raise StorageError(
             f"the store {url} {has}, and this agentv needs version {newest_version()}; "
-            "bring it there with: agentv store upgrade"
+            "upgrade them with: agentv store upgrade"
         )
 
 
 def _refuse_newer(version: int, url: "StoreUrl") -> None:
     if version > newest_version():
         raise StorageError(
-            f"the store {url} has tables of version {version}, newer than this agentv knows ({newest_version()}); "
+            f"the store {url} has tables of version {version}, newer than this agentv supports ({newest_version()}); "
             "upgrade agentv"
         )

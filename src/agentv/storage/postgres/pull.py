@@ -1,4 +1,4 @@
-"""Bringing a run out of the database into a run folder, byte for byte."""
+"""Pull a run from the database into a run folder, byte for byte."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agentv.storage.postgres.blob_tables import pull_blobs
-from agentv.storage.postgres.connection import told
+from agentv.storage.postgres.connection import store_errors
 from agentv.storage.postgres.line_columns import TABLES, LineTable
 from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.run.folder import RUN_FILE, make_run_folder
@@ -28,31 +28,31 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Pulled(Struct, frozen=True):
-    """What a pull brought: `lines` that the folder had not, 0 when it had all."""
+    """The outcome of a pull: `lines` is the number of lines that the folder lacked."""
 
     folder: Path
     lines: int
 
 
 class RunPuller:
-    """Brings one run into the folder of runs. Raises StorageError when another run of its id stands there.
+    """Pulls one run into the folder of runs. Raises StorageError when that has a different run with the same id.
 
-    A folder that has the beginning of the run gets the rest; one that has more than the database stays as it is. What
-    is no line stays behind: locks, logs, workspaces.
+    A folder with the beginning of the run gets the rest; one with more than the database stays as it is. Locks, logs
+    and workspaces are not pulled.
     """
 
     def __init__(self, connection: "Connection", url: "StoreUrl", run_id: str) -> None:
         if not _SAFE_ID.fullmatch(run_id):
-            raise StorageError(f"the store {url} has a run {run_id!r}, which is no name for a folder")
+            raise StorageError(f"the store {url} has a run {run_id!r}, which is not a valid folder name")
         self._connection = connection
         self._url = url
         self._run_id = run_id
 
     def pull(self, runs_folder: Path) -> Pulled:
-        """Bring the run, whole or not at all when it is new here."""
+        """Pull the run; a new folder appears only when it is complete."""
         folder = runs_folder / self._run_id
-        with told(self._url, f"cannot give run {self._run_id}"), self._connection.transaction():
-            # One moment's state of the database, however long it takes to read it.
+        with store_errors(self._url, f"cannot provide run {self._run_id}"), self._connection.transaction():
+            # All statements read one snapshot of the database.
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return self._complete(folder) if folder.exists() else self._make(folder)
 
@@ -92,15 +92,15 @@ class RunPuller:
         return bytes(row[0])
 
     def _compare(self, table: LineTable, folder: Path) -> None:
-        """Raise StorageError unless the folder's lines and the database's begin alike."""
+        """Raise StorageError unless the folder's lines and the database's are equal as far as both go."""
         for ours, theirs in zip(whole_lines(folder / table.file), self._lines(table, 0), strict=False):
             if ours != theirs:
                 raise self._another(folder, table.file)
 
     def _append(self, table: LineTable, folder: Path) -> int:
-        """Write the lines that a file lacks."""
+        """Write the lines that a file lacks; return their number."""
         path = folder / table.file
-        # A run without labels has no file of them, here as there.
+        # A run without labels has no file for them.
         if not path.exists() and next(self._lines(table, 0), None) is None:
             return 0
         file = LineFile(path)
@@ -115,7 +115,7 @@ class RunPuller:
 
     def _lines(self, table: LineTable, start: int) -> Iterator[bytes]:
         query = (
-            f"SELECT seq, line FROM {table.table} WHERE run_id = %s AND seq >= %s ORDER BY seq LIMIT {PAGE}"  # noqa: S608 - a table of ours
+            f"SELECT seq, line FROM {table.table} WHERE run_id = %s AND seq >= %s ORDER BY seq LIMIT {PAGE}"  # noqa: S608 - constant table name
         ).encode()
         while True:
             rows = self._connection.execute(query, [self._run_id, start], binary=True).fetchall()
@@ -129,6 +129,6 @@ class RunPuller:
 
     def _another(self, folder: Path, file: str) -> StorageError:
         return StorageError(
-            f"{folder} holds another run of this id: its {file} is not that of the store {self._url}. "
-            "It was left as it is; move it away to pull"
+            f"{folder} holds a different run with this id: its {file} differs from that of the store {self._url}. "
+            "Nothing was changed; move the folder away to pull"
         )

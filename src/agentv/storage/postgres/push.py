@@ -1,4 +1,4 @@
-"""Bringing a run's folder into the database: lines as they stand, each once, in order, as far as the folder goes."""
+"""Push a run's folder into the database: every line once, in order, byte for byte."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from agentv.storage.postgres.blob_tables import BlobPusher
-from agentv.storage.postgres.connection import told
+from agentv.storage.postgres.connection import store_errors
 from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
 from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.records.json_line import decode
@@ -25,9 +25,9 @@ _CHUNK = 1 << 20
 
 
 class LineReader:
-    """Reads whole lines of a growing file from a place that moves on when `advance` says that they are safe.
+    """Reads whole lines of a growing file; its position moves only with `advance`, after they are stored.
 
-    `seq` is the number of the next line. A torn last line waits for its end; a missing file has no lines.
+    `seq` is the number of the next line. A partial last line is not read; a missing file has no lines.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +36,7 @@ class LineReader:
         self._offset = 0
 
     def read(self) -> list[bytes]:
-        """Return the next lines without their newlines: at most a thousand, and about four megabytes."""
+        """Return the next lines without their newlines: at most MOST_LINES, and about MOST_BYTES."""
         lines: list[bytes] = []
         size = 0
         try:
@@ -55,12 +55,12 @@ class LineReader:
         return lines
 
     def advance(self, lines: list[bytes]) -> None:
-        """Go on behind these lines."""
+        """Move the position behind these lines."""
         self.seq += len(lines)
         self._offset += sum(len(line) + 1 for line in lines)
 
     def rest(self) -> int:
-        """Count the whole lines that are not brought yet."""
+        """Count the whole lines that are not pushed yet."""
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
@@ -84,11 +84,11 @@ _STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s
 
 
 class RunPusher:
-    """Brings one run's folder into the database, and what is written to it later.
+    """Pushes one run's folder, and what is written to it later, into the database.
 
-    Making one compares what the database has of the run with the folder, line by line, and goes on behind it. Raises
-    StorageError when that is another run, when it has more of it than the folder, or when the connection breaks;
-    a new pusher on a new connection goes on where this one came to.
+    The constructor compares the database's lines of the run with the folder, and continues after them. Raises
+    StorageError when they are of a different run, when the database has more lines than the folder, or when the
+    connection breaks; a new pusher on a new connection continues where this one stopped.
     """
 
     def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl") -> None:
@@ -96,44 +96,44 @@ class RunPusher:
         self._url = url
         self._stored = StoredRun(folder)
         self.run_id = self._stored.run_id
-        self.brought = 0
+        self.pushed = 0
         self._blobs = BlobPusher(folder / "blobs", self.run_id)
         self._readers = {table.file: LineReader(folder / table.file) for table in TABLES}
-        with told(url, f"does not take run {self.run_id}"):
+        with store_errors(url, f"cannot store run {self.run_id}"):
             self._write_run(folder / RUN_FILE)
             for table in TABLES:
-                self._skip_brought(table)
+                self._skip_pushed(table)
 
     def push(self, moved: Callable[[], None] = lambda: None) -> int:
-        """Bring everything that the folder has by now; return how many lines that were. Raises StorageError.
+        """Push all new lines of the folder; return their number. Raises StorageError.
 
-        `moved` is called when some of it is safe.
+        `moved` is called after each batch that was stored.
         """
-        before = self.brought
-        with told(self._url, f"does not take run {self.run_id}"):
+        before = self.pushed
+        with store_errors(self._url, f"cannot store run {self.run_id}"):
             for table in TABLES:
                 reader = self._readers[table.file]
                 while lines := reader.read():
                     self._write(table, reader.seq, lines)
                     reader.advance(lines)
-                    self.brought += len(lines)
+                    self.pushed += len(lines)
                     moved()
-        return self.brought - before
+        return self.pushed - before
 
     def settle(self) -> None:
-        """Say how the run ended, as its folder knows it now: a killed run has no line that says so."""
-        with told(self._url, f"does not take run {self.run_id}"):
+        """Store the run's state as its folder shows it: a killed run has no line that records it."""
+        with store_errors(self._url, f"cannot store run {self.run_id}"):
             self._connection.execute(_STATE, [self._stored.state(), self.run_id])
 
     def rest(self) -> int:
-        """Count the lines of the folder that the database has not."""
+        """Count the lines of the folder that the database lacks."""
         return sum(reader.rest() for reader in self._readers.values())
 
     def _write_run(self, path: Path) -> None:
         run = self._stored.run
         row = self._connection.execute("SELECT record FROM agentv.runs WHERE run_id = %s", [run.run_id]).fetchone()
         if row is not None and not same_run(bytes(row[0]), run):
-            raise StorageError(f"the store {self._url} has another run {run.run_id}; this one was left out")
+            raise StorageError(f"the store {self._url} has a different run {run.run_id}; this one was not pushed")
         planned = run.plan.get("planned")
         values = [
             run.run_id,
@@ -145,28 +145,28 @@ class RunPusher:
         ]
         self._connection.execute(_RUN, values)
 
-    def _skip_brought(self, table: LineTable) -> None:
-        """Move behind the lines that the database has, which must be the folder's."""
+    def _skip_pushed(self, table: LineTable) -> None:
+        """Move behind the lines that the database has, which must equal the folder's."""
         reader = self._readers[table.file]
         while lines := reader.read():
-            there = self._digests(table, reader.seq, len(lines))
-            for line, digest in zip(lines, there, strict=False):
+            stored = self._digests(table, reader.seq, len(lines))
+            for line, digest in zip(lines, stored, strict=False):
                 if hashlib.sha256(line).digest() != digest:
                     raise StorageError(
                         f"the store {self._url} has another line in {table.file} of run {self.run_id}: "
-                        "somebody else wrote to a run of this id; nothing of it was changed"
+                        "another run with this id was pushed; nothing was changed"
                     )
-            reader.advance(lines[: len(there)])
-            if len(there) < len(lines):
+            reader.advance(lines[: len(stored)])
+            if len(stored) < len(lines):
                 return
         if self._digests(table, reader.seq, 1):
             raise StorageError(
                 f"the store {self._url} has more of {table.file} of run {self.run_id} than this folder; "
-                f"bring it here first: agentv store pull {self.run_id}"
+                f"pull it first: agentv store pull {self.run_id}"
             )
 
     def _digests(self, table: LineTable, seq: int, most: int) -> list[bytes]:
-        query = f"SELECT sha256(line) FROM {table.table} WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"  # noqa: S608 - a table of ours
+        query = f"SELECT sha256(line) FROM {table.table} WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"  # noqa: S608 - constant table name
         rows = self._connection.execute(query.encode(), [self.run_id, seq, seq + most], binary=True).fetchall()
         return [bytes(row[0]) for row in rows]
 
@@ -177,16 +177,16 @@ class RunPusher:
             state = _state_in(lines) if table is EVENTS else None
             if state is not None:
                 self._connection.execute(_STATE, [state, self.run_id])
-        self._blobs.keep(blobs)
+        self._blobs.mark_pushed(blobs)
 
 
 def _insert_into(table: LineTable) -> bytes:
-    """Return the statement that writes many lines at once, and none a second time."""
+    """Return the statement that inserts many lines and ignores those that exist."""
     names = ", ".join(("seq", "line", *table.columns))
     types = ("bigint", "bytea", *table.sql_types.values())
     arrays = ", ".join(f"%b::{sql_type}[]" for sql_type in types)
     return (
-        f"INSERT INTO {table.table} (run_id, {names}) SELECT %b, * FROM unnest({arrays}) "  # noqa: S608 - names of ours
+        f"INSERT INTO {table.table} (run_id, {names}) SELECT %b, * FROM unnest({arrays}) "  # noqa: S608 - constant names
         "ON CONFLICT DO NOTHING"
     ).encode()
 
@@ -197,7 +197,7 @@ def _arrays(table: LineTable, run_id: str, seq: int, lines: list[bytes]) -> list
 
 
 def _state_in(lines: list[bytes]) -> str | None:
-    """Return what the last of these events says of the run's state, None when they say nothing of it."""
+    """Return the run's state after these events, None when they do not change it."""
     for line in reversed(lines):
         try:
             event = decode(line)

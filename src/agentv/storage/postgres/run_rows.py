@@ -1,4 +1,4 @@
-"""The runs of the team's database: which there are, and which one is meant."""
+"""List and find the runs of the team's database."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from agentv.storage.postgres.connection import told
+from agentv.storage.postgres.connection import store_errors
 from agentv.storage.records.decode import RUNS
 from agentv.types.errors import ConfigError
 from agentv.types.records.run import RunRecord
@@ -41,7 +41,7 @@ FROM (
 
 
 class SharedRunInfo(Struct, frozen=True):
-    """One run of the team's list; `counts` are its current rows by state, `pushed_at` is when it last grew."""
+    """One run of the team's list; `counts` are its current results by state, `pushed_at` is its last push."""
 
     run_id: str
     name: str | None
@@ -52,7 +52,7 @@ class SharedRunInfo(Struct, frozen=True):
 
 
 def same_run(record: bytes, run: RunRecord) -> bool:
-    """Whether what another copy's run.json says is this run: its name and tags may have changed since."""
+    """Return True if another copy's run.json describes this run; its name and tags may differ."""
     try:
         other = RUNS.of_line(record)
     except (ValueError, OSError):
@@ -62,7 +62,7 @@ def same_run(record: bytes, run: RunRecord) -> bool:
 
 def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedRunInfo, ...]:
     """Return all runs of the database, oldest first."""
-    with told(url, "cannot be read"):
+    with store_errors(url, "cannot be read"):
         counts: dict[str, dict[str, int]] = {}
         rows = connection.execute(_COUNTS).fetchall()
         for run_id, state, count in rows:
@@ -82,11 +82,11 @@ def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedR
 
 
 def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -> str:
-    """Return the id of the run that a reference means, as `find_run` does for the folders of a project.
+    """Return the id of the run that `reference` names, as `find_run` does for run folders.
 
-    Raises ConfigError that lists the runs when none or several fit.
+    Raises ConfigError, listing the runs, when no run or several runs match.
     """
-    with told(url, "cannot be read"):
+    with store_errors(url, "cannot be read"):
         rows = connection.execute(_RUNS).fetchall()
     ids = [str(row[0]) for row in rows]
     latest = _LATEST.fullmatch(reference)
@@ -99,7 +99,8 @@ def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -
     if len(fitting) == 1 and reference:
         return fitting[0]
     if fitting and reference:
-        raise ConfigError(f"{reference!r} fits {len(fitting)} runs of the store; say more of one of: {_names(fitting)}")
+        message = f"{reference!r} matches {len(fitting)} runs of the store; give more of one of: {_names(fitting)}"
+        raise ConfigError(message)
     known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has none yet"
     raise ConfigError(f"the store {url} has no run {reference!r}; {known}")
 

@@ -1,4 +1,4 @@
-"""A run that is written to its folder and brought to the team's database behind it."""
+"""A run that is written to its folder and pushed to the team's database in the background."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentv.storage.postgres.connection import connect, told
+from agentv.storage.postgres.connection import connect, store_errors
 from agentv.storage.postgres.migrations import check_version
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.url import StoreUrl
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 
 GATHER_S = 0.2
-"""How long lines are gathered before they are brought together."""
+"""Seconds for which lines are gathered before they are pushed together."""
 PATIENCE_S = 15.0
-"""How long the end of a run waits for a database that takes nothing."""
-LAST_TRIES = 2
+"""Seconds for which the end of a run waits for a database that makes no progress."""
+LAST_ATTEMPTS = 2
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 30.0
 
 
 class Mirror:
-    """Brings one run folder to the database from `start` until `finish`.
+    """Pushes one run folder to the database in a thread, from `start` until `finish`.
 
-    A connection that breaks is opened again, after one second first, then later and later up to half a minute.
-    `said` fills with what people should know, in order; whoever owns the run takes it out and tells it.
+    A broken connection is reopened after one second, then with growing delays of up to half a minute. Messages for
+    the user are appended to `messages`, from which the writer of the run takes and reports them.
     """
 
     def __init__(self, folder: Path, url: StoreUrl, connection: "Connection") -> None:
-        self.said: deque[str] = deque()
+        self.messages: deque[str] = deque()
         self._folder = folder
         self._url = url
         self._connection: Connection | None = connection
         self._pusher: RunPusher | None = None
-        self._told_of_loss = False
+        self._has_reported_loss = False
         self._wait_s = 0.0
         self._moved_at = time.monotonic()
         self._is_behind = True
@@ -54,18 +54,18 @@ class Mirror:
         self._thread = threading.Thread(target=self._run, name="agentv-store", daemon=True)
 
     def start(self) -> None:
-        """Compare the folder with the database, then begin to bring it. Raises StorageError when they differ."""
+        """Compare the folder with the database, then start the thread. Raises StorageError when they differ."""
         connection = self._connection or connect(self._url)
         self._pusher = RunPusher(self._folder, connection, self._url)
         self._thread.start()
 
     def wake(self) -> None:
-        """Say that the folder has more; costs nothing while the thread is at it."""
+        """Wake the thread because the folder has new lines."""
         if not self._woken.is_set():
             self._woken.set()
 
     def finish(self, patience_s: float = PATIENCE_S) -> None:
-        """Bring the rest, and say so when that is not possible; waits as long as it goes on, and `patience_s` more."""
+        """Push the rest, waiting until `patience_s` pass without progress; report a rest that could not be pushed."""
         if self._thread.ident is None:
             self._disconnect()
             return
@@ -75,27 +75,27 @@ class Mirror:
         while self._thread.is_alive() and time.monotonic() - self._moved_at < patience_s:
             self._thread.join(GATHER_S)
         if self._is_behind:
-            self.said.append(
-                f"the store {self._url} has not all of this run; bring the rest: agentv store push {self._folder.name}"
+            self.messages.append(
+                f"the store {self._url} lacks a part of this run; push the rest: agentv store push {self._folder.name}"
             )
 
     def _run(self) -> None:
-        tries = LAST_TRIES
-        while tries:
+        attempts = LAST_ATTEMPTS
+        while attempts:
             self._woken.wait()
             self._closing.wait(self._wait_s or GATHER_S)
             self._woken.clear()
             is_last = self._closing.is_set()
-            is_through = self._bring()
+            is_complete = self._push()
             if is_last:
-                tries = 0 if is_through else tries - 1
-                time.sleep(0 if is_through or not tries else _FIRST_WAIT_S)
-            if not is_through:
+                attempts = 0 if is_complete else attempts - 1
+                time.sleep(0 if is_complete or not attempts else _FIRST_WAIT_S)
+            if not is_complete:
                 self._woken.set()
         self._disconnect()
 
-    def _bring(self) -> bool:
-        """Bring what there is; return whether all of it is safe."""
+    def _push(self) -> bool:
+        """Push all new lines; return True if all of them are stored."""
         self._is_behind = True
         try:
             pusher = self._pusher = self._pusher or self._reconnected()
@@ -103,12 +103,12 @@ class Mirror:
         except StorageError as error:
             self._lost(str(error))
             return False
-        except Exception as error:  # noqa: BLE001 - a thread that died would leave the run's owner waiting for it
+        except Exception as error:  # noqa: BLE001 - `finish` would wait for a thread that died
             self._lost(f"the store {self._url} failed: {type(error).__name__}")
             return False
-        if self._told_of_loss:
-            self.said.append(f"the store {self._url} answers again and has the run so far")
-        self._told_of_loss = self._is_behind = False
+        if self._has_reported_loss:
+            self.messages.append(f"the store {self._url} is reachable again and up to date with this run")
+        self._has_reported_loss = self._is_behind = False
         self._wait_s = 0.0
         return True
 
@@ -121,9 +121,9 @@ class Mirror:
         self._moved_at = time.monotonic()
 
     def _lost(self, message: str) -> None:
-        if not self._told_of_loss:
-            self.said.append(f"{message}. The run goes on; its folder has every row")
-        self._told_of_loss = True
+        if not self._has_reported_loss:
+            self.messages.append(f"{message}. The run continues; its folder has every result")
+        self._has_reported_loss = True
         self._wait_s = min(self._wait_s * 2 or _FIRST_WAIT_S, _LONGEST_WAIT_S)
         self._disconnect()
 
@@ -138,17 +138,17 @@ INTERRUPTED_PATIENCE_S = 3.0
 
 
 class SharedRun:
-    """A ResultStore: every row is acknowledged by the run folder, which stays the truth.
+    """A ResultStore: the run folder acknowledges every record, and a Mirror pushes it to the database.
 
-    Making one connects, and raises StorageError when the database cannot be reached or has tables of another version:
-    before anything is paid for. `open_folder` makes or reopens the run's folder after that. A database that goes away
-    later stops nothing: it is told through `tell_by`.
+    The constructor connects first, and raises StorageError when the database cannot be reached or has tables of
+    another version: before any call is paid for. `open_folder` then creates or reopens the run's folder. Losing the
+    database later does not stop the run: it is reported through `report_to`.
     """
 
     def __init__(self, url: StoreUrl, open_folder: Callable[[], RunFolder]) -> None:
         connection = connect(url)
         try:
-            with told(url, "cannot be read"):
+            with store_errors(url, "cannot be read"):
                 check_version(connection, url)
             self._inner = open_folder()
         except BaseException:
@@ -159,20 +159,20 @@ class SharedRun:
 
     @property
     def run_id(self) -> str:
-        """The run that is written."""
+        """The id of the run that is written."""
         return self._inner.run_id
 
     @property
     def folder(self) -> str:
-        """Where the run lies on this machine."""
+        """The path of the run's folder on this machine."""
         return self._inner.folder
 
-    def tell_by(self, tell: Callable[[str], None]) -> None:
-        """Give what people should know of the database to `tell`, in the thread that writes the run."""
+    def report_to(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with each message about the database, in the thread that writes the run."""
         self._tell = tell
 
     def begin(self, run: RunRecord) -> None:
-        """Write run.json, and begin to bring the run. Raises StorageError when the database has another of its id."""
+        """Write run.json and start pushing. Raises StorageError when the database has a different run with this id."""
         self._inner.begin(run)
         self._mirror.start()
         self._mirror.wake()
@@ -183,35 +183,35 @@ class SharedRun:
         self._wrote()
 
     def append_case(self, case: CaseRecord) -> None:
-        """Write a planned case; a second write of the same case is dropped."""
+        """Write a planned case; ignore a case that is already written."""
         self._inner.append_case(case)
         self._wrote()
 
     def append_answer(self, answer: Answer) -> Answer:
-        """Write what a target returned; the answer comes back with its `seq`."""
-        kept = self._inner.append_answer(answer)
+        """Write an answer and return it with its `seq`."""
+        stored = self._inner.append_answer(answer)
         self._wrote()
-        return kept
+        return stored
 
     def append(self, result: CaseResult) -> CaseResult:
-        """Write a judged row; the row comes back with its `seq`."""
-        kept = self._inner.append(result)
+        """Write a result and return it with its `seq`."""
+        stored = self._inner.append(result)
         self._wrote()
-        return kept
+        return stored
 
     def close(self, state: str) -> None:
-        """Write the end of the run, then give the database a while to take the rest."""
+        """Write the end of the run, then wait a limited time for the database to store the rest."""
         try:
             self._inner.close(state)
         finally:
             self._mirror.finish(INTERRUPTED_PATIENCE_S if state == "interrupted" else PATIENCE_S)
-            self._say()
+            self._report()
 
     def _wrote(self) -> None:
         self._mirror.wake()
-        if self._mirror.said:
-            self._say()
+        if self._mirror.messages:
+            self._report()
 
-    def _say(self) -> None:
-        while self._mirror.said and self._tell is not None:
-            self._tell(self._mirror.said.popleft())
+    def _report(self) -> None:
+        while self._mirror.messages and self._tell is not None:
+            self._tell(self._mirror.messages.popleft())

@@ -1,1 +1,1 @@
-"""Stored lines: the Structs of `types.records` written as JSON, read back, and brought up from older shapes."""
+"""Stored lines: encode the Structs of `types.records` as JSON, decode them, and upgrade older formats."""

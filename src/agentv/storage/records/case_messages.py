@@ -1,4 +1,4 @@
-"""Messages of a planned case ↔ records: as other messages, but an attached file keeps all that is known of it."""
+"""Convert a planned case's messages to and from records, with all fields of attached files."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,20 +13,20 @@ BLOB_KEY = "$blob"
 
 
 class BlobReference(dict[str, JsonValue]):
-    """Our `{"$blob": "sha256:…", "bytes": n, "media_type": …}`, told by its class from objects that look like it."""
+    """A reference `{"$blob": "sha256:…", "bytes": n, "media_type": …}`; its class marks it as ours, not a user's."""
 
     @classmethod
     def to(cls, sha256: str, *, size: int, media_type: str) -> "BlobReference":
-        """Refer to the blob with this hash."""
+        """Return a reference to the blob with this hash."""
         return cls({BLOB_KEY: f"sha256:{sha256}", "bytes": size, "media_type": media_type})
 
     def described(self) -> JsonObject:
-        """Return `sha256` (hexadecimal), `bytes` and `media_type` of what is referred to."""
+        """Return `sha256` (hexadecimal), `bytes` and `media_type` of the blob."""
         return {**self, "sha256": str(self[BLOB_KEY]).removeprefix("sha256:")}
 
 
 def case_messages_to_record(messages: Iterable[Message]) -> list[JsonValue]:
-    """Return a case's messages as records, attached files with path, hash, size and text."""
+    """Return a case's messages as records; attached files have path, hash, size and text."""
     return list(map(_message_to_record, messages))
 
 
@@ -40,7 +40,7 @@ def _message_to_record(message: Message) -> dict[str, JsonValue]:
 
 
 def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
-    """Return an attached file; a binary one's bytes stand in a blob, whose reference says hash, size and media type."""
+    """Return the record of an attached file; a binary file is a reference to a blob with hash, size and media type."""
     record: dict[str, JsonValue] = {"type": "file", "path": part.path, "real_path": part.real_path}
     if part.is_guideline:
         record["is_guideline"] = True
@@ -52,7 +52,7 @@ def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
 
 
 def case_messages_from_record(value: JsonValue) -> tuple[Message, ...]:
-    """Read a case's messages; what is no message is left out."""
+    """Return a case's messages, skipping values that are not messages."""
     if not isinstance(value, list | tuple):
         return ()
     read = (message_from_json(item) for item in value)

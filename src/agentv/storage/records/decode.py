@@ -1,4 +1,4 @@
-"""Lines -> stored values: one typed decoder per file, and what brings older and exported lines up to it."""
+"""Decode lines to stored values: one typed decoder per file, with upgrades for older and exported lines."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,18 +27,18 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
-"""What a judge was sent has had three names; the first is written, all are read."""
+"""The names of a judge's request, newest first; the first is written, all are read."""
 
 
 def upgrade_answer(record: JsonObject) -> JsonObject:
-    """Return an answer with the keys that its first versions left out."""
+    """Return an answer's record with the keys that the first versions left out."""
     return {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
 
 
 def upgrade_result(record: JsonObject) -> JsonObject:
-    """Return a result, stored or exported, with the keys of the present form.
+    """Return a stored or exported result's record with the keys of the current format.
 
-    An exported row of the single form has its only evaluator's fields at the top; its name is not known there.
+    An exported result in the single form has its only evaluator's fields at the top level, without its name.
     """
     upgraded: dict[str, Any] = {"dataset": "", "run_id": "", "score": None, "verdict": None, **_without_none(record)}
     if isinstance(upgraded.get("cached"), Mapping):
@@ -53,8 +53,8 @@ def upgrade_result(record: JsonObject) -> JsonObject:
 def _only_evaluator(record: JsonObject) -> object:
     if record.get("score") is None:
         return []
-    of_the_row = ("status", "duration_ms", "cost_usd", "verdict", "error")
-    top = {key: value for key, value in record.items() if key not in of_the_row}
+    result_keys = ("status", "duration_ms", "cost_usd", "verdict", "error")
+    top = {key: value for key, value in record.items() if key not in result_keys}
     error = record.get("evaluator_error")
     if error is not None:
         top |= {"error": error, "status": "error"}
@@ -83,9 +83,9 @@ def _without_none(record: JsonObject) -> dict[str, Any]:
 
 
 def check_schema(found: object, expected: str) -> None:
-    """Raise StorageError unless a record's `schema` is of the expected sort and of a version that this program reads.
+    """Raise StorageError unless a record's `schema` is of the expected kind and of a supported version.
 
-    A record without one is taken for what is expected: exports of others may lack it.
+    A record without a schema is accepted, because exports by other programs may lack it.
     """
     if found is None or found == expected:
         return
@@ -95,20 +95,20 @@ def check_schema(found: object, expected: str) -> None:
     if sort != expected_sort or not major.isdecimal():
         raise StorageError(f"expected a record of schema {expected!r}, found {found!r}")
     if int(major) > int(expected_version):
-        raise StorageError(f"schema {found!r} is newer than this agentv reads ({expected!r}); upgrade agentv")
+        raise StorageError(f"schema {found!r} is newer than this agentv supports ({expected!r}); upgrade agentv")
 
 
 T = TypeVar("T", bound=Struct)
 
 _OTHER_FORM = re.compile(rb'"error":\{|_raw_request":')
-"""A failure inside a line says less than the value, and a judge's request has had other names."""
+"""Lines that need an upgrade: with a failure, which omits some fields, or with an older name of a judge's request."""
 
 
 class LineDecoder(Generic[T]):
-    """Reads the lines of one file. Raises StorageError for a newer schema, ValueError for a broken line.
+    """Decodes the lines of one file. Raises StorageError for a newer schema, ValueError for a broken line.
 
-    A line in the present form is decoded in one step. `upgrade` changes the dict of any other line first; `finish`
-    reads what msgspec does not.
+    A line in the current format is decoded in one step; the dict of any other line goes through `upgrade` first.
+    `finish` converts the fields that msgspec does not.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class LineDecoder(Generic[T]):
         except msgspec.ValidationError:
             return self.of_record(decode(line))
         except RecursionError as error:
-            raise ValueError("it is nested too deeply to be read") from error
+            raise ValueError("JSON is nested too deeply") from error
         return self._finished(value)
 
     def of_record(self, record: JsonObject) -> T:
@@ -159,7 +159,7 @@ _BEYOND = re.compile(r"Expected `float` (<=|>=) .*")
 
 
 def _sentence(message: str) -> str:
-    """Return what msgspec found wrong with the field first, as `score: expected a score from 0 to 1`."""
+    """Return msgspec's message with the field first, as in `score: expected a score from 0 to 1`."""
     at = _AT.fullmatch(message)
     what, where = (at[1], at[2]) if at else (message, "")
     what = "expected a score from 0 to 1" if _BEYOND.fullmatch(what) else what[:1].lower() + what[1:]
@@ -186,7 +186,7 @@ RUNS: Final = LineDecoder(RunRecord, RUN_SCHEMA)
 
 
 class EventDecoder:
-    """Reads the lines of events.jsonl, whose own fields stand beside those that every event has."""
+    """Decodes the lines of events.jsonl, where an event's own fields are beside the common ones."""
 
     def of_line(self, line: bytes) -> EventRecord:
         """Read a line."""

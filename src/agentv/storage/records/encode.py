@@ -1,7 +1,7 @@
-"""Stored values -> lines: what differs between a value and its line, in one place.
+"""Convert stored values to the form in which msgspec encodes their lines (docs/reference/run-folder.md).
 
-A value is encoded as it is. Three things stand in a line in another form: times in UTC, messages as formats.md has
-them, and failures, which leave out what follows from their place.
+Three things differ between a value and its line: times are in UTC, messages are dicts, and failures leave out fields
+that follow from their place.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ StoredValue: TypeAlias = Answer | CaseResult | CaseRecord | RunRecord | Label
 
 
 def answer_line(answer: Answer) -> Answer:
-    """Return an answer in the form in which it is encoded."""
+    """Return an answer ready to be encoded."""
     changes = _utc(started_at=answer.started_at, ended_at=answer.ended_at)
     if answer.output_messages is not None:
         changes["output_messages"] = messages_to_json(answer.output_messages)
@@ -40,9 +40,9 @@ def answer_line(answer: Answer) -> Answer:
 
 
 def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
-    """Return a result in the form in which it is encoded.
+    """Return a result ready to be encoded.
 
-    Without `with_trace` it has no `trace` and `output_messages`: its answer, at `answer_ref`, has them.
+    Without `with_trace` it has no `trace` and `output_messages`, because its answer (`answer_ref`) has them.
     """
     changes = _utc(timestamp=result.timestamp)
     if not with_trace:
@@ -60,7 +60,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
 
 
 def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:
-    """Return an evaluator's result in the form in which a line has it."""
+    """Return an evaluator's result ready to be encoded."""
     changes: dict[str, Any] = {}
     if result.error is not None:
         changes["error"] = failure_to_record(result.error, at="evaluator")
@@ -70,7 +70,7 @@ def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:
 
 
 def case_line(case: CaseRecord) -> CaseRecord:
-    """Return a planned case in the form in which it is encoded."""
+    """Return a planned case ready to be encoded."""
     return replace(
         case,
         input_messages=case_messages_to_record(case.input_messages),
@@ -79,17 +79,17 @@ def case_line(case: CaseRecord) -> CaseRecord:
 
 
 def run_line(run: RunRecord) -> RunRecord:
-    """Return what run.json says in the form in which it is encoded."""
+    """Return the record of run.json ready to be encoded."""
     return _changed(run, _utc(created_at=run.created_at))
 
 
 def label_line(label: Label) -> Label:
-    """Return a label in the form in which it is encoded."""
+    """Return a label ready to be encoded."""
     return _changed(label, _utc(time=label.time))
 
 
 def event_line(event: EventRecord) -> dict[str, JsonValue]:
-    """Return a line of events.jsonl: the event's own fields stand beside `type` and cannot replace the first four."""
+    """Return the record of an event; its own fields follow the four common ones and cannot replace them."""
     head: dict[str, JsonValue] = {
         "schema": EVENT_SCHEMA,
         "seq": event.seq,
@@ -100,7 +100,7 @@ def event_line(event: EventRecord) -> dict[str, JsonValue]:
 
 
 def to_record(value: Struct) -> dict[str, Any]:
-    """Return a value as the dict that stands in its line; what a plug-in gave stands in it as it is."""
+    """Return a value as the dict of its line; values from plug-ins are in it unconverted."""
     match value:
         case Answer():
             line: Struct = answer_line(value)
@@ -120,7 +120,7 @@ def to_record(value: Struct) -> dict[str, Any]:
 
 
 def _record(value: Struct) -> dict[str, Any]:
-    """Return what is written of a Struct. Durations are rounded, as the first version did not when it wrote them."""
+    """Return the written fields of a Struct. Durations are rounded, which lines of the first version are not."""
     return {
         name: milliseconds(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
         for name, item in written_fields(value).items()
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 
 def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
-    """Return a failure as a line has it; `stage` and `retryable` are left out where they follow from the place `at`."""
+    """Return the record of a failure; `stage` and `retryable` are left out where they follow from the stage `at`."""
     record: dict[str, JsonValue] = {}
     if failure.stage != at:
         record["stage"] = failure.stage
@@ -155,7 +155,7 @@ def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str,
 
 
 def _utc(**moments: datetime) -> dict[str, Any]:
-    """Return those moments that are not in UTC yet, in UTC."""
+    """Return the moments that are not in UTC yet, converted to UTC."""
     return {
         name: moment.astimezone(UTC)
         for name, moment in moments.items()

@@ -1,4 +1,4 @@
-"""Rows as users get them with `-o x.jsonl` and `-o x.yaml`: the keys of formats.md section 4, in their order."""
+"""Results as exported by `-o x.jsonl` and `-o x.yaml` (docs/reference/results-and-verdicts.md)."""
 
 from collections.abc import Mapping
 
@@ -12,10 +12,10 @@ _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "
 
 
 def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
-    """Return a row as exports write it; `trace` and `output_messages` only with `include_trace`.
+    """Return a result as exports write it; `trace` and `output_messages` only with `include_trace`.
 
-    A case of the single form has no `evaluator_results`: its evaluator's fields stand at the top (seed REQ-EVAL-008).
-    What a plug-in gave that is no JSON is as the run folder has it, in every format.
+    A case in the single form has no `evaluator_results`: its evaluator's fields are at the top (seed REQ-EVAL-008).
+    Values from plug-ins that are not JSON are converted as in the run folder.
     """
     record = to_record(result)
     if not include_trace:
@@ -33,15 +33,14 @@ def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue
     if not evaluators:
         return {}
     record = _with_both_names(to_record(evaluators[0]))
-    kept = (*_SINGLE_FORM_FIELDS, *FLAT_REQUESTS)
-    flat = {key: record[key] for key in kept if key in record}
+    flat = {key: record[key] for key in (*_SINGLE_FORM_FIELDS, *FLAT_REQUESTS) if key in record}
     if "error" in record:
         flat["evaluator_error"] = record["error"]
     return flat
 
 
 def _with_both_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Give what a judge was asked under its present and, for the transition, under its older name."""
+    """Return the record with a judge's request under its current and, for compatibility, its older name."""
     named: dict[str, JsonValue] = {}
     for key, value in record.items():
         named[key] = value

@@ -1,7 +1,7 @@
-"""One record ↔ one line of JSON: fast for what is usual, and able to write whatever a plug-in hands over.
+"""Encode records as lines of JSON and decode them; any object of a plug-in can be encoded.
 
-Writing never fails for a value's sake: a StorageError means the disk. What JSON or UTF-8 cannot hold is made to fit,
-for one row's odd value must cost that value and not the run.
+Encoding never fails because of a value: what JSON or UTF-8 cannot represent is replaced, so that an unusual value in
+one result does not end the run.
 """
 
 import math
@@ -18,14 +18,14 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
 _MOST_PARTS = 1_000_000
-"""Levels, and objects and lists, that are kept of a record that cannot be written as it is: it may hold itself."""
+"""Limits for a record that cannot be encoded directly, because it may contain itself: levels, and containers."""
 
-# Python writes integers of up to 4,300 digits.
+# Python converts integers of up to 4,300 digits to text.
 _INTEGER_BITS = 14_000
 
 
 def _plain(value: object) -> object:
-    """Return what stands for an object that msgspec does not know, subclasses of texts and numbers among them."""
+    """Return a JSON value for an object that msgspec cannot encode, such as a subclass of str or int."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -46,14 +46,14 @@ def _no_json(value: object) -> str:
 
 
 def time_text(moment: datetime) -> str:
-    """Return a moment as ISO 8601 in UTC, `2026-01-31T12:00:00.5Z` for instance."""
+    """Return a moment as ISO 8601 in UTC, for example `2026-01-31T12:00:00.5Z`."""
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return moment.isoformat()[:-6] + "Z"
 
 
 def written_fields(value: msgspec.Struct) -> dict[str, object]:
-    """Return the fields that are written of a Struct, under the keys that they have in a line."""
+    """Return the fields of a Struct that its line has, by their keys in the line."""
     kind = type(value)
     fields = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
     pairs = [(name, key, getattr(value, name)) for name, key in fields]
@@ -65,7 +65,7 @@ def written_fields(value: msgspec.Struct) -> dict[str, object]:
 
 @cache
 def _omitted_values(kind: type[msgspec.Struct]) -> dict[str, object]:
-    """Return the values with which fields are left out: their defaults, and an empty dict where one is made anew."""
+    """Return, by field, the value that is left out of a line: the default, or an empty dict."""
     found: dict[str, object] = {}
     for field in msgspec.structs.fields(kind):
         if field.default is not msgspec.NODEFAULT:
@@ -84,29 +84,29 @@ _decode = msgspec.json.Decoder().decode
 
 
 def decode_value(data: bytes) -> JsonValue:
-    """Return the JSON value that `data` holds. Raises ValueError when it holds none."""
+    """Return the JSON value in `data`. Raises ValueError when it is not valid JSON."""
     try:
         return cast(JsonValue, _decode(data))
     except RecursionError as error:
-        raise ValueError("it is nested too deeply to be read") from error
+        raise ValueError("JSON is nested too deeply") from error
 
 
 def encode(record: object) -> bytes:
-    """Return `record` as JSON. Half characters become U+FFFD, numbers that are not finite null."""
+    """Return `record` as JSON. Lone surrogates become U+FFFD, NaN and infinity become null."""
     try:
-        # msgspec writes NaN and infinity as null, which is what is wanted: a number that says nothing is not known.
+        # msgspec writes NaN and infinity as null.
         return _encode(record)
-    except Exception:  # noqa: BLE001 - a plug-in's objects may raise anything when they are looked at
+    except Exception:  # noqa: BLE001 - a plug-in's object may raise anything on access
         return _encode(fitted(record))
 
 
 def fitted(record: object, *, most: int = _MOST_PARTS) -> JsonValue:
-    """Return a copy of `record` that can be written: of plain types, 100 levels deep, with `most` objects and lists."""
+    """Return a copy of `record` that can be encoded: plain types, at most 100 levels and `most` objects and lists."""
     return _fitted(record, _DEEPEST, iter(range(most)))
 
 
 def decode(line: bytes) -> JsonObject:
-    """Return the object that a line holds. Raises ValueError when it holds none."""
+    """Return the JSON object in a line. Raises ValueError for anything else."""
     value = decode_value(line)
     if not isinstance(value, dict):
         raise ValueError("a line must hold a JSON object")  # noqa: TRY004 - readers catch one error
@@ -114,7 +114,7 @@ def decode(line: bytes) -> JsonObject:
 
 
 def pretty(record: object) -> bytes:
-    """Return `record` as JSON that people read, ending with a newline."""
+    """Return `record` as indented JSON, ending with a newline."""
     return msgspec.json.format(encode(record), indent=2) + b"\n"
 
 
@@ -122,12 +122,12 @@ def _fitted(value: object, levels: int, places: Iterator[int]) -> JsonValue:
     if value is None or isinstance(value, bool | BlobReference):
         return value
     try:
-        return _made_to_fit(value, levels, places)
+        return _fitted_value(value, levels, places)
     except Exception:  # noqa: BLE001 - as above
         return _no_json(value)
 
 
-def _made_to_fit(value: object, levels: int, places: Iterator[int]) -> JsonValue:
+def _fitted_value(value: object, levels: int, places: Iterator[int]) -> JsonValue:
     if isinstance(value, str):
         return str.encode(value, "utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Single fields of a record: narrowing what was read, and the small values that stand inside several records."""
+"""Read single fields of a record with type checks, and convert small values that several records contain."""
 
 import math
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from agentv.types.usage import Usage
 
 
 def read_time(record: JsonObject, key: str) -> datetime:
-    """Return the moment under `key`. Raises ValueError when there is none."""
+    """Return the time under `key`. Raises ValueError when it is missing or not a valid time."""
     return datetime.fromisoformat(read_text(record, key))
 
 
 def read_text(record: JsonObject, key: str, default: str | None = None) -> str:
-    """Return the text under `key`, or `default`. Raises ValueError when it is missing or no text."""
+    """Return the text under `key`, or `default`. Raises ValueError when it is missing or not a text."""
     value = record.get(key, default)
     if not isinstance(value, str):
         raise _unexpected(key, "a text", value)
@@ -85,7 +85,7 @@ def read_object(record: JsonObject, key: str) -> JsonObject:
 
 
 def read_objects(record: JsonObject, key: str) -> tuple[JsonObject, ...]:
-    """Return the objects in the list under `key`; elements that are none are left out."""
+    """Return the objects in the list under `key`, skipping other elements."""
     value = record.get(key)
     if not isinstance(value, list | tuple):
         return ()

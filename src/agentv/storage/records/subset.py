@@ -1,4 +1,4 @@
-"""Parts of a stored shape: what readers declare that need a few fields of each line and skip the rest unread."""
+"""A base class for partial records: readers that need few fields of a line declare these and skip the rest."""
 
 from typing import ClassVar
 
@@ -6,6 +6,6 @@ from msgspec import Struct
 
 
 class Subset(Struct, frozen=True, gc=False):
-    """Some fields of the stored shape `WHOLE`; a test holds them against it."""
+    """Some fields of the record type `WHOLE`; a test compares them with it."""
 
     WHOLE: ClassVar[type[Struct]]

@@ -1,1 +1,1 @@
-"""The folder of a run: its lines, lock, blobs and labels; written, read, found and merged."""
+"""The folder of a run (lines, lock, blobs, labels): writing, reading, finding and merging runs."""

@@ -1,4 +1,4 @@
-"""Finding a stored run by what people type: an id or the start of one, a name, a path, `latest`, `latest~2`."""
+"""Find a stored run by id or the start of one, name, path, `latest`, or `latest~2`."""
 
 import os
 import re
@@ -30,17 +30,17 @@ def list_run_folders(home: Path) -> tuple[Path, ...]:
 
 
 def _holds_run(folder: Path) -> bool:
-    if folder.name.startswith("."):  # one that is fetched, or was until the fetching was killed
+    if folder.name.startswith("."):  # an unfinished `agentv store pull`
         return False
     try:
         return (folder / "run.json").is_file()
     except OSError:
-        # A folder that may not be looked into is a run that cannot be read.
+        # A folder without permission to list is reported as an unreadable run.
         return True
 
 
 def _readable(folder: Path) -> "StoredRun | None":
-    from agentv.storage.run.stored import StoredRun  # noqa: PLC0415 - `latest` needs it not, nor does a new run
+    from agentv.storage.run.stored import StoredRun  # noqa: PLC0415 - not needed for `latest` or a new run
 
     try:
         return StoredRun(folder)
@@ -49,10 +49,10 @@ def _readable(folder: Path) -> "StoredRun | None":
 
 
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
-    """Return the folder of the run that `reference` means; `without` is the id of one that is not meant.
+    """Return the folder of the run that `reference` names; `without` is the id of a run to leave out.
 
-    It may be `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or a
-    name. Raises ConfigError that lists the runs when none or several fit.
+    `reference` is `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or
+    a name. Raises ConfigError, listing the runs, when no run or several runs match.
     """
     folders = [folder for folder in list_run_folders(home) if folder.name != without]
     latest = _LATEST.fullmatch(reference)
@@ -68,14 +68,14 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise ConfigError(f"{reference!r} fits {len(fitting)} runs; say more of one of: {_names(fitting)}")
+        raise ConfigError(f"{reference!r} matches {len(fitting)} runs; give more of one of: {_names(fitting)}")
     near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
     hint = f". Did you mean {near!r}?" if near else ""
     raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
 
 
 def find_tagged(home: Path, tag: str) -> Path | None:
-    """Return the folder of the newest run with a tag, None when there is none."""
+    """Return the folder of the newest run with a tag, or None."""
     runs = filter(None, map(_readable, reversed(list_run_folders(home))))
     return next((run.folder for run in runs if tag in run.run.tags), None)
 
@@ -102,9 +102,9 @@ UNREADABLE = "unreadable"
 
 
 class ListedRun(Struct, frozen=True):
-    """One run of a list. When something of it cannot be read, `state` is `unreadable` and `problem` says what.
+    """One run of a list. When a file of it cannot be read, `state` is `unreadable` and `problem` is the error.
 
-    `run` is None when it is run.json that cannot be read; `counts` (rows by state) is empty when it is the rows.
+    `run` is None when run.json cannot be read; `counts` (results by state) is empty when results.jsonl cannot be read.
     """
 
     folder: Path
@@ -125,7 +125,7 @@ def list_runs(home: Path) -> tuple[ListedRun, ...]:
 
 
 def read_listed(folder: Path) -> ListedRun:
-    """Return one run as its folder tells it."""
+    """Return one run of the list, read from its folder."""
     run = None
     try:
         stored = StoredRun(folder)

@@ -1,4 +1,4 @@
-"""A run on disk: append-only JSON Lines, each written the moment it is true (formats.md, section 4)."""
+"""A run on disk: append-only JSON Lines files, written as results arrive (docs/reference/run-folder.md)."""
 
 import os
 import platform
@@ -34,11 +34,11 @@ MAX_WAIT_S = 0.05
 
 
 class Flusher:
-    """A thread that syncs files that were written to, 50 ms after the first line that is not synced.
+    """A thread that fsyncs written files, 50 ms after the first line that is not synced.
 
-    A written line survives the process at once; this makes it survive a power loss. A failed fsync is kept in `error`
-    for the writer to raise, because the line it belongs to is long acknowledged. The thread is woken once for all
-    lines of 50 ms: to wake it for every 64 of them took a tenth of the time of a quick run.
+    A written line survives the process at once; fsync makes it survive a power loss. A failed fsync is stored in
+    `error` for the writer to raise, because the line it belongs to is already acknowledged. The thread is woken once
+    for all lines of 50 ms, because each wake-up slows the writer (bench/echo_cases.py).
     """
 
     def __init__(self, *, fsync: Callable[[int], None] = os.fsync, max_wait_s: float = MAX_WAIT_S) -> None:
@@ -53,13 +53,13 @@ class Flusher:
         self._thread.start()
 
     def wrote(self, descriptor: int) -> None:
-        """Take note that a line was written to a file; not needed for one that is `dirty` already."""
+        """Mark a file as written to; not needed for one that is already in `dirty`."""
         with self._lock:
             self.dirty.add(descriptor)
         self._wrote.set()
 
     def close(self) -> None:
-        """Sync what is still open and end the thread."""
+        """End the thread and sync the remaining files."""
         self._closed.set()
         self._wrote.set()
         self._thread.join()
@@ -90,7 +90,7 @@ _GITIGNORE = "# Written by agentv: what runs leave behind.\n/.gitignore\n/runs/\
 
 
 def new_run_id(clock: Clock, rng: Random) -> str:
-    """Return an id that sorts by time: UTC to the millisecond, then six random hexadecimal digits."""
+    """Return a run id that sorts by time: UTC to the millisecond, then six random hexadecimal digits."""
     now = clock().astimezone(UTC)
     return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}-{rng.getrandbits(24):06x}"
 
@@ -107,11 +107,11 @@ _decode_case = msgspec.json.Decoder(_CaseName).decode
 
 
 class RunFolder:
-    """Writes one run below `runs_folder`; a ResultStore, for one thread.
+    """A ResultStore that writes one run below `runs_folder`. Not thread-safe.
 
-    Making one creates or reopens the folder, takes its lock, and cuts torn last lines (noted in events.jsonl). Every
-    write returns when its line survives the process; fsync follows in the background. Raises StorageError when another
-    process writes this run or the disk does not take a line; what was acknowledged stays readable then.
+    The constructor creates or reopens the folder, takes its lock, and cuts torn last lines (with an event in
+    events.jsonl). Every write returns when its line survives the process; fsync follows in the background. Raises
+    StorageError when another process writes this run or a line cannot be written; acknowledged lines stay readable.
     """
 
     def __init__(
@@ -139,16 +139,16 @@ class RunFolder:
 
     @property
     def run_id(self) -> str:
-        """The run that is written."""
+        """The id of the run that is written."""
         return self._run_id
 
     @property
     def folder(self) -> str:
-        """Where the run lies."""
+        """The path of the run's folder."""
         return str(self._folder)
 
     def begin(self, run: RunRecord) -> None:
-        """Write run.json, once in the life of a run, and note who runs it now."""
+        """Write run.json unless it exists, and record the process that runs it now."""
         path = self._folder / RUN_FILE
         if not path.exists():
             data = pretty(run_line(run))
@@ -163,7 +163,7 @@ class RunFolder:
         self._write(self._events, event_line(event))
 
     def append_case(self, case: CaseRecord) -> None:
-        """Write a planned case and its binary attachments; a second write of the same case is dropped."""
+        """Write a planned case and its binary attachments; ignore a case that is already written."""
         if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
             for part in files_of((*case.input_messages, *case.expected_messages)):
                 if part.text is None:
@@ -171,37 +171,37 @@ class RunFolder:
             self._write(self._cases, case_line(case))
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
-        """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
+        """Write an answer and return it with its `seq`. `run_id` is given for an answer taken from another run."""
         answer = numbered(answer, seq=self._answers.next_seq, run_id=run_id or self._run_id)
         self._write(self._answers, answer_line(answer))
         return answer
 
     def append(self, result: CaseResult) -> CaseResult:
-        """Write a judged row; the row comes back with its `seq`.
+        """Write a result and return it with its `seq`.
 
-        Trace and messages are not written twice: the row's answer has them (`answer_ref`).
+        Trace and messages are left out when the result's answer has them (`answer_ref`).
         """
         result = numbered(result, seq=self._results.next_seq, run_id=result.run_id)
         self._write(self._results, result_line(result, with_trace=result.answer_ref is None))
         return result
 
     def close(self, state: str) -> None:
-        """Write the end of the run, bring everything to the disk, and let go of the lock.
+        """Write the end of the run, sync all files, and release the lock.
 
-        A run whose disk failed before ends without its last event: the failure was raised when it happened.
+        After an earlier disk failure the last event may be missing: that failure was raised when it happened.
         """
         raised = self._broken is not None
         try:
-            # A disk that took no more row may still take this one line, without which the run counts as interrupted.
+            # A full disk may still have space for this one line, without which the run counts as interrupted.
             with suppress(StorageError) if raised else nullcontext():
                 self.note("ended", {"state": state})
         finally:
-            self._let_go()
+            self._release()
         if self._flusher.error is not None and not raised:
-            raise self._failed(self._flusher.error, "bring the last rows to the disk")
+            raise self._failed(self._flusher.error, "sync the last results to the disk")
 
-    def _let_go(self) -> None:
-        """Bring what was written to the disk, and leave the run to others."""
+    def _release(self) -> None:
+        """Sync and close all files, and release the lock."""
         self._flusher.close()
         for file in self._files:
             file.close()
@@ -215,15 +215,15 @@ class RunFolder:
                 case = _decode_case(line)
                 self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key))
             except ValueError as error:
-                self._let_go()
+                self._release()
                 raise StorageError(f"{self._cases.path}:{number}: {error}") from error
 
     def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct) -> None:
         line = encode(record)
         try:
-            # Only a line with a dollar sign, which is found at once, is searched for what looks like a reference.
+            # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
             if len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line):
-                line = encode(self._blobs.take_out(fitted(record)))
+                line = encode(self._blobs.extract(fitted(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error
             file.append(line)
@@ -233,12 +233,12 @@ class RunFolder:
             raise self._failed(error, f"write {file.path.name}") from error
 
     def _save_attachment(self, part: FilePart) -> None:
-        """Keep a binary file. One that is gone since it was loaded is the business of the target that needs it."""
+        """Store a binary attachment; skip a file that is gone, which the target that needs it reports."""
         data = b""
         with suppress(OSError):
             data = Path(part.real_path).read_bytes()
         if data:
-            with self._disk(f"keep the attachment {part.path}"):
+            with self._disk(f"store the attachment {part.path}"):
                 self._blobs.save(data, part.media_type)
 
     @contextmanager
@@ -251,8 +251,8 @@ class RunFolder:
             name = Path(str(error.filename or "")).name
             place = f"{name}: " if name in (*LINE_FILES, LOCK_NAME) else ""
             raise StorageError(
-                f"cannot open a run in {runs_folder}: {place}{error.strerror or error}. Runs are kept in the nearest "
-                ".agentv folder; make it one that can be written, or make one where you work: mkdir .agentv"
+                f"cannot open a run in {runs_folder}: {place}{error.strerror or error}. Runs are stored in the nearest "
+                ".agentv folder; make it writable, or create one in your working directory: mkdir .agentv"
             ) from error
 
     @contextmanager
@@ -268,7 +268,7 @@ class RunFolder:
         self._broken = error
         return StorageError(
             f"cannot {doing} in {self._folder}: {error.strerror or error}. "
-            "Every row that was reported is kept and readable; make room or mend the disk, then go on: agentv resume"
+            "Every reported result is saved and readable; free or repair the disk, then continue with: agentv resume"
         )
 
 
@@ -281,7 +281,7 @@ def _open_files(folder: Path, lock: RunLock) -> list[LineFile]:
 
 
 def make_run_folder(folder: Path) -> None:
-    """Make the folder of a run, for its owner alone; a new `.agentv` around it gets its `.gitignore`."""
+    """Create the folder of a run with mode 0700; a new `.agentv` around it gets a `.gitignore`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     home = folder.parent.parent
     ignore = home / ".gitignore"
@@ -290,7 +290,7 @@ def make_run_folder(folder: Path) -> None:
 
 
 def write_by_rename(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or as it was, also after a power loss."""
+    """Replace a file atomically, also across a power loss."""
     part = path.with_suffix(".part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""Making room among stored runs, and marking those that are to stay."""
+"""Delete stored runs, and tag those that are to stay."""
 
 import shutil
 from collections.abc import Collection, Sequence
@@ -13,10 +13,10 @@ from agentv.types.errors import StorageError
 
 
 def remove_run(folder: Path) -> None:
-    """Delete a run with all that is kept of it. Raises StorageError while a process writes it."""
+    """Delete a run and all its files. Raises StorageError while a process writes it."""
     lock = RunLock(folder)
     try:
-        # Without run.json it is no run any more: what is left of a deletion that was cut short is never taken for one.
+        # Without run.json a folder is not a run: the rest of an interrupted deletion is never listed as one.
         (folder / RUN_FILE).unlink(missing_ok=True)
         shutil.rmtree(folder)
     except OSError as error:
@@ -26,7 +26,7 @@ def remove_run(folder: Path) -> None:
 
 
 def tag_run(folder: Path, *, add: Sequence[str] = (), remove: Collection[str] = ()) -> tuple[str, ...]:
-    """Give a run tags or take some from it; returns those it has then. Raises StorageError while it is written."""
+    """Add and remove tags of a run; return its tags. Raises StorageError while a process writes the run."""
     stored = StoredRun(folder)
     lock = RunLock(folder)
     try:
@@ -41,15 +41,15 @@ def tag_run(folder: Path, *, add: Sequence[str] = (), remove: Collection[str] = 
 
 
 def prunable_runs(home: Path, *, keep: int) -> tuple[Path, ...]:
-    """Return the runs beside the newest `keep`, oldest first, but for tagged ones and those that are being written.
+    """Return all runs but the newest `keep`, oldest first, without tagged runs and those that are being written.
 
-    A run that cannot be read stays: nobody knows whether it is tagged.
+    A run that cannot be read is not among them, because it may be tagged.
     """
     folders = list_run_folders(home)
-    return tuple(folder for folder in folders[: max(0, len(folders) - keep)] if _may_go(folder))
+    return tuple(folder for folder in folders[: max(0, len(folders) - keep)] if _is_prunable(folder))
 
 
-def _may_go(folder: Path) -> bool:
+def _is_prunable(folder: Path) -> bool:
     try:
         return not StoredRun(folder).run.tags and not is_being_written(folder)
     except StorageError:

@@ -1,4 +1,4 @@
-"""What evaluators said of a stored run's rows, with the keys of their scores, read past everything else."""
+"""The evaluator results of a stored run with the keys of their scores; other fields are skipped unread."""
 
 from collections.abc import Collection, Iterator
 
@@ -45,7 +45,7 @@ class _Row(Subset, frozen=True):
 
 
 class Judgement(Struct, frozen=True):
-    """What one evaluator said of a row; `score_key` is empty where none is kept. Of its texts there is none."""
+    """One evaluator's result for a case, without its texts; `score_key` is empty where none is stored."""
 
     slot: ResultKey
     answer_key: str
@@ -57,7 +57,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 
 def read_judgements(stored: StoredRun, evaluators: Collection[str]) -> Iterator[Judgement]:
-    """Yield what evaluators of these names said of the current rows. Raises StorageError for a broken line."""
+    """Yield the current results of the named evaluators. Raises StorageError for a broken line."""
     for number, _, line in stored.current_lines(_RESULTS):
         try:
             row = _decode(line)
@@ -68,11 +68,16 @@ def read_judgements(stored: StoredRun, evaluators: Collection[str]) -> Iterator[
                 yield Judgement(row.slot, row.answer_key, row.score_key.get(each.name, ""), _result(each))
 
 
-def _result(kept: _Evaluator) -> EvaluatorResult:
+def _result(stored: _Evaluator) -> EvaluatorResult:
     criteria = tuple(
         EvaluationResult(criterion_name=each.criterion_name, value=each.value, error=each.error)
-        for each in kept.results
+        for each in stored.results
     )
     return EvaluatorResult(
-        name=kept.name, type=kept.type, score=kept.score, status=kept.status, verdict=kept.verdict, results=criteria
+        name=stored.name,
+        type=stored.type,
+        score=stored.score,
+        status=stored.status,
+        verdict=stored.verdict,
+        results=criteria,
     )

@@ -1,4 +1,4 @@
-"""What a run has kept, by what is looked for when it goes on: the current row of a slot, the answer with a key."""
+"""An index of a run's stored results and answers for resuming it: results by result key, answers by answer key."""
 
 from array import array
 from bisect import bisect_left
@@ -24,10 +24,10 @@ _PLACE = (1 << _PLACE_BITS) - 1
 
 
 class LineIndex:
-    """Finds a line by its key, in files up to 1 TiB whose lines stay as they are.
+    """An index of the lines of an append-only file (up to 1 TiB) by key.
 
-    Of each line it keeps its place and 34 bits of a digest of its key (ten of them by the bucket it is in). What it
-    finds it reads, and `key_of` tells whether that is what was looked for: keys that share a digest are not confused.
+    Each entry holds the line's offset and 34 bits of a digest of its key (ten of them as the number of its bucket).
+    A lookup reads the line and compares its `key_of`, so that keys with equal digests are not confused.
     """
 
     def __init__(self, path: Path, key_of: Callable[[bytes], str]) -> None:
@@ -37,11 +37,11 @@ class LineIndex:
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def put(self, key: str, at: int) -> None:
-        """Remember that the line with `key` begins at byte `at`, in place of an earlier line with that key."""
+        """Add the line with `key`, which begins at byte `at`, replacing an earlier line with that key."""
         bucket, tag = self._bucket(key)
         place, _ = self._find(key, bucket, tag)
         if place is not None:
@@ -49,11 +49,11 @@ class LineIndex:
         bucket.insert(bisect_left(bucket, tag | at), tag | at)
 
     def get(self, key: str) -> bytes | None:
-        """Return the line with a key, None when there is none."""
+        """Return the line with a key, or None."""
         return self._find(key, *self._bucket(key))[1]
 
     def pop(self, key: str) -> bytes | None:
-        """Return the line with a key and forget it."""
+        """Return the line with a key and remove it from the index."""
         bucket, tag = self._bucket(key)
         place, line = self._find(key, bucket, tag)
         if place is not None:
@@ -61,12 +61,12 @@ class LineIndex:
         return line
 
     def lines(self) -> Iterator[bytes]:
-        """Yield all lines that are remembered, in the order of the file."""
+        """Yield all indexed lines in the order of the file."""
         for at in sorted(word & _PLACE for bucket in self._buckets for word in bucket):
             yield self._line(at)
 
     def _bucket(self, key: str) -> "tuple[array[int], int]":
-        """Return where a key is kept, and the upper bits of its entry."""
+        """Return the bucket of a key, and the upper bits of its entry."""
         digest = digest_of(key)
         return self._buckets[digest % _BUCKETS], digest >> _PLACE_BITS << _PLACE_BITS
 
@@ -85,13 +85,13 @@ class LineIndex:
         return self._file.readline()
 
 
-Kept = TypeVar("Kept", Answer, CaseResult)
+Stored = TypeVar("Stored", Answer, CaseResult)
 
 _NONE = -1
 
 
 class _Head(Subset, frozen=True):
-    """As much of a row or an answer as says whose it is; an answer has no `answer_ref`."""
+    """The fields that identify a result or an answer; an answer has no `answer_ref`."""
 
     WHOLE = CaseResult
 
@@ -106,11 +106,11 @@ class _Head(Subset, frozen=True):
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
-class KeptRows:
-    """An index of a run's rows and answers: 17 bytes for a row and its answer.
+class StoredRows:
+    """An index of a run's results and answers, 17 bytes for a result and its answer.
 
-    Made by one pass over the run's files, of which it then reads single lines. For whoever holds the run's lock: what
-    is appended later is not in it. Raises StorageError for a line that cannot be read.
+    It is made by one pass over the run's files, from which lookups then read single lines. Lines that are appended
+    later are not in it, so the caller must hold the run's lock. Raises StorageError for a line that cannot be read.
     """
 
     def __init__(self, run: StoredRun) -> None:
@@ -118,39 +118,39 @@ class KeptRows:
         self._blobs = BlobFolder(run.folder / "blobs")
         rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
         self._rows = LineIndex(rows, lambda line: slot_name(_decode_head(line).slot))
-        self._answers = LineIndex(answers, lambda line: _question(_decode_head(line)))
+        self._answers = LineIndex(answers, lambda line: _lookup_key(_decode_head(line)))
         self._unjudged: dict[int, int] = {}
         self._index_answers(answers, self._index_rows(rows))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._rows.close()
         self._answers.close()
 
     def take(self, slot: ResultKey) -> CaseResult | None:
-        """Return the current row of a slot, None when there is none; what is taken is not among those left."""
-        return self._made(self._rows.pop(slot_name(slot)), RESULTS)
+        """Return the current result with a result key, or None, and remove it from those left."""
+        return self._decoded(self._rows.pop(slot_name(slot)), RESULTS)
 
     def left(self) -> Iterator[ResultKey]:
-        """Yield the slots of rows that were not taken."""
+        """Yield the keys of results that were not taken."""
         for line in self._rows.lines():
             yield _decode_head(line).slot
 
     def find(self, slot: ResultKey) -> CaseResult | None:
-        """Return the current row of a slot and leave it where it is."""
-        return self._made(self._rows.get(slot_name(slot)), RESULTS)
+        """Return the current result with a result key, or None; it stays among those left."""
+        return self._decoded(self._rows.get(slot_name(slot)), RESULTS)
 
     def answer(self, suite: str, key: str) -> Answer | None:
-        """Return a suite's answer with a key, the latest; one without an error before all others."""
-        return self._made(self._answers.get(f"{suite}\0{key}"), ANSWERS)
+        """Return a suite's latest answer with an answer key, preferring those without an error."""
+        return self._decoded(self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
     def next_generation(self, slot: ResultKey, row: CaseResult | None) -> int:
-        """Return the generation of what takes the place of a slot's `row` and of its answers; 0 for a new slot."""
+        """Return the generation for a new result in place of `row` and of its answers; 0 for a new result key."""
         unjudged = self._unjudged.get(digest_of(slot_name(slot)), _NONE)
         return 1 + max(unjudged, _NONE if row is None else row.generation)
 
     def _index_rows(self, path: Path) -> bytearray:
-        """Find the current row of each slot; return, a bit for each answer, which ones were judged."""
+        """Index the current result of each result key; return a bit for each answer, set when it was judged."""
         judged = bytearray()
         generations = Generations()
         for at, head in _heads(path):
@@ -162,7 +162,7 @@ class KeptRows:
 
     def _index_answers(self, path: Path, judged: bytearray) -> None:
         for at, head in _heads(path):
-            key = _question(head)
+            key = _lookup_key(head)
             if head.error is None or self._has_no_good_answer(key):
                 self._answers.put(key, at)
             if not _has_bit(judged, head.seq):
@@ -173,8 +173,8 @@ class KeptRows:
         line = self._answers.get(key)
         return line is None or _decode_head(line).error is not None
 
-    def _made(self, line: bytes | None, decoder: LineDecoder[Kept]) -> Kept | None:
-        """Return what stands in a line. Raises StorageError where nothing does that could be."""
+    def _decoded(self, line: bytes | None, decoder: LineDecoder[Stored]) -> Stored | None:
+        """Return the value of a line, None for no line. Raises StorageError when it cannot be read."""
         if line is None:
             return None
         try:
@@ -183,16 +183,16 @@ class KeptRows:
             return decoder.of_line(line)
         except ValueError as error:
             case = _decode_head(line).slot.eval_id
-            raise StorageError(f"{self._folder}: what is kept of case {case!r} cannot be read: {error}") from error
+            raise StorageError(f"{self._folder}: a stored line of case {case!r} cannot be read: {error}") from error
 
 
-def _question(head: _Head) -> str:
-    """Return what an answer is looked for by."""
+def _lookup_key(head: _Head) -> str:
+    """Return the key under which an answer is indexed."""
     return f"{head.slot.suite}\0{head.answer_key}"
 
 
 def _heads(path: Path) -> Iterator[tuple[int, _Head]]:
-    """Yield where each whole line begins, and its head."""
+    """Yield the offset and the head of each whole line."""
     at = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):

@@ -1,4 +1,4 @@
-"""What people said of a run's answers: labels.jsonl, which grows by whole files of scores, under a lock of its own."""
+"""Human labels of a run's answers: labels.jsonl, which is appended to under a lock of its own."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ LABELS_LOCK = "labels.lock"
 
 
 def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tuple[Label, ...]:
-    """Write all labels or none into a run's folder; they come back with their `seq`, and survive a power loss.
+    """Append all labels or none to a run's folder, and fsync; return them with their `seq`.
 
-    Raises StorageError when another process writes labels of this run, or when the disk does not take them.
+    Raises StorageError when another process writes labels of this run, or when they cannot be written.
     """
     try:
         lock = RunLock(folder, LABELS_LOCK, what="the label file of run")
@@ -31,7 +31,7 @@ def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tupl
             try:
                 numbered = tuple(replace(label, seq=file.next_seq + index) for index, label in enumerate(labels))
                 blobs = BlobFolder(folder / "blobs")
-                # One write for all: a disk that fills up takes none of them.
+                # One write for all: on a full disk none of them is written.
                 file.append(b"\n".join(_line(label, run_id, blobs) for label in numbered))
                 os.fsync(file.descriptor)
             finally:
@@ -42,15 +42,15 @@ def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tupl
         raise
     except OSError as error:
         raise StorageError(
-            f"cannot write {folder / LABELS_FILE}: {error.strerror or error}; nothing was kept"
+            f"cannot write {folder / LABELS_FILE}: {error.strerror or error}; no label was saved"
         ) from error
     return numbered
 
 
 def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Return what counts: of one annotator's scores of one criterion of one answer that of the latest time.
+    """Return the current labels: for each answer, criterion and annotator the one with the latest time.
 
-    Of two with the same time it is the one that was written later.
+    Of two with the same time, the one that was written later is current.
     """
     current: dict[tuple[ResultKey, int, str, str], Label] = {}
     for label in labels:
@@ -64,4 +64,4 @@ def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 def _line(label: Label, run_id: str, blobs: BlobFolder) -> bytes:
     written = label_line(replace(label, run_id=run_id))
     line = encode(written)
-    return line if len(line) <= BLOB_LIMIT and b'"$blob":' not in line else encode(blobs.take_out(fitted(written)))
+    return line if len(line) <= BLOB_LIMIT and b'"$blob":' not in line else encode(blobs.extract(fitted(written)))

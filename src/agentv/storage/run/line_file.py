@@ -1,4 +1,4 @@
-"""One append-only file of lines: whole lines or nothing, numbered, with a torn end cut off."""
+"""An append-only file of numbered lines; each write adds a whole line or nothing, and a torn last line is cut off."""
 
 import ctypes
 import errno
@@ -17,21 +17,21 @@ _CHUNK = 1 << 20
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file of a run to write it, for its owner alone. Raises OSError for a link, a pipe, and the like.
+    """Open a file of a run for writing, mode 0600. Raises OSError unless it is a regular file.
 
-    A link would let a file elsewhere be written and cut.
+    A symbolic link is refused because a file outside the run would be written and truncated.
     """
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "this is a symbolic link, and a run's files are its own", str(path)) from error
+            raise OSError(errno.ELOOP, "symbolic links are not allowed in a run folder", str(path)) from error
         raise
     return _checked(descriptor, path)
 
 
 def open_lines(path: Path) -> BinaryIO:
-    """Open a file of a run to read it. Raises OSError for a pipe, which would be waited for without an end."""
+    """Open a file of a run for reading. Raises OSError for a pipe, which would block for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     return os.fdopen(_checked(descriptor, path), "rb", buffering=_CHUNK)
 
@@ -43,18 +43,17 @@ def _checked(descriptor: int, path: Path) -> int:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "this is no regular file", str(path))
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 _COPIED_BYTES = 1 << 20
 _LARGE = 1 << 30
 
 _write = ctypes.PyDLL(None).write
-"""`write` of the C library: `os.write` without letting other threads run meanwhile. Returns -1 where that raises.
+"""`write` of the C library: `os.write` without releasing the GIL. Returns -1 where `os.write` raises.
 
-The page cache takes a line in a microsecond. To let go of the interpreter for that long wakes the thread that syncs
-each time, for nothing: it comes too late, over and over, so that it hardly ever syncs and a run takes a fifth more.
-A length is given as a C `int`, which is right for all but large lines; to declare its type doubles what a call costs.
+Releasing the GIL for a short write wakes the Flusher thread each time and slows the run (bench/echo_cases.py). The
+length is passed as a C `int`, enough for all but large lines; declaring `argtypes` would make each call slower.
 """
 _write.restype = ctypes.c_ssize_t
 
@@ -62,7 +61,7 @@ _write.restype = ctypes.c_ssize_t
 class LineFile:
     """A file that grows by whole lines. One writer at a time; `next_seq` is the number of the next line, from 0.
 
-    Opening it cuts off a last line without its newline, which nobody was told is written; `torn_bytes` says how much.
+    Opening it cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is the size of it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,7 +76,7 @@ class LineFile:
     def append(self, line: bytes) -> None:
         """Write one line, given without its newline; when this returns, the line survives the process.
 
-        Raises OSError when the line could not be written whole; nothing of it stays in the file then.
+        Raises OSError when the whole line cannot be written; the file is then as before.
         """
         data = line + b"\n"
         size = len(data)
@@ -88,21 +87,21 @@ class LineFile:
         self.next_seq += 1
 
     def _write_rest(self, data: bytes) -> None:
-        """Write what was not taken, or say why: a disk that fills up takes a part and fails at the next call."""
+        """Write the rest of a short write; raises the OSError of a full disk, which the short write did not."""
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
-        except BaseException:  # an interrupt as well: what follows would stand behind half a line
+        except BaseException:  # also an interrupt: the next line would follow half a line
             os.ftruncate(self.descriptor, self._end)
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self.descriptor)
 
 
 def _count_lines(descriptor: int) -> tuple[int, int]:
-    """Return how many whole lines a file has, and where the last of them ends."""
+    """Return the number of whole lines of a file, and the offset of their end."""
     lines = end = offset = 0
     while chunk := os.pread(descriptor, _COPIED_BYTES, offset):
         lines += chunk.count(b"\n")
@@ -114,7 +113,7 @@ def _count_lines(descriptor: int) -> tuple[int, int]:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file without their newlines; a torn last one is left out, a missing file has none."""
+    """Yield the whole lines of a file without their newlines, none for a missing file."""
     try:
         file = open_lines(path)
     except FileNotFoundError:
@@ -131,8 +130,8 @@ S = TypeVar("S", Answer, CaseResult)
 def numbered(value: S, *, seq: int, run_id: str) -> S:
     """Return an answer or a result with its number in a store and its run.
 
-    One without a number was made to be stored and is not shared yet, so it gets the number itself: a copy of its forty
-    fields costs more than writing them. One with the number of another store is copied.
+    A value without a number is not shared yet, so it is changed in place, which is faster than a copy of all fields
+    (bench/echo_cases.py). A value with the number of another store is copied.
     """
     if value.seq is not None:
         return replace(value, seq=seq, run_id=run_id)

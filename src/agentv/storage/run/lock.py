@@ -1,4 +1,4 @@
-"""One writer for a run: an advisory lock that dies with its process, with the holder's name inside."""
+"""One writer for a run: an advisory lock that ends with its process; the file names the holder."""
 
 import fcntl
 import os
@@ -14,9 +14,9 @@ LOCK_NAME = "lock"
 
 
 class RunLock:
-    """Holds a run for writing until `release`, or until the process is gone, however it went.
+    """An exclusive lock for writing a run, held until `release` or the end of the process.
 
-    `name` is another lock's file for another part of the run, `what` how messages call that part.
+    `name` is the lock file, `what` the part of the run that it locks, as messages call it.
     """
 
     def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
@@ -26,21 +26,21 @@ class RunLock:
         except OSError as error:
             os.close(self._descriptor)
             holder = read_holder(folder, name)
-            who = f"process {holder['pid']} on {holder['host']}" if holder else "another process"
+            process = f"process {holder['pid']} on {holder['host']}" if holder else "another process"
             raise StorageError(
-                f"{what} {folder.name} is being written by {who}; wait for it or stop it first"
+                f"{what} {folder.name} is being written by {process}; wait for it or stop it first"
             ) from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
     def release(self) -> None:
-        """Let go; the file stays, empty, because removing it could take another writer's lock away."""
+        """Release the lock; the empty file stays, because removing it could break another writer's lock."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 
 def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
-    """Return `pid` and `host` of who writes or wrote the run; None when its last writer let go."""
+    """Return `pid` and `host` of the process that writes the run or died writing it; None after a release."""
     try:
         with open_lines(folder / name) as file:
             holder = decode(file.read())
@@ -50,7 +50,7 @@ def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
 
 
 def is_being_written(folder: Path) -> bool:
-    """Whether the process that holds the run still lives; on another host it is taken to live."""
+    """Return True if the process that holds the run is alive; one on another host is assumed to be."""
     holder = read_holder(folder)
     if holder is None:
         return False

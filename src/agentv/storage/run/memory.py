@@ -1,4 +1,4 @@
-"""A run that is kept in memory only: for the Python API and for tests."""
+"""A run that is stored in memory only: for the Python API and for tests."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 
 class MemoryStore:
-    """A ResultStore whose rows stand in lists, as they were given."""
+    """A ResultStore that holds all records in lists, unencoded."""
 
     def __init__(self, run_id: str, *, clock: Clock) -> None:
         self._run_id = run_id
@@ -27,38 +27,38 @@ class MemoryStore:
 
     @property
     def run_id(self) -> str:
-        """The run that is kept."""
+        """The id of the run."""
         return self._run_id
 
     @property
     def folder(self) -> None:
-        """Nowhere on disk."""
+        """None: the run has no folder on disk."""
         return
 
     def begin(self, run: RunRecord) -> None:
-        """Keep what is known of the run before it starts; the first one counts."""
+        """Store the run's record, unless there is one, and a `started` event."""
         self.run = self.run or run
         self.note("started", {"versions": {"agentv": run.agentv_version}})
 
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
-        """Keep one event of the run."""
+        """Store one event of the run."""
         self.events.append(EventRecord(type_, self._clock(), fields, len(self.events)))
 
     def append_case(self, case: CaseRecord) -> None:
-        """Keep a planned case; a second write of the same case is dropped."""
+        """Store a planned case; ignore a case that is already stored."""
         if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
             self.cases.append(case)
 
     def append_answer(self, answer: Answer) -> Answer:
-        """Keep what a target returned; the answer comes back with its `seq`."""
+        """Store an answer and return it with its `seq`."""
         self.answers.append(numbered(answer, seq=len(self.answers), run_id=self._run_id))
         return self.answers[-1]
 
     def append(self, result: CaseResult) -> CaseResult:
-        """Keep a judged row; the row comes back with its `seq`."""
+        """Store a result and return it with its `seq`."""
         self.results.append(numbered(result, seq=len(self.results), run_id=result.run_id))
         return self.results[-1]
 
     def close(self, state: str) -> None:
-        """Note the end of the run."""
+        """Store an `ended` event."""
         self.note("ended", {"state": state})

@@ -1,8 +1,9 @@
-"""Several runs made into one: the parts of a run that several machines made."""
+"""Merge several runs into one, such as the shards of a run."""
 
 import shutil
 from array import array
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -18,9 +19,9 @@ _SHOWN = 5
 
 
 def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
-    """Return by slot which of the runs (by its place) its rows are taken from: the first that has it.
+    """Return, by result key, the index of the run that its results are taken from: the first that has it.
 
-    Raises ConfigError when a slot stands in two of them with other keys: another case, answerer or evaluator.
+    Raises ConfigError when two runs have different keys for a result: another case, target or evaluator.
     """
     owners, keys = DigestMap("I"), DigestMap()
     twice: list[str] = []
@@ -35,12 +36,12 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
                 twice.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
     if twice:
         more = f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
-        raise ConfigError(f"two of the runs have other rows of the same case: {', '.join(twice[:_SHOWN])}{more}")
+        raise ConfigError(f"two of the runs have different results of a case: {', '.join(twice[:_SHOWN])}{more}")
     return owners
 
 
 def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap) -> None:
-    """Write the rows of all runs, every generation of them; each keeps the id of its run."""
+    """Write the results of all runs, of every generation; each keeps the id of its run."""
     for place, run in enumerate(runs):
         options = run.run.plan.get("options")
         shard = options.get("shard") if isinstance(options, Mapping) else None
@@ -60,8 +61,8 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         if owner is None:  # answered, and not judged yet
             owners.put(slot_name(answer.slot), place)
         is_taken = owner in (None, place)
-        kept = store.append_answer(answer, run_id=run.run_id).seq if is_taken else None
-        numbers.append(-1 if kept is None else kept)
+        seq = store.append_answer(answer, run_id=run.run_id).seq if is_taken else None
+        numbers.append(-1 if seq is None else seq)
     for row in run.all_results():
         if owners.get(slot_name(row.slot)) in (None, place):
             seq = None if row.answer_seq is None else numbers[row.answer_seq]
@@ -71,7 +72,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
     mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
     labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in mine]
     if labels:
-        append_labels(run.folder.parent / store.run_id, labels, run_id=store.run_id)
+        append_labels(Path(store.folder), labels, run_id=store.run_id)
 
 
 def _key(row: CaseResult) -> int:

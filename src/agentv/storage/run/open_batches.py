@@ -1,4 +1,4 @@
-"""Batches that a run handed in and did not fetch: whoever asks the same again takes them up instead of paying twice."""
+"""Batches that were submitted and never fetched: a later run with the same requests fetches them."""
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -17,31 +17,31 @@ ENDS = ("batch_fetched", "batch_failed")
 def find_open_batch(
     home: Path, target: str, left: AbstractSet[str], *, keys: AbstractSet[str], own: str | None = None
 ) -> BatchTicket | None:
-    """Return the ticket of the latest batch that nobody fetched and that answers what is `left` of `keys`, or None.
+    """Return the ticket of the latest open batch that answers what is `left` of the answer keys `keys`, or None.
 
-    It has answers to all that is left, and was handed in for none but these answer keys. Of the run that asks, `own`,
-    any batch will do that answers some of what is left: what else was in it is done. A batch that failed is over too,
-    and one whose run still goes on is that run's own.
+    A batch of another run must answer all that is left and hold no keys but `keys`. A batch of the calling run, `own`,
+    need only answer some of what is left: the rest of it is done. Batches that were fetched, failed, or belong to
+    another run that is still being written are not open.
     """
-    over: set[str] = set()
+    closed: set[str] = set()
     for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):
         events = list(_batch_events(folder / "events.jsonl"))
-        over |= {str(event.get("id")) for event in events if event.get("type") in ENDS}
+        closed |= {str(event.get("id")) for event in events if event.get("type") in ENDS}
         if folder.name != own and is_being_written(folder):
-            over |= {str(event.get("id")) for event in events}
+            closed |= {str(event.get("id")) for event in events}
         for event in reversed(events):
-            if event.get("type") != "batch_submitted" or event.get("target") != target or event.get("id") in over:
+            if event.get("type") != "batch_submitted" or event.get("target") != target or event.get("id") in closed:
                 continue
-            kept = event.get("keys")
-            ticket = BatchTicket(str(event.get("id")), tuple(map(str, kept)) if isinstance(kept, list) else ())
-            asked = frozenset(ticket.keys)
-            if (left & asked) if folder.name == own else (left <= asked <= keys):
+            listed = event.get("keys")
+            ticket = BatchTicket(str(event.get("id")), tuple(map(str, listed)) if isinstance(listed, list) else ())
+            requested = frozenset(ticket.keys)
+            if (left & requested) if folder.name == own else (left <= requested <= keys):
                 return ticket
     return None
 
 
 def _batch_events(path: Path) -> Iterator[JsonObject]:
-    """Yield the events about batches; lines that cannot be read are somebody else's trouble."""
+    """Yield the events about batches; skip lines that cannot be read."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""Scores in a file of their own: a baseline that is committed, or the rows that a run exported.
+"""Files of scores: a baseline, which is meant to be committed, or exported results of a run.
 
-A baseline is JSON Lines: what it was made from, then a case a line, sorted, so that its changes read well in a diff.
+A baseline is JSON Lines: a header that describes its run, then one line per case, sorted for readable diffs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,18 @@ from agentv.types.records.fields import RESULT_SCHEMA
 
 BASELINE_SCHEMA = "agentv-baseline-1"
 
-_KEPT_OF_RUN = ("run_id", "name", "created_at", "agentv_version", "git")
-_KEPT_OF_PLAN = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
-_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or rows as `agentv run -o rows.jsonl` writes them"
+_RUN_KEYS = ("run_id", "name", "created_at", "agentv_version", "git")
+_PLAN_KEYS = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
+_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o rows.jsonl` wrote"
 _OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
 
 
 def baseline_lines(side: Side) -> Iterator[bytes]:
-    """Yield the lines of a baseline: scores, shares of passes, amounts and keys; no question and no answer."""
+    """Yield the lines of a baseline: scores, pass rates, amounts and keys, without prompts and answers."""
     plan = side.about.get("plan")
-    kept = {key: plan[key] for key in _KEPT_OF_PLAN if key in plan} if isinstance(plan, Mapping) else {}
-    run = {key: side.about[key] for key in _KEPT_OF_RUN if key in side.about}
-    head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": kept}, "cases": len(side.cases)}
+    about = {key: plan[key] for key in _PLAN_KEYS if key in plan} if isinstance(plan, Mapping) else {}
+    run = {key: side.about[key] for key in _RUN_KEYS if key in side.about}
+    head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": about}, "cases": len(side.cases)}
     yield encode(head if side.state == "finished" else {**head, "state": side.state}) + b"\n"
     for name in sorted(side.cases):
         yield encode(_case_record(side, name)) + b"\n"
@@ -50,9 +50,9 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
 
 
 def load_score_file(path: Path, *, target: str | None = None, label: str | None = None) -> Side:
-    """Read a baseline, or rows as `agentv run -o rows.jsonl` writes them, as one side of a comparison.
+    """Read a baseline, or results that `agentv run -o rows.jsonl` wrote, as one side of a comparison.
 
-    Raises ConfigError that names the file and the line which cannot be read.
+    Raises ConfigError with the file and the number of the line that cannot be read.
     """
     side = Side(label or str(path))
     baseline: _BaselineFile | None = None
@@ -71,12 +71,12 @@ def load_score_file(path: Path, *, target: str | None = None, label: str | None 
             except ValueError as error:
                 raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED}") from error
     if baseline is not None and baseline.problem is not None:
-        raise ConfigError(f"{path}: {baseline.problem}; `agentv baseline save` writes it anew")
+        raise ConfigError(f"{path}: {baseline.problem}; write it again with: agentv baseline save")
     return side
 
 
 class _BaselineFile:
-    """Reads the lines of a baseline into a side, and counts them: a file that was cut hides regressions."""
+    """Reads the lines of a baseline into a side, and counts them: a truncated file would hide regressions."""
 
     def __init__(self, side: Side, head: JsonObject) -> None:
         check_schema(head.get("schema"), BASELINE_SCHEMA)
@@ -84,22 +84,22 @@ class _BaselineFile:
         side.about = run if isinstance(run, Mapping) else {}
         side.state = state if isinstance(state, str) else side.state
         self._side = side
-        self._expected = cases if isinstance(cases, int) else None  # files of older versions do not say
+        self._expected = cases if isinstance(cases, int) else None  # absent in files of older versions
         self._seen: set[ResultKey] = set()
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the file as a whole, None for nothing."""
+        """The problem with the file as a whole, or None."""
         if self._expected in (None, len(self._seen)):
             return None
-        return f"its first line tells of {self._expected:,} cases, and {len(self._seen):,} follow"
+        return f"the first line announces {self._expected:,} cases, but {len(self._seen):,} follow"
 
     def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
-        """Yield a row that stands for all of a case's that have a result, and one for each that has none."""
+        """Yield one row for all scored results of a case, and one for each result that has no score."""
         suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
         slot = ResultKey(suite, eval_id, target)
         if slot in self._seen:
-            raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is there twice")
+            raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is listed twice")
         self._seen.add(slot)
         key, broken, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
         if isinstance(key, str):
@@ -113,7 +113,7 @@ class _BaselineFile:
 
 
 def _measured(name: str, value: float) -> float:
-    """Return a measure as a number. Raises StorageError for a score that is none."""
+    """Return a measure as a float. Raises StorageError for a score outside 0..1."""
     if name not in SPENDING and not 0 <= value <= 1:
         raise StorageError(f"the measure {name!r} is {value:g}, not within 0 to 1")
     return float(value)
@@ -126,7 +126,7 @@ def _exported_row(record: JsonObject) -> ScoredRow:
     score = record.get("score")
     if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):
         raise StorageError(
-            "expected a row with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
+            "expected a result with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
         )
     slot = ResultKey(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
     state = verdict_of(score)

@@ -1,4 +1,4 @@
-"""The rows of a stored run as comparisons need them: scores, states and amounts, read past everything else."""
+"""The results of a stored run for comparisons: scores, states and amounts; other fields are skipped unread."""
 
 import sys
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class _Evaluator(Subset, frozen=True):
 
 
 class _Row(Subset, frozen=True):
-    """As much of a row as was measured."""
+    """The measured fields of a result."""
 
     WHOLE = CaseResult
 
@@ -74,9 +74,9 @@ _decode_case = msgspec.json.Decoder(_Case).decode
 
 
 def load_side(stored: StoredRun, *, target: str | None = None, label: str | None = None) -> Side:
-    """Return a run's current rows as one side of a comparison, those of one target only when it is named.
+    """Return a run's current results, or those of one target, as one side of a comparison.
 
-    Raises StorageError for a line that cannot be read, with its number.
+    Raises StorageError, with the number of the line, for a line that cannot be read.
     """
     side = Side(label or stored.run_id, to_record(stored.run), state=stored.state())
     for number, offset, line in stored.current_lines(_RESULTS):
@@ -124,7 +124,7 @@ def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
 
 
 class FoundScores(Struct, frozen=True):
-    """Scores as one side of a comparison. `reference` finds the same ones later; a file of scores has no run."""
+    """One side of a comparison. `reference` finds the same scores later; `stored` is None for a file of scores."""
 
     side: Side
     reference: str
@@ -132,11 +132,11 @@ class FoundScores(Struct, frozen=True):
 
 
 def find_scores(home: Path, reference: str, *, target: str | None = None) -> FoundScores:
-    """Return the scores that `reference` means, those of one target when it is named.
+    """Return the scores that `reference` names, or those of one target.
 
-    A file is a baseline, or rows that were exported; else it is looked for among the runs of `home`: by id, path, name,
-    `latest`, or by tag. Raises ConfigError when nothing fits, the file is no such file, or the target
-    has no row; StorageError when a run cannot be read.
+    `reference` is a file (a baseline or exported results), or a run of `home` by id, path, name, `latest` or tag.
+    Raises ConfigError when nothing matches, the file has another format, or the target has no result; StorageError
+    when a run cannot be read.
     """
     path = Path(reference)
     if path.is_file():
@@ -150,7 +150,7 @@ def find_scores(home: Path, reference: str, *, target: str | None = None) -> Fou
         found = FoundScores(side, stored.run_id if is_ours else reference, stored)
     if target is not None and not found.side.cases:
         known = ", ".join(find_scores(home, reference).side.targets) or "none"
-        raise ConfigError(f"{reference} has no row of a target {target!r}; its targets are {known}")
+        raise ConfigError(f"{reference} has no result of a target {target!r}; its targets are {known}")
     return found
 
 

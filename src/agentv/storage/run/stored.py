@@ -1,4 +1,4 @@
-"""Reading a run's folder, while it is written or long after. Nothing here writes."""
+"""Read a run's folder, also while it is being written. Nothing here writes."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,28 +23,28 @@ from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 
 def case_name(suite: str, eval_id: str, case_key: str) -> str:
-    """Return what identifies a line of cases.jsonl: where the case stands, and the key of its content."""
+    """Return the key of a line of cases.jsonl: suite, id, and the key of the case's content."""
     return f"{suite}\0{eval_id}\0{case_key}"
 
 
 def slot_name(slot: ResultKey) -> str:
-    """Return a slot as one key, for sets and maps of digests."""
+    """Return a result key as one text, for sets and maps of digests."""
     return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
 
 
 class Generations:
-    """Remembers the highest generation of each slot that has one above 0, in 13 bytes; most runs have none."""
+    """The highest generation of each result key that has one above 0, in 13 bytes; most runs have none."""
 
     def __init__(self) -> None:
         self._highest = DigestMap("I")
         self.are_all_first = True
 
     def of(self, slot: ResultKey) -> int:
-        """Return the highest generation of a slot so far."""
+        """Return the highest generation of a result key so far."""
         return 0 if self.are_all_first else self._highest.get(slot_name(slot)) or 0
 
     def add(self, slot: ResultKey, generation: int) -> bool:
-        """Take note of a row; return whether it takes the place of those before it."""
+        """Add a result; return True if it replaces earlier ones with the same key."""
         if generation < self.of(slot):
             return False
         if generation:
@@ -57,7 +57,7 @@ Row_co = TypeVar("Row_co", covariant=True)
 
 
 class LineReader(Protocol[Row_co]):
-    """Reads one line, or the dict in it."""
+    """A decoder of lines, given as bytes or as the dict that they hold."""
 
     def of_line(self, line: bytes) -> Row_co:
         """Read a line."""
@@ -67,7 +67,7 @@ class LineReader(Protocol[Row_co]):
 
 
 class _RowHead(Subset, frozen=True):
-    """As much of a row as says where it belongs."""
+    """The fields of a result that decide where it belongs."""
 
     WHOLE = CaseResult
 
@@ -78,7 +78,7 @@ class _RowHead(Subset, frozen=True):
 
 
 class _CaseHead(Subset, frozen=True):
-    """As much of a planned case as names it."""
+    """The name of a planned case."""
 
     WHOLE = CaseRecord
 
@@ -97,10 +97,10 @@ _decode_head = msgspec.json.Decoder(_RowHead).decode
 
 
 class StoredRun:
-    """A run as it stands on disk. Each method opens its file anew and yields in the order of writing.
+    """A run on disk. Each method reopens its file and yields records in the order of writing.
 
-    A torn last line (the writer was killed, or writes at this moment) is left out. Raises StorageError for a line that
-    cannot be read, with its number, and for a schema newer than this program.
+    A torn last line (the writer was killed, or is writing now) is left out. Raises StorageError, with the number of
+    the line, for a line that cannot be read, and for a schema newer than this program.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class StoredRun:
         try:
             self.run: RunRecord = RUNS.of_line(path.read_bytes())
         except FileNotFoundError as error:
-            raise StorageError(f"{folder} is no run: it has no run.json") from error
+            raise StorageError(f"{folder} is not a run: it has no run.json") from error
         except (ValueError, StorageError) as error:
             raise StorageError(f"{path}: {error}") from error
 
@@ -121,15 +121,15 @@ class StoredRun:
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """The suites that the run was planned with, by path."""
+        """The paths of the suites in the run's plan."""
         planned = self.run.plan.get("suites")
         paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
         return tuple(path for path in paths if isinstance(path, str))
 
     def may_repeat_cases(self) -> bool:
-        """Whether a case may have several rows: not where no more rows were planned than there are cases.
+        """Return False if the plan has no more results than cases, so that each case has one result at most.
 
-        Then nothing needs to be remembered of each case.
+        A reader need not remember each case then.
         """
         planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
         if not isinstance(planned, int) or not isinstance(suites, list):
@@ -138,7 +138,7 @@ class StoredRun:
         return planned > sum(count for count in cases if isinstance(count, int))
 
     def events(self) -> Iterator[EventRecord]:
-        """Yield what happened to the run, events of unknown types included."""
+        """Yield the events of the run, including unknown types."""
         return self._read("events.jsonl", EVENTS)
 
     def cases(self) -> Iterator[CaseRecord]:
@@ -146,7 +146,7 @@ class StoredRun:
         return self._read("cases.jsonl", CASES)
 
     def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
-        """Yield the planned cases of these names: suite and id. The others are read no further than that."""
+        """Yield the planned cases with these names (suite, id); the others are not decoded further."""
         name = "cases.jsonl"
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
             try:
@@ -157,7 +157,7 @@ class StoredRun:
                 yield self._row(name, number, line, CASES)
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the current generation of answers: for each slot the highest that there is."""
+        """Yield the current answers: of each result key the highest generation."""
         return self._current("answers.jsonl", ANSWERS)
 
     def all_answers(self) -> Iterator[Answer]:
@@ -165,15 +165,15 @@ class StoredRun:
         return self._read("answers.jsonl", ANSWERS)
 
     def results(self) -> Iterator[CaseResult]:
-        """Yield the current rows: of each slot the highest generation, without cases that were taken out of the run."""
+        """Yield the current results: of each result key the highest generation, without retired cases."""
         return self._current("results.jsonl", RESULTS)
 
     def all_results(self) -> Iterator[CaseResult]:
-        """Yield the judged rows of every generation."""
+        """Yield the results of every generation."""
         return self._read("results.jsonl", RESULTS)
 
     def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
-        """Return the answers with these `seq`, which rows refer to as `answer_seq`."""
+        """Return the answers with these `seq`, which results refer to as `answer_seq`."""
         name = "answers.jsonl"
         return {
             number - 1: self._row(name, number, line, ANSWERS)
@@ -182,15 +182,15 @@ class StoredRun:
         }
 
     def labels(self) -> tuple[Label, ...]:
-        """Return what people said of this run's answers: of each annotator the latest score of each criterion."""
+        """Return the human labels of this run: for each answer, annotator and criterion the latest."""
         return current_labels(self.all_labels())
 
     def all_labels(self) -> Iterator[Label]:
-        """Yield what people said, what they corrected later included."""
+        """Yield all human labels, including those that were corrected later."""
         return self._read(LABELS_FILE, LABELS)
 
     def counts(self) -> dict[str, int]:
-        """Count the current rows by state: pass, borderline, fail, error, skipped."""
+        """Count the current results by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
         generations = self._generations("results.jsonl")
         retired = self._retired()
@@ -201,11 +201,11 @@ class StoredRun:
         return counts
 
     def state(self) -> str:
-        """How the run ended: as its last writer said, else `running` or `interrupted`."""
+        """Return the state that the last writer recorded, else `running` or `interrupted`."""
         return self.ended() or ("running" if is_being_written(self.folder) else "interrupted")
 
     def ended(self) -> str | None:
-        """How its last writer said that the run ended; None when it did not say."""
+        """Return the final state that the last writer recorded, or None."""
         last = None
         for event in self.events():
             if event.type in ("started", "ended"):
@@ -213,7 +213,7 @@ class StoredRun:
         return str(last.fields.get("state", "finished")) if last is not None and last.type == "ended" else None
 
     def results_at(self, places: Iterable[tuple[int, int, int]]) -> Iterator[CaseResult]:
-        """Yield the rows at these places: the number of a line of results.jsonl, its first byte, its size in bytes."""
+        """Yield the results at these places in results.jsonl: line number, offset and size in bytes."""
         name = "results.jsonl"
         with (self.folder / name).open("rb") as file:
             for number, offset, size in places:
@@ -225,7 +225,7 @@ class StoredRun:
             yield self._row(name, number, line, decoder)
 
     def current_lines(self, name: str) -> Iterator[tuple[int, int, bytes]]:
-        """Yield number, first byte and bytes of the lines that count: of each slot the highest generation."""
+        """Yield number, offset and bytes of the current lines: of each result key the highest generation."""
         generations, retired = self._generations(name), self._retired()
         is_plain = generations.are_all_first and not retired
         offset = 0
@@ -236,7 +236,7 @@ class StoredRun:
             offset += len(line) + 1
 
     def retired(self) -> frozenset[ResultKey]:
-        """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
+        """Return the keys of results whose case is no longer in the suite; they stay on disk and are not counted."""
         return frozenset(self._retired())
 
     def _retired(self) -> set[ResultKey]:
@@ -256,7 +256,7 @@ class StoredRun:
         return generations
 
     def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
-        """Yield the number and the bytes of each line, with as much of it as says where it belongs."""
+        """Yield the number, the bytes and the head of each line."""
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
             yield number, line, self._head(name, number, line)
 
@@ -280,5 +280,5 @@ class StoredRun:
 
 
 def open_run(folder: Path) -> StoredRun:
-    """Open a run for reading. Raises StorageError when the folder holds none, or a newer one."""
+    """Open a run for reading. Raises StorageError when the folder has no run, or one of a newer schema."""
     return StoredRun(folder)

@@ -1,1 +1,1 @@
-"""Values of the criteria door: what is judged, on which scales, and the judgement."""
+"""Values of the criteria API: inputs, criteria with their scales, and judgements."""

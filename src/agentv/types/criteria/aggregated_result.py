@@ -1,4 +1,4 @@
-"""What the criteria door says: every criterion's result, and the one score over them."""
+"""The result of the criteria API: every criterion's result, and the overall score."""
 
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from agentv.types.usage import Usage
 
 
 class EvaluationRunError(Struct, frozen=True):
-    """Something that could not be judged or kept. `criterion` is None when it concerns no single one."""
+    """An error while judging or storing. `criterion` is None when it concerns no single one."""
 
     evaluator: str
     message: str
@@ -30,14 +30,14 @@ class EvaluationRunError(Struct, frozen=True):
 
 
 class AggregatedEvaluationResult(Struct, frozen=True):
-    """The judgement of one given answer.
+    """The judgement of one existing answer.
 
-    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. `scored` of `expected`
-    results entered it; the rest stand in `run_errors`, or are on a scale of the user's own, which is kept and not
-    averaged. `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the
-    judgement is not clean: nothing was scored, or something that weighs or is required failed to judge. `judge_usage`
-    and `judge_cost_usd` are what judging models used; the cost is None when a price is not known. `input_snapshot` is a
-    deep copy; `evaluation_config_snapshot["config"]` is enough to run it again, secrets struck. `duration_ms` is wall
+    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It includes `scored` of
+    `expected` results; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
+    `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the judgement is not
+    clean: nothing was scored, or something that has weight or is required could not be judged. `judge_usage` and
+    `judge_cost_usd` are those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep
+    copy; `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall
     time.
     """
 
@@ -66,7 +66,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         return found
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the judgement as JSON with the camelCase keys of the older documents."""
+        """Return the judgement as JSON with camelCase keys."""
         known: dict[str, JsonValue] = {
             "overallScore": self.overall_score,
             "verdict": self.verdict,
@@ -137,7 +137,7 @@ def _read_error(raw: JsonValue, problems: Problems, at: str) -> EvaluationRunErr
 
 @runtime_checkable
 class CriteriaEvaluator(Protocol):
-    """An evaluator of the criteria door's own shape (the PRD's Evaluator); accepted wherever an evaluator is.
+    """An evaluator of the criteria API (the PRD's Evaluator); accepted wherever an evaluator is.
 
     `type` names the sort of evaluator. `evaluate` may be a plain function or a coroutine and returns one result for
     each criterion that it judges.
@@ -145,7 +145,7 @@ class CriteriaEvaluator(Protocol):
 
     @property
     def type(self) -> str:
-        """What sort of evaluator this is."""
+        """The sort of evaluator."""
 
     def evaluate(
         self, given: EvaluationInput, criteria: Sequence[EvaluationCriteria], /
@@ -155,7 +155,7 @@ class CriteriaEvaluator(Protocol):
 
 @runtime_checkable
 class EvaluationStorageProvider(Protocol):
-    """Keeps judgements of the criteria door. `save_result` may be a plain function or a coroutine."""
+    """Stores judgements of the criteria API. `save_result` may be a plain function or a coroutine."""
 
     def save_result(self, result: AggregatedEvaluationResult) -> Awaitable[None] | None:
-        """Keep one judgement. Raises StorageError (or any exception, which is kept as a `store_error`)."""
+        """Store one judgement. Raises StorageError (or any exception, which becomes a `store_error`)."""

@@ -1,4 +1,4 @@
-"""What the criteria door is given: an answer that exists already, and what there is to judge it by."""
+"""The input of the criteria API: an existing answer and its context."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -24,11 +24,11 @@ _ELSEWHERE = {
     "expected_output": "ground_truth",
     "reference": "ground_truth",
 }
-"""What other tools call the same things."""
+"""Names that other tools use for the same fields."""
 
 
 class EvaluationInput(Struct, frozen=True):
-    """One answer with its surroundings (the PRD's EvaluationInput).
+    """One answer with its context (the PRD's EvaluationInput).
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
     answer, or any JSON. `message_history` is the conversation before it, and may end with the answer itself.
@@ -48,9 +48,9 @@ class EvaluationInput(Struct, frozen=True):
     metadata: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Accept any sequence where a tuple is kept, and a moment in every way that `moment_of` reads.
+        """Convert sequences to tuples, and the timestamp as `moment_of` does.
 
-        Raises EvalFileError with everything that is not of its sort.
+        Raises EvalFileError with every field of the wrong type.
         """
         for name in ("criteria", "message_history"):
             value = getattr(self, name)
@@ -69,14 +69,14 @@ class EvaluationInput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The answer's text: of a message all its text parts, joined by newline."""
+        """The answer's text: all text parts of a message, joined by newline."""
         return self.response if isinstance(self.response, str) else content_text(self.response.content)
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
         """Read an input from JSON, keys in snake_case or camelCase, messages with `content` or `contentParts`.
 
-        Raises EvalFileError with every problem; a key that nobody knows is one.
+        Raises EvalFileError with every problem; unknown keys are problems.
         """
         problems = Problems(cls.__name__)
         given = cls.read(raw, problems, "$")
@@ -85,7 +85,7 @@ class EvaluationInput(Struct, frozen=True):
 
     @classmethod
     def read(cls, raw: object, problems: Problems, at: str) -> Self:
-        """Read an input that stands at a path inside another object, noting what is wrong with it."""
+        """Read an input at a path inside another object, recording its problems."""
         fields = Fields(raw, problems, at)
         answer = fields.read("response", _response)
         if answer is None and fields.any("response") is None:
@@ -107,7 +107,7 @@ class EvaluationInput(Struct, frozen=True):
         return given
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the input as JSON with the camelCase keys of the older documents; what is not known is absent."""
+        """Return the input as JSON with camelCase keys; unknown values are left out."""
         known: dict[str, JsonValue] = {
             "prompt": self.prompt,
             "response": self.response if isinstance(self.response, str) else message_to_json(self.response),
@@ -125,7 +125,7 @@ class EvaluationInput(Struct, frozen=True):
 
 
 def _check_sorts(given: EvaluationInput, problems: Problems) -> None:
-    """Note what is of a sort that nobody could judge."""
+    """Record values of types that cannot be judged."""
     response: object = given.response
     if not isinstance(response, str | Message):
         advice = "EvaluationInput.from_dict reads messages written as dicts"
@@ -146,7 +146,7 @@ def _check_sorts(given: EvaluationInput, problems: Problems) -> None:
 
 
 def moment_of(value: object) -> datetime:
-    """Return a moment given as milliseconds since 1970, as ISO 8601 or as itself; without a time zone it is UTC.
+    """Return a time given as milliseconds since 1970, as ISO 8601 or as a datetime; without a time zone it is UTC.
 
     Raises ValueError.
     """
@@ -159,12 +159,12 @@ def moment_of(value: object) -> datetime:
         try:
             return datetime.fromtimestamp(value / 1000, UTC)
         except (OverflowError, OSError, ValueError) as error:
-            raise ValueError("that many milliseconds since 1970 are no moment") from error
+            raise ValueError("that many milliseconds since 1970 are not a valid time") from error
     raise ValueError("must be milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z")
 
 
 def milliseconds_of(moment: datetime) -> int:
-    """Return a moment as whole milliseconds since 1970."""
+    """Return a time as whole milliseconds since 1970."""
     return round(moment.timestamp() * 1000)
 
 
@@ -172,7 +172,7 @@ def _response(value: JsonValue) -> str | Message:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        # A message without a role is the agent's own: that is whose answer is judged.
+        # A message without a role is the assistant's, because answers are judged.
         message = message_from_json({"role": "assistant", **value})
         if message is not None:
             return message
@@ -183,6 +183,6 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
     for at, item in items:
         message = message_from_json(item)
         if message is None:
-            problems.note(at, "is no message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
+            problems.note(at, "is not a message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
         else:
             yield message

@@ -1,4 +1,4 @@
-"""What `agentv score` keeps and tells: one line of a stream with its judgement, and the report over all."""
+"""The records of `agentv score`: one line of a stream with its judgement, and the report on all lines."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ from agentv.types.usage import Usage
 
 
 class JudgedLine(Struct, frozen=True):
-    """One line with its judgement, or with the failure that left it without one. Lines count from 1."""
+    """One line with its judgement, or with the failure that prevented one. Lines count from 1."""
 
     file: str
     number: int
@@ -25,17 +25,17 @@ class JudgedLine(Struct, frozen=True):
 
     @property
     def state(self) -> RowState:
-        """Its verdict; `error` when there is no clean judgement."""
+        """The verdict; `error` when there is no clean judgement."""
         return "error" if self.judged is None else self.judged.verdict or "error"
 
     @property
     def place(self) -> str:
-        """Where it stands, as `file:line`."""
+        """The line's position, as `file:line`."""
         return f"{self.file}:{self.number}"
 
     @property
     def reason(self) -> str:
-        """Why it did not pass: the failure, else what could not be judged, else what the criteria say."""
+        """Why the line did not pass: the failure, else what could not be judged, else the criteria's reasoning."""
         if self.judged is None:
             return "" if self.failure is None else self.failure.message
         errors = [f"{each.criterion or each.evaluator}: {each.message}" for each in self.judged.run_errors]
@@ -45,7 +45,7 @@ class JudgedLine(Struct, frozen=True):
         return " | ".join(f"{each.criterion_name}: {each.reasoning or f'{each.value:g}'}" for each in missed)
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the line as JSON: its judgement and `source`; of one without a judgement, `error`."""
+        """Return the line as JSON: its judgement and `source`, or without a judgement, `error`."""
         source: dict[str, JsonValue] = {"file": self.file, "line": self.number}
         if self.judged is not None:
             return {**self.judged.to_dict(), "source": source}
@@ -66,10 +66,10 @@ class CriterionSummary(Struct, frozen=True):
 
 
 class ScoreReport(Struct, frozen=True):
-    """What came of a stream. `read` lines were seen, `counts` holds those that were judged, by state.
+    """The report on a stream. `read` lines were read, `counts` holds the judged ones by state.
 
     `worst` are the lowest scores that did not pass, `errors` the first lines without a clean judgement. Durations are
-    those of judging; costs are those of judges, None when a price is unknown. Intervals take each line for a case.
+    those of judging; costs are those of judges, None when a price is unknown. Intervals treat each line as a case.
     """
 
     state: RunState
@@ -91,7 +91,7 @@ class ScoreReport(Struct, frozen=True):
 
     @property
     def judged(self) -> int:
-        """Lines that were cleanly judged: the denominator of every rate and mean."""
+        """The number of cleanly judged lines: the denominator of every rate and mean."""
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
     @property

@@ -11,18 +11,18 @@ from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonValue
 
 EvaluationScale: TypeAlias = str
-"""One of NAMED_SCALES, or the name of a custom one; ordered labels stand in `EvaluationCriteria.labels`."""
+"""One of NAMED_SCALES, or the name of a custom one; ordered labels are in `EvaluationCriteria.labels`."""
 
 NAMED_SCALES: tuple[EvaluationScale, ...] = ("binary", "pass/fail", "likert5", "numeric", "percent")
 
 LABELS: EvaluationScale = "labels"
-"""The scale of a criterion whose ordered labels were given in the place of a scale's name."""
+"""The scale of a criterion whose ordered labels were given instead of a scale's name."""
 
 MIN_LABELS = 2
 
 
 class EvaluationCriteria(Struct, frozen=True):
-    """What is judged: a unique name, an explanation for people, a scale, and a weight inside one evaluator.
+    """A criterion: a unique name, an explanation for people, a scale, and a weight inside one evaluator.
 
     `weight` is finite and >= 0. `min` and `max` bound `numeric`; `labels` are ordered from worst to best;
     a list of labels may also be given as the `scale`.
@@ -37,7 +37,7 @@ class EvaluationCriteria(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Accept a list of labels in the place of a scale's name, and any sequence of labels."""
+        """Accept a list of labels as the scale, and any sequence of labels."""
         scale: object = self.scale
         if isinstance(scale, list | tuple):
             force_setattr(self, "scale", LABELS)
@@ -55,7 +55,7 @@ class EvaluationCriteria(Struct, frozen=True):
 
     @classmethod
     def read(cls, raw: object, problems: Problems, at: str) -> Self:
-        """Read a criterion that stands at a path inside another object, noting what is wrong with it."""
+        """Read a criterion at a path inside another object, recording its problems."""
         fields = Fields(raw, problems, at)
         scale, labels = fields.read("scale", _scale) or ("binary", ())
         listed = tuple(str(label) for _, label in fields.items("labels"))
@@ -86,7 +86,7 @@ class EvaluationCriteria(Struct, frozen=True):
         return {key: value for key, value in known.items() if value is not None}
 
     def faults(self) -> Iterator[str]:
-        """Yield what makes the criterion unusable, each a sentence that opens with the field."""
+        """Yield the problems that make the criterion unusable, each a sentence that begins with the field."""
         wrong = tuple(self._wrong_sorts())
         if wrong:
             yield from wrong
@@ -100,7 +100,7 @@ class EvaluationCriteria(Struct, frozen=True):
             yield f"`{_labelled(self.scale)}` must list at least two labels, each different, from worst to best"
         low, high = 0.0 if self.min is None else self.min, 1.0 if self.max is None else self.max
         if (self.min is not None or self.max is not None) and not -math.inf < low < high < math.inf:
-            yield f"`min` must be less than `max`; {low:g} to {high:g} is no range"
+            yield f"`min` must be less than `max`; {low:g} to {high:g} is not a range"
 
     def _wrong_sorts(self) -> Iterator[str]:
         for name in ("name", "description", "scale"):
@@ -117,7 +117,7 @@ class EvaluationCriteria(Struct, frozen=True):
 
 
 def _labelled(scale: EvaluationScale) -> str:
-    """Return the field that the labels were given in."""
+    """Return the field in which the labels were given."""
     return "scale" if scale == LABELS else "labels"
 
 

@@ -1,5 +1,5 @@
-"""The stored shapes: one Struct per line of a run folder, which is also the value that every other room works with.
+"""The stored records: one Struct per line of a run folder, which is also the value that all other packages use.
 
-Fields stand in the order in which they are written. A field that is its default is left out of a line, one with
-`always` is written whatever it is. `storage.records` encodes, decodes and upgrades them (formats.md, section 4).
+Fields are written in the order of their definition. A field with its default value is left out of a line, except one
+with `always`. `storage.records` encodes, decodes and upgrades them (docs/reference/run-folder.md).
 """

@@ -1,4 +1,4 @@
-"""What a target returned: a line of answers.jsonl."""
+"""A target's answer: a line of answers.jsonl."""
 
 from datetime import datetime
 from typing import Literal
@@ -14,7 +14,7 @@ from agentv.types.usage import Usage
 
 
 class ResultKey(Struct, frozen=True, gc=False):
-    """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
+    """The position of a row in a plan: suite path, case id, target name, trial (from 0)."""
 
     suite: str
     eval_id: str
@@ -22,7 +22,7 @@ class ResultKey(Struct, frozen=True, gc=False):
     trial: int = 0
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the place as records and reports write it."""
+        """Return the key as records and reports write it."""
         return structs.asdict(self)
 
 
@@ -33,11 +33,11 @@ class AnswerRef(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a target returned for one slot, or why it did not (`error` set, `text` empty).
+    """A target's answer for one slot, or its failure (`error` set, `text` empty).
 
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
     `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is
-    written, and `run_id` the run that called the target.
+    written, and `run_id` is the run that called the target.
     """
 
     schema: str = always(ANSWER_SCHEMA)

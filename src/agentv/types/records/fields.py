@@ -1,4 +1,4 @@
-"""What the stored shapes have in common: schema names, bounds of scores, fields that are always written."""
+"""Common parts of the stored records: schema names, bounds of scores, fields that are always written."""
 
 from typing import Annotated, Final, TypeAlias, TypeVar, overload
 
@@ -15,16 +15,16 @@ RESULT_SCHEMA: Final = "agentv-result-1"
 LABEL_SCHEMA: Final = "agentv-label-1"
 
 TOLERANCE: Final = 1e-9
-"""How far rounding may carry a score beyond 0 or 1."""
+"""The tolerance for rounding errors of a score beyond 0 or 1."""
 
 StoredScore: TypeAlias = Annotated[float, Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
-"""A score as it is read: 0 to 1."""
+"""A score as read from a file: 0 to 1."""
 
 
 def always(default: T) -> T:
-    """Return a field with a default that is written even when it is the default.
+    """Return a field that is written even if it has its default value.
 
-    `omit_defaults` leaves out what is the declared default; the result of a factory is not one.
+    `omit_defaults` leaves out a declared default, but not the result of a factory.
     """
     return msgspec.field(default_factory=lambda: default)
 
@@ -36,5 +36,5 @@ def milliseconds(value: None) -> None: ...
 @overload
 def milliseconds(value: float | None) -> float | None: ...
 def milliseconds(value: float | None) -> float | None:
-    """Return a measured duration in milliseconds as lines have it: to the microsecond."""
+    """Return a duration in milliseconds as it is written: rounded to the microsecond."""
     return None if value is None else round(value, 3)

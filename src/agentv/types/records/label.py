@@ -1,4 +1,4 @@
-"""What people said of answers: as they write it down, and as a line of labels.jsonl."""
+"""Human feedback on answers: as given, and as a line of labels.jsonl."""
 
 from datetime import datetime
 from typing import TypeAlias
@@ -16,7 +16,7 @@ HumanScore: TypeAlias = str | bool | int | float
 class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One annotator's score of one criterion of the answer in `slot`.
 
-    `answer_key` and `answer_ref` are those of the answer that was judged: a row that is tried again has another one.
+    `answer_key` and `answer_ref` are those of the judged answer: a row that is run again gets another one.
     `seq` is the number of the label's line, None before it is written.
     """
 
@@ -39,10 +39,10 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Feedback(Struct, frozen=True):
-    """What one annotator says of one criterion of an answer to the case `eval_id`.
+    """One annotator's feedback on one criterion of an answer to the case `eval_id`.
 
-    `suite`, `target` and `trial` say to which answer it belongs; what is None does not matter. `annotator` is empty
-    when nobody signed it. `location` is the line that it was read from.
+    `suite`, `target` and `trial` identify the answer; None matches any. `annotator` is empty for unsigned feedback.
+    `location` is the line that it was read from.
     """
 
     eval_id: str
@@ -58,10 +58,10 @@ class Feedback(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where it was read, as `file:line`."""
+        """The position it was read from, as `file:line`."""
         return f"{self.location.path}:{self.location.line}"
 
     def is_about(self, slot: ResultKey) -> bool:
-        """Whether it may be meant for the answer in `slot`: whatever it says of suite, target and trial fits."""
+        """Return True if it matches the answer in `slot`: its case, and its suite, target and trial if given."""
         said = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
         return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)

@@ -19,7 +19,7 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What one side of a row used and cost; tokens are None when they are not known."""
+    """The usage and cost of one side of a row; tokens are None when they are not known."""
 
     input: int | None = None
     output: int | None = None
@@ -60,7 +60,7 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class UsageBy(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the target and the judges of a row used and cost."""
+    """The usage and cost of the target and the judges of a row."""
 
     target: Spent | None = None
     judge: Spent | None = None
@@ -78,7 +78,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One attempt at one case: the record that every store keeps.
 
     `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. Both judge fields
-    are None for a row with `status: error` at stage target; a row whose evaluator failed keeps its number but counts
+    are None for a row with `status: error` at stage target; a row whose evaluator failed has its score but counts
     nowhere. `single_form` says that the case used the older one-evaluator form, which exports write flat. `eval_id`,
     `suite`, `target` and `trial` repeat the slot, for people who read lines.
     """
@@ -126,7 +126,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int = 0
 
     def __post_init__(self) -> None:
-        """Repeat the slot's fields beside it, or take them for the slot where an exported row has no other."""
+        """Copy the slot's fields, or build the slot from them for an exported row, which has none."""
         if self.slot is _NO_SLOT:
             force_setattr(self, "slot", ResultKey(self.suite, self.eval_id, self.target, self.trial))
             return
@@ -164,7 +164,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})
 FLAT_REQUESTS = ("evaluator_provider_request", "evaluator_raw_request")
-"""What a judge was sent, under its present and its older name, at the top of an exported row of the single form."""
+"""The request to a judge, under its present and its older name, at the top of an exported row of the single form."""
 
 
 def _export_keys() -> Iterator[str]:
@@ -176,4 +176,4 @@ def _export_keys() -> Iterator[str]:
 
 
 EXPORT_KEYS = tuple(_export_keys())
-"""Every key an exported row may have, in order; what is not known is absent."""
+"""All keys of an exported row, in order; unknown values are left out."""

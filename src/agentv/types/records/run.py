@@ -1,4 +1,4 @@
-"""What a run is and does: run.json, the lines of events.jsonl and cases.jsonl."""
+"""Records of a run: run.json, the lines of events.jsonl and cases.jsonl."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from agentv.types.records.fields import CASE_SCHEMA, RUN_SCHEMA, always
 
 
 class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `run.json` says about a run. `plan` holds rows, suites, targets (secrets redacted), options, seed."""
+    """The content of `run.json`. `plan` holds rows, suites, targets (secrets redacted), options, seed."""
 
     schema: str = always(RUN_SCHEMA)
     run_id: str
@@ -24,10 +24,9 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EventRecord(Struct, frozen=True):
-    """Something that happened to a run: a line of events.jsonl.
+    """An event of a run: a line of events.jsonl.
 
-    Its own `fields` stand in the line beside the others. Types that are not known are kept as they are; readers skip
-    them.
+    Its own `fields` are in the same object as the others. Unknown types are preserved; readers skip them.
     """
 
     type: str
@@ -37,7 +36,7 @@ class EventRecord(Struct, frozen=True):
 
 
 class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A planned case as `cases.jsonl` keeps it when it is first used."""
+    """A planned case, written to `cases.jsonl` when it is first used."""
 
     schema: str = always(CASE_SCHEMA)
     case_key: str

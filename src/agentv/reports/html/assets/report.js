@@ -1,5 +1,5 @@
 "use strict";
-// Search, filter and order the rows that stand in the page. Reads and writes no markup: text and attributes only.
+// Search, filter and sort the rows of the page. Uses only texts and attributes, never markup.
 const controls = document.getElementById("controls");
 const list = document.getElementById("rows");
 const rows = Array.from(list.children);
@@ -15,7 +15,7 @@ function number(row, name) {
 }
 
 function compare(name, sign) {
-  // What has no number stands last, either way round.
+  // Rows without a number come last in both directions.
   return (a, b) => {
     const x = number(a, name), y = number(b, name);
     if (x === null || y === null) return (x === null) - (y === null);

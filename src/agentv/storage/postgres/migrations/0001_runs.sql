@@ -1,4 +1,4 @@
--- Runs, their lines byte for byte, and what is asked of them in queries as columns.
+-- Runs: their lines byte for byte, with columns for queries.
 
 CREATE TABLE agentv.runs (
     run_id text PRIMARY KEY,
@@ -87,7 +87,7 @@ CREATE INDEX results_by_case ON agentv.results (eval_id, time);
 CREATE INDEX answers_by_key ON agentv.answers (answer_key);
 CREATE INDEX runs_by_time ON agentv.runs (created_at);
 
--- Large values, once for all runs that have them; in parts, for a bytea ends at one gigabyte.
+-- Blobs, once for all runs that have them; in parts, because a bytea holds at most one gigabyte.
 CREATE TABLE agentv.blobs (
     sha256 text NOT NULL,
     part integer NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE agentv.run_blobs (
     PRIMARY KEY (run_id, sha256)
 );
 
--- A line as jsonb. That type has no NUL character, which a model may well say: it becomes U+FFFD here, and stays in
+-- A line as jsonb. That type has no NUL character, which an answer may contain: it becomes U+FFFD here, and stays in
 -- the line.
 CREATE FUNCTION agentv.as_json(line bytea) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT regexp_replace(convert_from(line, 'UTF8'), '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb

@@ -1,4 +1,4 @@
--- Judgements of the criteria door, each whole and byte for byte, with what is asked of them in queries as columns.
+-- Criteria judgements (`run_evaluation`): each line byte for byte, with columns for queries.
 
 CREATE TABLE agentv.judgements (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
