@@ -84,7 +84,7 @@ def test_results_for_other_criteria_than_the_evaluators_own_count_as_well() -> N
         ("short", 0.0),
         ("short", 1.0),
     ]
-    assert "no criterion of the input" in judged([polite], (POLITE,)).run_errors[0].message
+    assert "not a criterion of the input" in judged([polite], (POLITE,)).run_errors[0].message
 
 
 def test_what_an_evaluator_skips_is_expected_and_not_scored() -> None:

@@ -289,5 +289,5 @@ def test_judge_without_price_in_a_late_stream_line_is_not_called(server: FakeSer
     report = evaluate(tmp_path / "suite.jsonl", target="mock", folder=tmp_path / ".agentv", budget_usd=1.0)
     failed = {row.eval_id: row.error.message for row in report.results if row.error is not None}
     assert list(failed) == ["c1100"]
-    assert "whose price is not known" in failed["c1100"]
+    assert "needs a price for target" in failed["c1100"]
     assert server.calls == []

@@ -121,7 +121,7 @@ def test_a_variable_that_is_not_set_stops_the_run_before_it_begins(
     [
         ("unknown", "no target named 'unknown'"),
         ("agent", r"'agent' \(mock\) cannot make embeddings; providers that can: azure, openai, gemini, local"),
-        ("{model: m}", "`model` needs a `provider`"),
+        ("{model: m}", "`model` must be the name of a target"),
         ("{provider: opnai}", "unknown provider 'opnai'.*Did you mean 'openai'"),
         ("{provider: openai, model: m, api_key: k, dimension: 7}", "dimension"),
         ("{provider: gemini, model: m, project: p}", "Vertex"),

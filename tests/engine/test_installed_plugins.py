@@ -233,8 +233,8 @@ def test_unknown_file_suffix_is_rejected_with_the_known_ones(install: Install, p
     install("lister2", REPORT.format(name="list.txt", text="''"), group="reports", **{"list.txt": "lines"})
     done = agentv("run", "-o", "x.txt", cwd=project)
     assert done.returncode == 4
-    assert "a file for -o ends in .jsonl, " in done.stderr
-    assert " or .list.txt, or is -" in done.stderr
+    assert "x.txt: unknown format; " in done.stderr
+    assert " or .list.txt, or be -" in done.stderr
 
 
 STORES = """

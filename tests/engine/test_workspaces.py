@@ -109,5 +109,5 @@ def test_a_setup_that_fails_is_that_rows_error_and_no_call_is_made(run: Callable
 
 
 def test_a_target_that_works_in_no_folder_is_refused_before_the_run(run: Callable[..., RunReport]) -> None:
-    with pytest.raises(ConfigError, match="works in no folder"):
+    with pytest.raises(ConfigError, match="does not work in a folder"):
         run("{template: template}", target="{name: t, provider: mock, response: x}")

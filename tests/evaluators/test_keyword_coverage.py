@@ -154,7 +154,9 @@ def test_bad_settings_are_refused() -> None:
     assert "`expected_keywords` must have at least one keyword" in refused()
     assert "`expected_keywords` must have at least one keyword" in refused(expected_keywords=[])
     assert '`expected_keywords` has " "' in refused(expected_keywords=["a", " "])
-    assert "`expected_keywords` are not read with" in refused(expected_keywords=["a"], keywords_source="ground_truth")
+    assert "`expected_keywords` cannot be combined with" in refused(
+        expected_keywords=["a"], keywords_source="ground_truth"
+    )
     assert "`keywords_source` 'nowhere' is not a source" in refused(keywords_source="nowhere")
     assert "keywords" in refused(keywords_source="config")
 

@@ -224,7 +224,10 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
         ([{"type": "includes", "keywords": []}], "$.rules[0].keywords  `keywords` must have at least one text"),
         ([{"type": "includes", "keywords": ["a"], "expectedOutcome": "some"}], "'some' is not allowed here"),
         ([{"type": "regex", "pattern": "a", "expect": "maybe"}], "'maybe' is not allowed here; allowed: match"),
-        ([{"type": "contains", "value": "a", "source": "contxt"}], "$.rules[0].source  `source` 'contxt' names no"),
+        (
+            [{"type": "contains", "value": "a", "source": "contxt"}],
+            "$.rules[0].source  `source` 'contxt' is not a source",
+        ),
         ([{"type": "lenght", "max": 1}], "did you mean 'length'?"),
         ([{"pattern": "a"}], "$.rules[0]  the key 'type' is missing"),
         (

@@ -116,7 +116,7 @@ def test_bad_settings_are_refused() -> None:
         positive_threshold=-0.5, negative_threshold=0.5
     )
     assert "must be in -1..1" in refused(positive_threshold=1.5)
-    assert "`expect` is about a category" in refused(expect="positive", output="raw_score")
+    assert "`expect` needs a category" in refused(expect="positive", output="raw_score")
     assert "expect" in refused(expect="angry")
 
 

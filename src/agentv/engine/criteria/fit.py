@@ -123,7 +123,7 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
         return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
     if planned.settings is not None:
         message = f"evaluator {config.name!r} does not name the criterion it scores"
-        problems.note(planned.at, message, allowed=f"write `criterion:`; there are: {', '.join(names)}")
+        problems.note(planned.at, message, allowed=f"write `criterion:`; known: {', '.join(names)}")
     return FittedEvaluator(config, planned.given, None)
 
 
@@ -152,7 +152,7 @@ def _scoring(
 
 def _note_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
     message = f"evaluator {planned.config.name!r} scores {name!r}, which is not a criterion of the input"
-    problems.note(planned.at, message, allowed=f"there are: {', '.join(names)}", suggestion=nearest(name, names))
+    problems.note(planned.at, message, allowed=f"known: {', '.join(names)}", suggestion=nearest(name, names))
 
 
 def scores_several(settings: object) -> bool:

@@ -298,7 +298,7 @@ class _Planning(Struct):
                 found += named[given]
             else:
                 known = ", ".join(named) or "none"
-                self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"there: {known}")
+                self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"known: {known}")
         return tuple(found)
 
     def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
@@ -306,7 +306,7 @@ class _Planning(Struct):
         for place in unselectable(only, configs, specs.evaluators):
             names = [config.name for config in configs]
             message = f"{only[place] if only is not None else None!r} is not the name or type of an evaluator here"
-            self.problems.note(f"$.only[{place}]", message, allowed=f"there are: {', '.join(names)}")
+            self.problems.note(f"$.only[{place}]", message, allowed=f"known: {', '.join(names)}")
 
 
 def _free(name: str, taken: set[str]) -> str:

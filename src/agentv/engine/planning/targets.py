@@ -53,7 +53,7 @@ class KnownTargets(Struct, frozen=True):
             return self.configs[name]
         near = nearest(name, self.configs)
         hint = f" Did you mean {near!r}?" if near else ""
-        raise TargetError(f"no target named {name!r}; there are: {', '.join(self.configs) or 'none'}.{hint}")
+        raise TargetError(f"no target named {name!r}; known: {', '.join(self.configs) or 'none'}.{hint}")
 
     def embedding_config(self, model: str | JsonObject) -> TargetConfig:
         """Return the config of an embedding model: a target by name, or one given inline. Raises TargetError.

@@ -1,1 +1,1 @@
-"""Which tools an agent called, and what its trace shows."""
+"""Evaluators of tool calls and traces."""
