@@ -213,7 +213,7 @@ from agentv.reports.run.formats import ReportTools
 from agentv.storage.records.export import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
-from tests.stored import make_result
+from tests.support.stored import make_result
 observer = make_export(sys.argv[1], tools=ReportTools(export_record), stdout=io.StringIO())
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 for step in (lambda: [observer.notify(RowFinished(make_result())) for _ in range(100)], observer.close):
