@@ -52,7 +52,7 @@ class _Rows(Struct):
 
 
 class _Destination(Struct, frozen=True):
-    """Where the caller wants a run to be stored: a `.agentv` folder, the team's database, or both."""
+    """The destination of a run: a `.agentv` folder, the team's database, or both."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None

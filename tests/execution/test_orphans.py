@@ -36,7 +36,7 @@ def test_children_with_long_numbers_are_found_beyond_the_first_page() -> None:
 
 
 def have_children_with_long_numbers() -> None:
-    """Return pids in pages as the kernel does: a pid that would fill a page to its last byte goes to the next one."""
+    """Find orphans in several pages of pids, in which the kernel never fills a page to its last byte."""
     children = list(range(1_000_000, 1_000_000 + MORE_THAN_A_PAGE_LISTS))
     record = len("1000000 ")
 

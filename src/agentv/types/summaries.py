@@ -158,7 +158,7 @@ class Confusion(Struct, frozen=True):
 
 
 class Calibration(Struct, frozen=True):
-    """How often a judge was right, measured on answers that people judged too.
+    """The accuracy of a judge, measured on answers that people judged too.
 
     `setups` are the digests of the evaluator's settings, prompts and judges, which are part of score keys: the
     calibration is valid for these only. `labelled_at` is the time of the newest label.

@@ -45,7 +45,7 @@ class Counted(Measurements, Protocol):
 
 
 class Ending(Struct, frozen=True):
-    """How a run ended. `reason` says why it did not finish, or why a finished one has no row.
+    """The ending of a run. `reason` says why it did not finish, or why a finished one has no row.
 
     `planned` rows are None when not known; `is_stored` says whether rows were stored anywhere. `noun` is the word for a
     row in messages.

@@ -23,7 +23,7 @@ _PIECE = regex.compile(r"[\x00-\x7f]+(?!\p{M})|[\u1100-\u11ff\u3131-\u318e\uffa0
 
 
 class Folding(Struct, frozen=True, kw_only=True):
-    """How a text is folded: wide, circled and similar letters become plain ones (NFKC), invisible characters vanish.
+    """Options of folding: wide, circled and similar letters become plain ones (NFKC), invisible characters vanish.
 
     White space is collapsed to one blank. Letters become lower case unless `case_sensitive`; with `accents`, the
     accents of Latin, Greek and Cyrillic letters are removed as well.
