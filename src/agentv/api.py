@@ -19,8 +19,8 @@ from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.keeping import make_store
 from agentv.engine.running.run import run_plan
+from agentv.engine.running.run_stores import make_store
 from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites

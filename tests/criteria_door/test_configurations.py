@@ -138,7 +138,10 @@ def test_a_criterion_made_of_the_wrong_sorts_is_refused(criterion: EvaluationCri
         ("{path: x}", "score.yaml:2:10  $.storage  the key 'type' is missing"),
         ("{type: json_file, pth: x}", "score.yaml:2:28  $.storage.pth  unknown key 'pth'"),
         ("{type: json_file, config: {path: ''}}", "score.yaml:2:43  $.storage.path  `path` must name a file"),
-        ("{type: json_file, config: {path: a}, path: b}", "score.yaml:2:47  $.storage.path  `path` is given both inside and outside `config`"),
+        (
+            "{type: json_file, config: {path: a}, path: b}",
+            "score.yaml:2:47  $.storage.path  `path` is given both inside and outside `config`",
+        ),
     ],
 )
 def test_invalid_store_in_a_file_is_reported_with_its_place(tmp_path: Path, storage: str, said: str) -> None:

@@ -1,6 +1,6 @@
 """The prompt made from a case's messages (docs/reference/eval-files.md)."""
 
-from agentv.engine.planning.prompt import build_prompt
+from agentv.engine.planning.prepared_case import build_prompt
 from agentv.types.cases import EvalCase
 from agentv.types.messages import ChatMessage, FilePart, Message, Role, TextPart, ToolCall
 

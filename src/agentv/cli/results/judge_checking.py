@@ -21,9 +21,9 @@ from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.keeping import refuse_second_writer
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import run_plan
+from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.rejudge import RejudgePlan, by_judge, judges_called, make_rejudge_plan, only_judges
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.loading.files.places import find_home

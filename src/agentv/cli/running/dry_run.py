@@ -13,7 +13,7 @@ from agentv.cli.screen_options import Screen
 from agentv.engine.forecast.dry_run import describe_plan, plan_to_json, write_prompts
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
-from agentv.engine.running.keeping import make_store
+from agentv.engine.running.run_stores import make_store
 from agentv.engine.stored.history import load_forecast
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable_json

@@ -13,7 +13,7 @@ from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.resuming import carry_on_with
 from agentv.cli.screen_options import Screen
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.keeping import refuse_second_writer
+from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
 from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, runs_folder

@@ -82,6 +82,6 @@ def run_paths(
             return show_plan(plan, dry_run, cwd, stdout)
 
         from agentv.cli.running.running import run_shown
-        from agentv.engine.running.keeping import make_store
+        from agentv.engine.running.run_stores import make_store
 
         return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock, shared_in=shared_in), None))

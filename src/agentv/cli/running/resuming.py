@@ -14,8 +14,8 @@ from agentv.cli.screen_options import Screen
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import RunPlan
-from agentv.engine.running.keeping import refuse_second_writer, reopen_store, shared
 from agentv.engine.running.provenance import changed_code, load_git_state
+from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, shared
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
 from agentv.engine.stored.resume import (

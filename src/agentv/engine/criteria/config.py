@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from agentv.engine.planning.given import TargetLike
 from agentv.engine.planning.inputs import load_project_parts
+from agentv.engine.running.judgement_stores import Storage
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
-from agentv.engine.running.stores import Storage
 from agentv.loading.criteria.run_configs import load_run_config, read_plain_keys
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy

@@ -23,7 +23,7 @@ from agentv.engine.planning.judges import (
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import LOCAL, KnownTargets
 from agentv.engine.plugins.plugins import as_evaluator
-from agentv.engine.running.stores import make_stores
+from agentv.engine.running.judgement_stores import make_stores
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import named_parts_around, read_given_entries, unselectable
 from agentv.loading.models.settings import content_problems, missing_files, read_settings

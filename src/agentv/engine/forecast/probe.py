@@ -10,8 +10,8 @@ from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.plan import CaseTask
+from agentv.engine.running.case import open_wanted, target_workspace, wanted_workspace
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.workspaces import open_wanted, target_workspace, wanted_workspace
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ProviderError

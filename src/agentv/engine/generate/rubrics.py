@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from agentv.engine.generate.generation import Generated, GenerationSetup, GenerationTask, generate
-from agentv.engine.planning.prompt import build_prompt
+from agentv.engine.planning.prepared_case import build_prompt
 from agentv.loading.edit.cases_file import CasesFile, NewKey
 from agentv.registry import Specs
 from agentv.reports.text.yaml_text import yaml_item, yaml_line

@@ -1,17 +1,109 @@
 """A case prepared for one target: prompt, request, keys and evaluators, computed once for each row."""
 
+from collections.abc import Iterable, Sequence
+
 from msgspec import Struct
 
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.planning.prompt import build_prompt
 from agentv.engine.running.context import criteria_of
-from agentv.scoring.keys.identity import CaseKeys, answer_key, keys_of
+from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.types.cases import EvalCase, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import PromptInputs
-from agentv.types.provider import ProviderRequest
+from agentv.types.messages import ChatMessage, DataPart, FilePart, Message, Part, TextPart
+from agentv.types.messages_json import compact_json, content_text, tool_call_to_json
+from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
 from agentv.types.records.answer import ResultKey
+
+
+def build_prompt(case: EvalCase, *, names_files: bool) -> PromptInputs:
+    """Return the prompt of a case. `names_files` is for agents that read files themselves: paths instead of bodies."""
+    lone = case.input_messages[0] if len(case.input_messages) == 1 else None
+    if lone is not None and lone.role in ("user", "system") and isinstance(lone.content, str) and not lone.tool_calls:
+        return PromptInputs(question=lone.content, guidelines="")  # most cases: a single text
+    files = files_of(case.input_messages)
+    guideline_files = [file for file in files if file.is_guideline]
+    guidelines = "\n\n".join(f"=== {file.path} ===\n{file.text}" for file in guideline_files if file.text is not None)
+    turns = [(message, _rendered(message, names_files=names_files)) for message in case.input_messages]
+    marked = _needs_markers(case.input_messages)
+    return PromptInputs(
+        question=_marked(turns) if marked else "\n\n".join(text for _, text in turns if text),
+        guidelines=guidelines,
+        chat_prompt=_chat(turns, guidelines) if marked else None,
+        guideline_paths=_unique(file.real_path for file in guideline_files),
+        file_paths=_unique(file.real_path for file in files if not file.is_guideline),
+    )
+
+
+def _unique(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))
+
+
+def _needs_markers(messages: Sequence[Message]) -> bool:
+    if any(message.role in ("assistant", "tool") for message in messages):
+        return True
+    return sum(_is_visible(message) for message in messages) > 1
+
+
+def _is_visible(message: Message) -> bool:
+    """Return True if a message has content besides guidelines."""
+    if not isinstance(message.content, tuple):
+        return bool(content_text(message.content).strip()) or bool(message.tool_calls)
+    return any(_is_visible_part(part) for part in message.content) or bool(message.tool_calls)
+
+
+def _is_visible_part(part: Part) -> bool:
+    if isinstance(part, TextPart):
+        return bool(part.text.strip())
+    return not (isinstance(part, FilePart) and part.is_guideline)
+
+
+def _rendered(message: Message, *, names_files: bool) -> str:
+    content = message.content
+    if isinstance(content, tuple):
+        lines = [_rendered_part(part, names_files=names_files) for part in content]
+    else:
+        lines = [content_text(content)]
+    lines += [compact_json(tool_call_to_json(call)) for call in message.tool_calls]
+    return "\n".join(line for line in lines if line)
+
+
+def _rendered_part(part: Part, *, names_files: bool) -> str:
+    match part:
+        case TextPart(text):
+            return text
+        case DataPart(type_, value):
+            return compact_json({"type": type_, **value})
+        case FilePart(path=path, is_guideline=True):
+            return f"<Attached: {path}>"
+        case FilePart(path=path, text=text) if names_files or text is None:
+            return f'<file: path="{path}">'
+        case FilePart(path=path, text=text):
+            return f'<file path="{path}">\n{text}\n</file>'
+
+
+def _marked(turns: Iterable[tuple[Message, str]]) -> str:
+    return "\n\n".join(f"@[{message.role.capitalize()}]:\n{text}" for message, text in turns if text)
+
+
+def _chat(turns: Sequence[tuple[Message, str]], guidelines: str) -> tuple[ChatMessage, ...]:
+    """Merge leading system messages, turn later system and tool turns into assistant turns, drop empty ones."""
+    leading = 0
+    while leading < len(turns) and turns[leading][0].role == "system":
+        leading += 1
+    system = [text for _, text in turns[:leading] if text]
+    if guidelines:
+        system.append(f"{GUIDELINES_HEADING}\n\n{guidelines}")
+    chat = [ChatMessage("system", "\n\n".join(system))] if system else []
+    for message, text in turns[leading:]:
+        if not text:
+            continue
+        if message.role in ("user", "assistant"):
+            chat.append(ChatMessage("user" if message.role == "user" else "assistant", text))
+        else:
+            chat.append(ChatMessage("assistant", f"@[{message.role.capitalize()}]:\n{text}"))
+    return tuple(chat)
 
 
 class PreparedCase(Struct, frozen=True):

@@ -19,8 +19,8 @@ from agentv.engine.planning.judges import (
     needs_judge,
 )
 from agentv.engine.planning.plan import SuitePlan
+from agentv.engine.running.case import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import tags_of
-from agentv.engine.running.workspaces import WantedWorkspace, wanted_workspace
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import content_problems, missing_files, read_settings
 from agentv.registry import Specs

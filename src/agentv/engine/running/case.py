@@ -1,9 +1,11 @@
 """One row: call the target, save the answer, score it. Never raises for a case's own failure."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +20,6 @@ from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
-from agentv.engine.running.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
 from agentv.evaluators.isolation import config_of
 from agentv.execution.user_code import raised_at
 from agentv.scoring.keys.identity import case_key, criterion_to_json, files_of
@@ -31,18 +32,70 @@ from agentv.scoring.results.aggregation import (
     row_status,
 )
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike, Location
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.records.answer import Answer, AnswerRef
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
+from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
+from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json
+
+if TYPE_CHECKING:
+    from agentv.execution.workspaces.workspaces import Workspace
+
+
+class WantedWorkspace(Struct, frozen=True):
+    """The config of a workspace, and the folder that its relative paths start from."""
+
+    config: WorkspaceConfig
+    base_dir: Path
+
+
+def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
+    """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError."""
+    written = case.workspace or suite.workspace
+    return target_workspace(target) if written is None else _wanted(written, suite.base_dir)
+
+
+def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
+    """Return the workspace that a target itself configures. Raises ValueError."""
+    return None if target.workspace is None else _wanted(target.workspace, target.base_dir)
+
+
+def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
+    return WantedWorkspace(workspace_from_json(written), Path(base_dir))
+
+
+def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "AbstractAsyncContextManager[Workspace]":
+    """Return the workspace as a context manager, which raises ProviderError if the workspace cannot be created."""
+    from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
+
+    return open_workspace(
+        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(runtime.home), shared=runtime.shared
+    )
+
+
+def row_name(task: CaseTask) -> str:
+    """Return the name of the folder of a kept workspace."""
+    return f"{task.case.id}-{task.target.name}-{task.trial}"
+
+
+def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
+    """Return the record of a workspace in an answer: changed files, diff, and the path if the folder is always kept."""
+    fields: dict[str, JsonValue] = {
+        "diff": captured.diff,
+        "changed": [changed.to_json() for changed in captured.changed],
+    }
+    if keep == "always":
+        fields["path"] = str(workspace.saved_path)
+    return fields
 
 
 class TargetSession:

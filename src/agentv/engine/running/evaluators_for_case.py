@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.given_answer import GIVEN_TARGET, GivenAnswer
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.prompt import build_prompt
+from agentv.engine.planning.prepared_case import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
 from agentv.engine.running.clock import make_clock
