@@ -12,7 +12,7 @@ from tests.support.strategies import evaluator_results
 
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.completion import to_score
-from agentv.scoring.results.scales import normalize
+from agentv.scoring.results.criteria import normalize
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import result_line
 from agentv.storage.records.json_line import encode

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.keys.digests import DigestMap, DigestSet
+from agentv.scoring.keys.identity import DigestMap, DigestSet
 
 # Halves of surrogate pairs are characters of a str, too.
 keys = st.text(st.sampled_from("ab?\ud800\udfff"), max_size=3)

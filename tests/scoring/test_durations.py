@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.counting.durations import Durations, percentile_interval_us, percentile_us
+from agentv.scoring.counting.tallies import Durations, percentile_interval_us, percentile_us
 
 microseconds = st.integers(0, 10**13)
 

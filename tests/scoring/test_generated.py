@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentv.scoring.judge_replies.generated import UnusableReplyError, parse_cases, parse_rubrics
-from agentv.scoring.keys.digests import make_id, slug
+from agentv.scoring.keys.identity import make_id, slug
 from agentv.types.cases import RubricItem
 
 ITEM = {"id": "amount", "description": "States the amount", "weight": 2, "required": True}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentv.scoring.results.scales import denormalize, normalize
+from agentv.scoring.results.criteria import denormalize, normalize
 from agentv.types.criteria.scales import EvaluationCriteria
 
 LABELS = EvaluationCriteria("x", scale="mood", labels=("bad", "fair", "good"))

@@ -7,7 +7,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.counting.row_counts import TrialVerdicts
+from agentv.scoring.counting.summary import TrialVerdicts
 from agentv.types.records.answer import ResultKey
 from agentv.types.results import RowState
 

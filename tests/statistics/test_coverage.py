@@ -32,7 +32,7 @@ from tests.statistics.coverage import (
     tables,
 )
 
-from agentv.scoring.counting.durations import percentile_shares
+from agentv.scoring.counting.tallies import percentile_shares
 from agentv.scoring.statistics.intervals import wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 

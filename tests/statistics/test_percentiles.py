@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from agentv.scoring.counting.durations import percentile_shares, repeated_percentile_shares
+from agentv.scoring.counting.tallies import percentile_shares, repeated_percentile_shares
 from agentv.scoring.statistics.distributions import beta_share
 from agentv.scoring.statistics.moments import ClusterMoments
 

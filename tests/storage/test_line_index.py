@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentv.scoring.keys.digests import digest_of
+from agentv.scoring.keys.identity import digest_of
 from agentv.storage.run.kept_rows import LineIndex
 
 # Two keys whose digests agree in the stored 34 bits: only the line distinguishes them.

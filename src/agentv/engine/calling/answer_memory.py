@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentv.execution.threads import call_in_thread
 from agentv.registry import Spec
-from agentv.scoring.keys.digests import DigestSet
+from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.keys.request_key import nonce_of, repeated_key, request_key
 from agentv.storage.cache.answers import AnswerCache, CachedAnswer
 from agentv.types.protocols import Clock

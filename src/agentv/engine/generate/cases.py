@@ -9,7 +9,7 @@ from agentv.engine.generate.rubrics import rubrics_to_json
 from agentv.loading.suites.recorded import Record
 from agentv.reports.text.yaml_text import yaml_item, yaml_line
 from agentv.scoring.judge_replies.generated import GeneratedCase, parse_cases
-from agentv.scoring.keys.digests import make_id
+from agentv.scoring.keys.identity import make_id
 from agentv.types.json_value import JsonObject, JsonValue
 
 PLACEHOLDER: JsonObject = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from agentv.engine.calling.budget import Spent
 from agentv.scoring.counting.tallies import saved_by_judges
-from agentv.scoring.keys.digests import DigestSet
+from agentv.scoring.keys.identity import DigestSet
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.result import CaseResult

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from agentv.scoring.judges.feedback import latest, parse_feedback
 from agentv.scoring.results.completion import score_of_results
-from agentv.scoring.results.criteria import criterion_named, failed_result, result_of
+from agentv.scoring.results.criteria import criterion_named, failed_result, normalize, result_of
 from agentv.scoring.results.folding import combine, spread
-from agentv.scoring.results.scales import normalize
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError

@@ -13,7 +13,7 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.cases import CaseScope, read_case
-from agentv.scoring.keys.digests import DigestSet
+from agentv.scoring.keys.identity import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import Message, Role

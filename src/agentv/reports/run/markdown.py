@@ -18,7 +18,7 @@ from agentv.reports.run.run_view import counts_text
 from agentv.reports.text.amounts import clock_text, count_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.signs import UNICODE
-from agentv.scoring.keys.digests import slug
+from agentv.scoring.keys.identity import slug
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agentv.scoring.keys.digests import digest_of
+from agentv.scoring.keys.identity import digest_of
 from agentv.types.records.answer import ResultKey
 
 _FIRST_PLACES = 8

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from agentv.scoring.judge_replies.json_objects import canonical
 from agentv.scoring.judge_replies.replies import JudgeReply, chosen_reply, reply_text
 from agentv.scoring.results.completion import place_result, score_of_results
-from agentv.scoring.results.criteria import failed_result
+from agentv.scoring.results.criteria import denormalize, failed_result
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.scoring.results.scales import denormalize
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.failures import Failure

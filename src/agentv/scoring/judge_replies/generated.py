@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from agentv.scoring.judge_replies.json_objects import collect_evidence, find_objects, finite_number, nested_objects
-from agentv.scoring.keys.digests import make_id
+from agentv.scoring.keys.identity import make_id
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonObject, JsonValue
 

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from agentv.scoring.counting.row_kinds import evaluator_state
 from agentv.scoring.results.aggregation import verdict_of
-from agentv.scoring.results.scales import normalize
+from agentv.scoring.results.criteria import normalize
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.answer import ResultKey

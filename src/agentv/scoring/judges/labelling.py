@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from agentv.scoring.results.scales import normalize
+from agentv.scoring.results.criteria import normalize
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.problems import Problem

@@ -10,8 +10,15 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar, get_args
 from msgspec.structs import replace
 
 from agentv.scoring.results.aggregation import is_met
-from agentv.scoring.results.criteria import criterion_named, failed_result, mean_over_criteria, result_of, weights_of
-from agentv.scoring.results.scales import denormalize, normalize
+from agentv.scoring.results.criteria import (
+    criterion_named,
+    denormalize,
+    failed_result,
+    mean_over_criteria,
+    normalize,
+    result_of,
+    weights_of,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import (

@@ -1,5 +1,7 @@
 """Score over criteria: each criterion's weight counts once, however many results it has."""
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -8,10 +10,149 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from agentv.scoring.results.aggregation import case_verdict, weighted_mean
-from agentv.scoring.results.scales import denormalize
-from agentv.types.criteria.scales import EvaluationCriteria, EvaluationScale
+from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria, EvaluationScale
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.json_value import JsonObject
+
+_TRUE_WORDS = frozenset({"true", "pass", "yes", "1"})
+_FALSE_WORDS = frozenset({"false", "fail", "no", "0"})
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(%)|/\s*(\d+(?:\.\d+)?))?\s*", re.ASCII)
+
+
+def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None:
+    """Return a score on its criterion's scale as 0..1; None for a text on a custom scale, which is not averaged.
+
+    A bool is 1 or 0 on every scale. Raises ValueError with the allowed scores for one that cannot be placed.
+    """
+    if isinstance(score, bool):
+        return float(score)
+    if criterion.labels:
+        return _place_among(score, criterion.labels)
+    if isinstance(score, str):
+        return _text_value(score, criterion)
+    if _is_ones_own(criterion):
+        return None
+    return _number_value(float(score), criterion)
+
+
+def _is_ones_own(criterion: EvaluationCriteria) -> bool:
+    """Return True for a custom scale, whose bounds are unknown."""
+    return criterion.scale not in NAMED_SCALES and criterion.min is None and criterion.max is None
+
+
+def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | str:
+    """Return a 0..1 value on a criterion's own scale, the inverse of `normalize`: 1.0 is 5 on likert5.
+
+    A value that has no equivalent on the scale is returned unchanged.
+    """
+    if criterion.labels:
+        return criterion.labels[round(value * (len(criterion.labels) - 1))]
+    match criterion.scale:
+        case "numeric":
+            return _number_between(_bounds(criterion), value)
+        case "binary" if value in {0.0, 1.0}:
+            return value == 1.0
+        case "pass/fail" if value in {0.0, 1.0}:
+            return "pass" if value == 1.0 else "fail"
+        case "likert5":
+            return 1 + 4 * value
+        case "percent":
+            return 100 * value
+        case _:
+            return value
+
+
+def _number_between(bounds: tuple[float, float] | None, value: float) -> float:
+    if bounds is None:
+        return value
+    low, high = bounds
+    # low + value * (high - low) could overflow in the difference.
+    return min(max(low * (1 - value) + high * value, low), high)
+
+
+def _place_among(score: float | str, labels: tuple[str, ...]) -> float:
+    """Return a score's position among labels. Labels may be numbers; otherwise the numbers 0 and 1 are no and yes."""
+    written = score if isinstance(score, str) else f"{score:g}"
+    if score in {0, 1} and written not in labels:
+        return float(score)
+    return _label_value(written, labels)
+
+
+def _label_value(label: str, labels: tuple[str, ...]) -> float:
+    folded = [known.casefold() for known in labels]
+    if label.strip().casefold() not in folded:
+        raise ValueError(f"{label!r} is not one of the labels {', '.join(labels)}")
+    return folded.index(label.strip().casefold()) / (len(labels) - 1) if len(labels) > 1 else 1.0
+
+
+def _text_value(text: str, criterion: EvaluationCriteria) -> float | None:
+    number = _NUMBER.fullmatch(text) if criterion.scale in {"numeric", "likert5", "percent"} else None
+    if number is not None:
+        return _written_number(number, criterion)
+    word = text.strip().casefold()
+    if word in _TRUE_WORDS or word in _FALSE_WORDS:
+        return float(word in _TRUE_WORDS)
+    if criterion.scale not in NAMED_SCALES:
+        return None
+    raise ValueError(f"{text!r} cannot be read on the scale {criterion.scale}")
+
+
+def _written_number(number: re.Match[str], criterion: EvaluationCriteria) -> float:
+    value, percent, whole = float(number[1]), number[2], number[3]
+    if percent is None and whole is None:
+        return _number_value(value, criterion)
+    if criterion.scale == "likert5":
+        if whole is None or float(whole) != 5:  # noqa: PLR2004 - the five of likert5
+            raise ValueError(f"{number[0]!r} cannot be read on the scale likert5; allowed: 1 to 5, or 4/5")
+        return _number_value(value, criterion)
+    share = value / 100 if whole is None else _share(value, float(whole))
+    return _within(share, 0.0, 1.0, number[0].strip())
+
+
+def _share(part: float, whole: float) -> float:
+    if whole == 0:
+        raise ValueError("a denominator of 0 is not allowed")
+    return part / whole
+
+
+def _number_value(value: float, criterion: EvaluationCriteria) -> float:
+    match criterion.scale:
+        case "binary" | "pass/fail":
+            if value not in {0.0, 1.0}:
+                raise ValueError(f"{value:g} is not 0 or 1, as the scale {criterion.scale} demands")
+            return value
+        case "likert5":
+            return (_within(value, 1.0, 5.0, "likert5") - 1) / 4
+        case "percent":
+            return _within(value, 0.0, 100.0, "percent") / 100
+        case _:
+            return _numeric_value(value, criterion)
+
+
+def _numeric_value(value: float, criterion: EvaluationCriteria) -> float:
+    if (bounds := _bounds(criterion)) is not None:
+        low, high = bounds
+        return (_within(value, low, high, criterion.name) / 2 - low / 2) / (high / 2 - low / 2)
+    _within(value, 0.0, 100.0, criterion.name)
+    return value / 100 if value > 1 else value
+
+
+def _bounds(criterion: EvaluationCriteria) -> tuple[float, float] | None:
+    """Return the bounds of a numeric scale, with 0 or 1 for a missing one; None without either."""
+    if criterion.min is None and criterion.max is None:
+        return None
+    low = 0.0 if criterion.min is None else criterion.min
+    high = 1.0 if criterion.max is None else criterion.max
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"the bounds {low:g} to {high:g} of {criterion.name!r} are not a range")
+    return low, high
+
+
+def _within(value: float, low: float, high: float, what: str) -> float:
+    if not (math.isfinite(value) and low <= value <= high):
+        raise ValueError(f"{value:g} is outside {low:g} to {high:g} ({what})")
+    return value
+
 
 ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
 """Results with an error are left out, or count as 0."""

@@ -3,8 +3,7 @@
 import math
 from pathlib import Path
 
-from agentv.scoring.keys.digests import slug
-from agentv.scoring.keys.identity import digest
+from agentv.scoring.keys.identity import digest, slug
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, pretty, time_text
 from agentv.storage.records.narrow import read_integer, read_number, read_object, read_text, read_time

@@ -78,6 +78,11 @@ def case_line(case: CaseRecord) -> CaseRecord:
     )
 
 
+def case_name(suite: str, eval_id: str, case_key: str) -> str:
+    """Return the key of a line of cases.jsonl: suite, id, and the key of the case's content."""
+    return f"{suite}\0{eval_id}\0{case_key}"
+
+
 def run_line(run: RunRecord) -> RunRecord:
     """Return the record of run.json ready to be encoded."""
     return _changed(run, _utc(created_at=run.created_at))

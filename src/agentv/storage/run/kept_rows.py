@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from agentv.scoring.keys.digests import digest_of
+from agentv.scoring.keys.identity import digest_of
 from agentv.storage.records.decode import ANSWERS, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode
 from agentv.storage.records.subset import Subset

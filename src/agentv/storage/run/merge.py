@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agentv.scoring.keys.digests import DigestMap, digest_of
+from agentv.scoring.keys.identity import DigestMap, digest_of
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.stored import StoredRun, slot_name

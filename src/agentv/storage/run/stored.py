@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from agentv.scoring.keys.digests import DigestMap
+from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.json_line import decode
 from agentv.storage.records.subset import Subset
@@ -20,11 +20,6 @@ from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
-
-
-def case_name(suite: str, eval_id: str, case_key: str) -> str:
-    """Return the key of a line of cases.jsonl: suite, id, and the key of the case's content."""
-    return f"{suite}\0{eval_id}\0{case_key}"
 
 
 def slot_name(slot: ResultKey) -> str:
