@@ -192,16 +192,13 @@ class BudgetAccount(Struct):
 _refusals: ContextVar[list[Failure] | None] = ContextVar("budget_refusals", default=None)
 
 
-_NONE_REFUSED: AbstractContextManager[Sequence[Failure]] = nullcontext(())
-
-
-def refused_calls(budget: Budget | None) -> AbstractContextManager[Sequence[Failure]]:
-    """Collect the failures of calls that the budget refuses within a `with` block; with any, a row has no result."""
-    return _NONE_REFUSED if budget is None else _noting_refusals()
+NO_REFUSALS: AbstractContextManager[Sequence[Failure]] = nullcontext(())
+"""For runs without a budget."""
 
 
 @contextmanager
-def _noting_refusals() -> Iterator[Sequence[Failure]]:
+def refused_calls() -> Iterator[Sequence[Failure]]:
+    """Collect the failures of calls that the budget refuses within a `with` block; with any, a row has no result."""
     failures: list[Failure] = []
     token = _refusals.set(failures)
     try:

@@ -48,11 +48,12 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     errors += [error for _, error in missed] or [
         EvaluationRunError(each.name, each.error.message, each.error.kind) for each in silent if each.error is not None
     ]
+    usages = [result.usage for result in results if result.usage is not None]
     return JudgedCriteria(
         weighed=tuple(weighed),
         errors=tuple(errors),
         warnings=tuple(_warnings(results)),
-        usage=total_usage(result.usage for result in results),
+        usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
         is_unplaced=any(each.weight > 0 for each in silent),
     )

@@ -36,6 +36,7 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
 
 
@@ -139,14 +140,15 @@ class EvaluationRunner:
         evaluators, judges and stores are in `run_errors`.
         """
         started = time.perf_counter()
-        snapshot = snapshot_of(given)
+        snapshot, metadata = snapshot_of(given), deep_copy(self.config.metadata)
         fitted = self._fit_to(given.criteria)
         if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge):
             results = await self._judge(given, fitted, self._runtime)
         else:
             async with self._make_runtime() as runtime:
                 results = await self._judge(given, fitted, runtime)
-        result = self._aggregated(snapshot, fitted, results, (time.perf_counter() - started) * 1000)
+        duration_ms = (time.perf_counter() - started) * 1000
+        result = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
         return await self._stored(result)
 
     def _make_runtime(self) -> Runtime:
@@ -206,7 +208,13 @@ class EvaluationRunner:
         return made
 
     def _aggregated(
-        self, snapshot: EvaluationInput, fitted: _Fit, results: Sequence[EvaluatorResult], duration_ms: float
+        self,
+        snapshot: EvaluationInput,
+        fitted: _Fit,
+        results: Sequence[EvaluatorResult],
+        *,
+        metadata: JsonObject,
+        duration_ms: float,
     ) -> AggregatedEvaluationResult:
         criteria = fitted.plan.criteria
         judged = judged_criteria(fitted.plan, results)
@@ -222,7 +230,7 @@ class EvaluationRunner:
             evaluation_config_snapshot=msgspec.json.decode(fitted.snapshot),
             agent_id=snapshot.agent_id,
             session_id=snapshot.session_id,
-            metadata=deep_copy(self.config.metadata),
+            metadata=metadata,
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,

@@ -67,11 +67,11 @@ class Fingerprints:
         self, task: CaseTask, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
     ) -> dict[str, str]:
         """Return the key of each evaluator's score of one answer, by the evaluator's name."""
+        names = [config_of(evaluator).name for evaluator in evaluators]
+        setups = [self.setup(evaluator, task) for evaluator in evaluators]
         return {
-            config_of(evaluator).name: score_key(
-                answer=answer_key, expectation=keys.expectation, setup=self.setup(evaluator, task)
-            )
-            for evaluator in evaluators
+            name: score_key(answer=answer_key, expectation=keys.expectation, setup=setup)
+            for name, setup in zip(names, setups, strict=True)
         }
 
     def setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.answer import CallOutcome, call_target, make_answer
-from agentv.engine.calling.budget import refused_calls
+from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
@@ -149,6 +149,7 @@ _NOWHERE = Location("")
 def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
     """Return the record of a case in `cases.jsonl`."""
     case, suite = prepared.case, prepared.task.suite
+    files = files_of(case.input_messages)
     return CaseRecord(
         case_key=case_key(prepared.keys, evaluators.canonical),
         suite=suite.path,
@@ -162,7 +163,7 @@ def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRe
         reference_answer=reference_answer(case.expected_messages),
         criteria=tuple(map(criterion_to_json, prepared.criteria)),
         evaluators=evaluators.json,
-        files=tuple(map(_file_to_json, files_of(case.input_messages))),
+        files=tuple(map(_file_to_json, files)),
         tags=tags_of(case, suite),
         metadata=case.metadata,
     )
@@ -234,6 +235,7 @@ def judged_row(
     task, case, fields = prepared.task, prepared.case, case_fields(results)
     status, score, verdict, error = _row_state(answer, results)
     judge_usage, judge_cost = _judges_spent(results)
+    cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
     location = case.location or _NOWHERE
     return CaseResult(
         run_id=run_id,
@@ -265,7 +267,7 @@ def judged_row(
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
         usage_by=UsageBy.of(Spent.of(answer.usage, answer.cost_usd), Spent.of(judge_usage, judge_cost)),
-        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
+        cost_usd=cost_usd,
         duration_ms=answer.duration_ms,
         cached=answer.cached is not None,
         error=error,
@@ -389,7 +391,7 @@ class CaseRunner(Struct, frozen=True):
         return await self._netted(task, prepared.case, self._judge(self._target_session(task), prepared, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
-        with refused_calls(self.runtime.budget) as refused:
+        with NO_REFUSALS if self.runtime.budget is None else refused_calls() as refused:
             try:
                 row = await work
             except StorageError:

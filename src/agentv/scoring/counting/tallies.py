@@ -478,9 +478,11 @@ class TargetTally(Struct):
         if result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
-        self.target.add(result.target_usage, result.target_cost_usd, called=is_answered)
+        spent = None if result.usage_by is None else result.usage_by.target
+        usage, cost_usd = (None, None) if spent is None else (spent.usage, spent.cost_usd)
+        self.target.add(usage, cost_usd, called=is_answered)
         if result.cached:
-            self.saved_usd += result.target_cost_usd or 0.0
+            self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
             self._spend_on_judges(result)
 
@@ -525,7 +527,7 @@ def _percentile_s(latencies: Durations, share: float) -> float | None:
 
 def _has_judge(result: CaseResult) -> bool:
     """Return True if the row may have results other than those of rules, whose costs must be added up."""
-    if result.judge_usage is not None or result.judge_cost_usd is not None:
+    if result.usage_by is not None and result.usage_by.judge is not None:
         return True
     for each in result.evaluator_results:  # noqa: SIM110 - `any` takes twice as long over one or two
         if each.judge_calls or each.evaluator_results:

@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from agentv.scoring.keys.identity import DigestSet, files_of
-from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, result_line, run_line
+from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
 from agentv.storage.records.json_line import encode, fitted, pretty
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.run.line_file import LineFile, numbered, whole_lines
+from agentv.storage.run.line_file import LineFile, whole_lines
 from agentv.storage.run.lock import LOCK_NAME, RunLock
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue

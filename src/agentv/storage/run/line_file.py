@@ -6,12 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
-
-from msgspec.structs import force_setattr, replace
-
-from agentv.types.records.answer import Answer
-from agentv.types.records.result import CaseResult
+from typing import BinaryIO
 
 _CHUNK = 1 << 20
 
@@ -122,19 +117,3 @@ def whole_lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line[:-1]
-
-
-S = TypeVar("S", Answer, CaseResult)
-
-
-def numbered(value: S, *, seq: int, run_id: str) -> S:
-    """Return an answer or a result with its number in a store and its run.
-
-    A value without a number is not shared yet, so it is changed in place, which is faster than a copy of all fields
-    (bench/echo_cases.py). A value with the number of another store is copied.
-    """
-    if value.seq is not None:
-        return replace(value, seq=seq, run_id=run_id)
-    force_setattr(value, "seq", seq)
-    force_setattr(value, "run_id", run_id)
-    return value

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.records.encode import case_name
-from agentv.storage.run.line_file import numbered
+from agentv.storage.records.encode import case_name, numbered
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import Answer
