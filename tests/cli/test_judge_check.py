@@ -107,7 +107,7 @@ def test_an_answer_whose_case_was_edited_is_left_out(project: JudgedProject) -> 
     code, out, err = project.call("judge", "check", "--repeats", "1")
     assert code == 0
     assert "29 answers, with 1 call each" in out
-    assert "left out: 1 answer whose case or target was edited since" in err
+    assert "skipped 1 answer whose case or target was edited since" in err
 
 
 def test_a_budget_over_unknown_prices_is_refused(project: JudgedProject) -> None:

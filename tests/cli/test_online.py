@@ -110,7 +110,7 @@ def test_canned_answers_are_not_requested(agentv: Callable[..., tuple[int, str]]
     code, said = agentv(canned, "check", "--online")
     assert (code, said.splitlines()[1].split()) == (0, ["canned", "default", "mock", "not", "called"])
     code, said = agentv(canned, "doctor", "--online")
-    assert "its answers are written down" in said
+    assert "its answers are canned" in said
 
 
 def test_check_asks_the_target_that_is_named(agentv: Callable[..., tuple[int, str]], server: FakeServer) -> None:

@@ -71,10 +71,10 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 @click.option("--append", is_flag=True, help="Add the cases to FILE if it exists.")
 @_with_shared
 def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes a flag so
-    """Generate cases from DATA and write them to FILE (.yaml, .yml or .jsonl).
+    """Generate cases from DATA into an eval file.
 
-    DATA is JSON Lines or a table (.csv, .tsv) with one record per line or row, or any other text, which is split into
-    records of at most 6,000 characters. If a record fails, nothing is written.
+    FILE ends in .yaml, .yml or .jsonl. DATA is JSON Lines or a table (.csv, .tsv) with one record per line or row, or
+    any other text, which is split into records of at most 6,000 characters. If a record fails, nothing is written.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 DATA is empty.
     """

@@ -47,7 +47,7 @@ import click
     type=click.Choice(["text", "json", "markdown", "agentv"]),
     default="text",
     show_default=True,
-    help="Output format; agentv is the older JSON, with its own exit code.",
+    help="Output format; agentv is older JSON with its own exit code.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:

@@ -50,10 +50,11 @@ def calibrate_command(run: str, **options: Any) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole check as one JSON object.")
 def check_command(run: str, **options: Any) -> int:
-    """Repeat a run's judges on its stored answers, without calling targets or changing the run.
+    """Repeat a run's judges on its stored answers.
 
-    Reports how often a judge repeats its verdict, how much its scores vary, how many pairwise comparisons change when
-    the answers are swapped, and whether longer answers get higher scores.
+    Targets are not called, and the run is not changed. Reports how often a judge repeats its verdict, how much its
+    scores vary, how many pairwise comparisons change when the answers are swapped, and whether longer answers get
+    higher scores.
     """
     from agentv.cli.results.judge_checking import CheckOptions, check
 

@@ -11,7 +11,7 @@ import click
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE; the suffix selects the format. - is standard output. Repeatable.",
+    help="Write FILE in the format of its suffix; - is stdout. Repeatable.",
 )
 @click.option("--format", "format_name", metavar="FORMAT", help="Format on standard output (default: jsonl).")
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")

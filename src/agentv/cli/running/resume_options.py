@@ -21,7 +21,7 @@ BUDGET_OPTION: Callable[..., Any] = click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Spend at most X dollars from now on (default: the rest of the run's budget).",
+    help="Spend at most X dollars from now on (default: what is left).",
 )
 
 

@@ -76,7 +76,7 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
-    """Delete all runs except the newest N, tagged runs, and a run in progress."""
+    """Delete all runs except the newest N. Tagged runs and a run in progress are not deleted either."""
     from pathlib import Path
 
     from agentv.loading.files.places import find_home

@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("url", required=False, metavar="[URL]")
 @_as_json
 def upgrade_command(url: str | None, *, as_json: bool) -> int:
-    """Create or upgrade the tables of the database; does nothing if they are up to date."""
+    """Create or upgrade the tables of the database. Does nothing if they are up to date."""
     from agentv.storage.postgres.connection import connect, store_errors
     from agentv.storage.postgres.migrations import newest_version, upgrade
 

@@ -1,4 +1,4 @@
-"""A stand-in for your agent: reads a question, calls a tool, writes down what it did. Replace it with your own."""
+"""A stand-in for your agent: it reads a question, calls a tool and writes its messages. Replace it with your own."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A code judge: the answer may only say what the search returned."""
+"""A code judge: the answer must quote what the search returned."""
 
 from collections.abc import Mapping
 from typing import Any

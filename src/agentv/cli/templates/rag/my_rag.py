@@ -14,7 +14,7 @@ def words(text: str) -> set[str]:
 
 
 def search(question: str) -> tuple[str, str]:
-    """Return the file and the line of the knowledge base that fit best."""
+    """Return the file and the line of the knowledge base that match the question best."""
     lines = [
         (path.name, line) for path in sorted(KNOWLEDGE.glob("*.md")) for line in path.read_text("utf-8").split("\n")
     ]

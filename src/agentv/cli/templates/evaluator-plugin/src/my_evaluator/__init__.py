@@ -9,8 +9,8 @@ JARGON = ("leverage", "synergy", "utilize")
 def my_evaluator(context: EvaluationContext, *, words: tuple[str, ...] = JARGON) -> EvaluationScore:
     """Score the share of jargon words that the answer avoids.
 
-    What stands after `*` becomes a setting: `words: [leverage, holistic]` in an eval file. A number from 0 to 1 or a
-    bool would do as well, or an EvaluationResult for each criterion.
+    Parameters after `*` become settings: `words: [leverage, holistic]` in an eval file. The function may also return a
+    number from 0 to 1, a bool, or an EvaluationResult for each criterion.
     """
     answer = context.candidate.lower()
     used = tuple(word for word in words if word.lower() in answer)
