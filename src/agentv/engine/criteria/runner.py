@@ -16,7 +16,7 @@ from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.given_answer import context_of_input
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan, fit, settled_criteria
+from agentv.engine.criteria.fit import FittedPlan, fit, settled_criteria
 from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
@@ -183,7 +183,9 @@ class EvaluationRunner:
         due = [
             DueEvaluator(
                 each.config,
-                partial(self._live, fitted, place, runtime),
+                partial(fitted.live.get, place)
+                if place in fitted.live
+                else partial(self._made, fitted, place, runtime),
                 each.config.timeout_s or self.config.evaluator_timeout_s,
             )
             for place, each in enumerate(fitted.plan.evaluators)
@@ -195,10 +197,8 @@ class EvaluationRunner:
         cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(results)
         return cleaned
 
-    def _live(self, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
-        return fitted.live.get(place) or self._made(fitted.plan.evaluators[place], fitted, place, runtime)
-
-    def _made(self, each: FittedEvaluator, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
+    def _made(self, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
+        each = fitted.plan.evaluators[place]
         if not isinstance(each.given, EvaluatorConfig) or runtime is None:
             return each.given
         tools = SuiteTools(runtime, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
