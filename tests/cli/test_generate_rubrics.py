@@ -251,7 +251,10 @@ def answer(request):
 @pytest.mark.parametrize(
     ("suite", "message"),
     [
-        ("evalcases: {file: other.jsonl}\n", "suite.yaml:1:12  $.evalcases  the cases of this suite are in other files"),
+        (
+            "evalcases: {file: other.jsonl}\n",
+            "suite.yaml:1:12  $.evalcases  the cases of this suite are in other files",
+        ),
         ("evalcases: [{id: a}]\n", "$.evalcases[0]"),
         ("a: 1\n---\nevalcases: []\n", "suite.yaml:2:1"),
     ],
