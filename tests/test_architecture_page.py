@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "agentv"
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-FENCE = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```plaintext\n(.*?)^```", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`]+)`")
 PATH = re.compile(r"[\w.-]+(/[\w.-]+)*(/|\.(py|md|toml))")
 NAME = re.compile(r"[A-Za-z_]\w*(\.[a-z_]\w*)*")

@@ -112,6 +112,7 @@ CHECKS: Mapping[str, Callable[[Block, Path], None]] = {
     "yaml": check_yaml,
     "json": check_json,
     "text": check_text,
+    "plaintext": lambda *_: None,  # a diagram
 }
 
 
