@@ -122,15 +122,18 @@ class StoredRun:
         return tuple(path for path in paths if isinstance(path, str))
 
     def may_repeat_cases(self) -> bool:
-        """Return False if the plan has no more results than cases, so that each case has one result at most.
+        """Return False if each case has one row at most, so that nothing needs to be remembered of each case.
 
-        A reader need not remember each case then.
+        The plan says so by its numbers; for a stream, whose length was not known, the rows do: one target, no trial
+        after the first.
         """
         planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
-        if not isinstance(planned, int) or not isinstance(suites, list):
-            return True
-        cases = [each.get("cases") for each in suites if isinstance(each, Mapping)]
-        return planned > sum(count for count in cases if isinstance(count, int))
+        if isinstance(planned, int) and isinstance(suites, list):
+            cases = [each.get("cases") for each in suites if isinstance(each, Mapping)]
+            return planned > sum(count for count in cases if isinstance(count, int))
+        targets = self.run.plan.get("targets")
+        has_one_target = isinstance(targets, list) and len(targets) == 1
+        return not has_one_target or any(head.slot.trial for _, _, head in self._heads("results.jsonl"))
 
     def events(self) -> Iterator[EventRecord]:
         """Yield the events of the run, including unknown types."""
