@@ -18,7 +18,7 @@ _OPTIONS = (
         multiple=True,
         metavar="FILE",
         help="Also write a report; the suffix selects the format "
-        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). - prints JSON lines.",
+        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
     ),
     click.option("--include-trace", is_flag=True, help="Include traces and output messages in exports."),
     click.option(
@@ -29,7 +29,7 @@ _OPTIONS = (
         help="How to show progress.",
     ),
     click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
-    click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON lines."),
+    click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
 )
 
 

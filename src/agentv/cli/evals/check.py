@@ -19,7 +19,7 @@ EXIT_NOTHING = 5
     help="Text with code frames, JSON, GitHub annotations or SARIF.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-@click.option("--online", is_flag=True, help="Also send every target and judge a request (may cost money).")
+@click.option("--online", is_flag=True, help="Also send a request to every target and judge (may cost money).")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="With --online: only this target; repeatable.")
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."

@@ -25,12 +25,12 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     required=True,
     help="File to write (.yaml, .yml or .jsonl).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the written files as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
     """Convert the eval file or results file IN; the suffix of OUT selects the format.
 
-    For cases in JSON Lines, the suite's other keys go to a second file of the same name ending in .yaml. Existing files
-    are never overwritten.
+    When cases are written as JSON Lines, all other keys of the eval file are written to a .yaml file of the same name.
+    Existing files are never overwritten.
     """
     import json
 

@@ -9,11 +9,13 @@ import click
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Target that generates; use a strong model."),
+    click.option("--target", metavar="NAME", help="Target to generate with; use a strong model."),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
     ),
-    click.option("--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template instead of agentv's own."),
+    click.option(
+        "--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template to use instead of the built-in one."
+    ),
     click.option(
         "--concurrency", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Concurrent calls."
     ),
@@ -31,7 +33,7 @@ def _with_shared(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def command() -> None:
-    """Generate rubrics for cases, or cases from documents and logged questions, with a model."""
+    """Use a model to generate cases from documents or logged questions, or rubrics for existing cases."""
 
 
 @command.command("rubrics")
@@ -39,7 +41,7 @@ def command() -> None:
 @click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches; repeatable.")
 @_with_shared
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
-    """Add `rubrics` to every case of the eval file FILE that has none.
+    """Add rubrics to the cases in eval file FILE that have none.
 
     Comments, order, quotes and everything else in the file stay unchanged, as do cases that have `rubrics`. If a case
     fails, nothing is written. The target is --target, else the file's own, as in `agentv run`.

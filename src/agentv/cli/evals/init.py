@@ -72,7 +72,7 @@ PLUGIN_NAME = "my-evaluator"
 TEMPLATES: Mapping[str, str] = {
     "agent": "an agent command that reports its tool calls",
     "rag": "a retrieval pipeline in Python",
-    "chat": "a chat model, with canned answers at first",
+    "chat": "a chat model (starts with canned answers)",
     "python": "a Python function",
     PLUGIN_TEMPLATE: "a package with your own evaluator",
 }
@@ -90,14 +90,14 @@ _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
     help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
 )
 @click.option("--name", help=f"Name of the evaluator package (default: {PLUGIN_NAME}).")
-@click.option("--from", "given", metavar="PATH_OR_URL", help="Source from which CI jobs install agentv.")
-@click.option("--json", "as_json", is_flag=True, help="Print the files as one JSON object.")
+@click.option("--from", "given", metavar="PATH_OR_URL", help="Where CI jobs install agentv from.")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
 def command(folder: Path, template: str, name: str | None, given: str | None, *, as_json: bool) -> None:
     """Create a first suite, targets, .env.template and CI jobs in FOLDER (default: here).
 
-    The suite runs at once, without keys or network. Existing files are not changed. CI jobs install agentv from the
-    source of this installation, unless --from gives another clone, wheel or repository.
+    The suite can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
+    install agentv from where this copy was installed; use --from for another clone, wheel or repository.
     """
     source = install_source(given)
     files = files_of(template)

@@ -7,7 +7,7 @@ BASELINE_SAVED_SCHEMA = "agentv-baseline-saved-1"
 
 @click.group("baseline")
 def command() -> None:
-    """Save a run's scores in a small file to commit, for use with --baseline."""
+    """Save a run's scores in a small file that can be committed and used with --baseline."""
 
 
 @command.command("save")

@@ -8,14 +8,14 @@ import click
 @click.command("compare")
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @click.option("--baseline", metavar="RUN", help="Compare with this run instead of the first one.")
-@click.option("--targets", nargs=2, metavar="A B", help="Compare target A with target B, of one run or of two.")
+@click.option("--targets", nargs=2, metavar="A B", help="Compare target A with target B, within one run or across two.")
 @click.option(
     "--threshold",
     type=click.FloatRange(min=0),
     default=0.1,
     show_default=True,
     metavar="X",
-    help="Smallest change of a case's score that is a win or loss.",
+    help="Smallest change of a case's score that counts as a win or loss.",
 )
 @click.option(
     "--gate",
@@ -30,7 +30,7 @@ import click
     default=0,
     show_default=True,
     metavar="N",
-    help="With --gate: number of errors that are tolerated.",
+    help="With --gate: errors allowed before the exit code is 3.",
 )
 @click.option(
     "--list",
@@ -47,17 +47,17 @@ import click
     type=click.Choice(["text", "json", "markdown", "agentv"]),
     default="text",
     show_default=True,
-    help="Output format; agentv is older JSON with its own exit code.",
+    help="Output format; agentv is a legacy JSON format with its own exit codes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:
-    """Compare runs with the first of them, case by case, with significance tests.
+    """Compare each run with the first one, case by case, with significance tests.
 
     RUN is a run id or its prefix, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or results
     exported with -o results.jsonl.
 
-    Exit codes without --gate: 0 compared, 3 no case has a score in both, 5 no case is in both. With --format agentv: 0
-    if the mean did not fall, else 1.
+    Exit codes without --gate: 0 compared, 3 no case has a score in both runs, 5 no case is in both runs. With --format
+    agentv: 0 if the mean did not fall, else 1.
     """
     from agentv.cli.results.comparing import CompareOptions, compare
 

@@ -7,7 +7,7 @@ import click
 
 @click.group("judge")
 def command() -> None:
-    """Measure a judge's accuracy against human labels, and its consistency."""
+    """Measure a judge's agreement with human labels, and its consistency."""
 
 
 @command.command("calibrate")
@@ -24,9 +24,9 @@ def command() -> None:
 def calibrate_command(run: str, **options: Any) -> int:
     """Compare a judge's verdicts with human labels.
 
-    Reports agreement, kappa, the confusion matrix and the disagreements. The measured error rates are saved in
-    .agentv/calibrations, in a small file to commit; later reports also show pass rates of the same judge and prompt
-    corrected for these errors.
+    Reports agreement, kappa, the confusion matrix and the disagreements. The measured error rates are saved to a
+    small file in .agentv/calibrations, which should be committed; later reports with the same judge and prompt also
+    show the pass rate corrected for these errors.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
@@ -50,7 +50,7 @@ def calibrate_command(run: str, **options: Any) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole check as one JSON object.")
 def check_command(run: str, **options: Any) -> int:
-    """Repeat a run's judges on its stored answers.
+    """Judge stored answers repeatedly and compare the verdicts.
 
     Targets are not called, and the run is not changed. Reports how often a judge repeats its verdict, how much its
     scores vary, how many pairwise comparisons change when the answers are swapped, and whether longer answers get

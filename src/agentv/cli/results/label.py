@@ -10,14 +10,14 @@ LABELS_SCHEMA = "agentv-labels-1"
 @click.command("label")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with scores; - is standard input.")
-@click.option("--annotator", metavar="NAME", help="Annotator of scores that name none.")
+@click.option("--annotator", metavar="NAME", help="Annotator to record for scores without one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
-    """Import human scores of a run's answers into its labels.jsonl.
+    """Import human scores of a run's answers into the run's labels.jsonl.
 
     FILE has one score per line: eval_id, criterion and score; optionally annotator, reasoning and time; and suite,
-    target and trial if the case has several results. Either all lines are imported or, if one is invalid, none. A
-    second score of the same annotator for the same answer and criterion replaces the first, which stays in the file.
+    target and trial if the case has several results. If a line is invalid, nothing is imported. A second score by the
+    same annotator for the same answer and criterion replaces the first, which stays in the file.
     """
     from pathlib import Path
 

@@ -11,16 +11,18 @@ import click
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE in the format of its suffix; - is stdout. Repeatable.",
+    help="Write FILE in the format of its suffix; - is standard output. Repeatable.",
 )
-@click.option("--format", "format_name", metavar="FORMAT", help="Format on standard output (default: jsonl).")
+@click.option(
+    "--format", "format_name", metavar="FORMAT", help="Print the run in this format (default with -o -: jsonl)."
+)
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
-@click.option("--exit-code", is_flag=True, help="Exit with the code of the run instead of 0.")
+@click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
     run: str, *, outputs: tuple[str, ...], format_name: str | None, include_trace: bool, exit_code: bool, as_json: bool
 ) -> int:
-    """Write a report of a stored run; without -o, print the report that ended the run.
+    """Write a report of a stored run; without options, print the report shown at the end of the run.
 
     FILE ends in .html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml or .json.
 

@@ -146,19 +146,19 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     type=click.Choice([f"{sign}{key}" for key in _SORTS for sign in ("", "-")]),
     default="written",
     metavar="KEY",
-    help=f"Sort by {', '.join(_SORTS)}; -KEY reverses.",
+    help=f"Sort by {', '.join(_SORTS)} (default: written, the stored order); -KEY reverses.",
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
-@click.option("--by", multiple=True, metavar="KEY", help="Show pass rates and means by KEY instead of results.")
+@click.option("--by", multiple=True, metavar="KEY", help="Show pass rates and means grouped by KEY instead of results.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored data as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Report when the run index cannot be used.")
+@click.option("-v", "--verbose", is_flag=True, help="Also warn if the index of stored runs cannot be used.")
 def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **given: Any) -> int:
     """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
-    A filter that is repeated selects results with any of its values. KEY of --by is tag, dataset, criterion, evaluator,
+    Repeat a filter to select results that match any of its values. --by accepts tag, dataset, criterion, evaluator,
     target, suite, or a metadata key of the cases.
     """
     from pathlib import Path

@@ -33,7 +33,7 @@ import click
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print every point as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Report when the run index cannot be used.")
+@click.option("-v", "--verbose", is_flag=True, help="Also warn if the index of stored runs cannot be used.")
 def command(*, by: str, **given: Any) -> int:
     """Show the trend of each suite and target over its runs, oldest first, with significant changes marked.
 

@@ -15,13 +15,13 @@ class ContinueOptions(Struct, frozen=True):
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
-    "--store", metavar="URL", help="Team database instead of the run's own; 'none' for no store."
+    "--store", metavar="URL", help="Team database to use instead of the default; 'none' disables it."
 )
 BUDGET_OPTION: Callable[..., Any] = click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Spend at most X dollars from now on (default: what is left).",
+    help="Spend at most X dollars from now on (default: the rest of the budget).",
 )
 
 

@@ -16,13 +16,13 @@ from agentv.cli.screen_options import screen_options, take_screen
 @resume_options
 @screen_options()
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:
-    """Re-run errored or failed cases of a finished run, in the same run.
+    """Re-run errored or failed cases of a finished run and add the new results to it.
 
-    All attempts are stored, and the newest counts. If only an evaluator failed, the stored answer is evaluated again
-    without calling the target.
+    Earlier results stay stored, but only the newest counts. If only an evaluator failed, the stored answer is evaluated
+    again without calling the target.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'. Exit codes are those of
-    `agentv run`, over all results.
+    `agentv run`, for all results of the run.
     """
     from agentv.cli.running.resuming import retry
     from agentv.types.errors import ConfigError

@@ -44,7 +44,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     default=0,
     show_default=True,
     metavar="N",
-    help="Number of errors that the run tolerates.",
+    help="Errors allowed before the run counts as incomplete.",
 )
 @click.option(
     "--fail-fast",
@@ -59,22 +59,22 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     type=click.Choice(["off", "read", "on"]),
     default="off",
     show_default=True,
-    help="Answer cache: read it, or read and write it (on).",
+    help="Answer cache: off, read only, or on (read and write).",
 )
 @click.option(
     "--cache-max-age",
     "cache_max_age_s",
     type=Span(),
     metavar="SPAN",
-    help="Ignore older cached answers, e.g. 12h or 7d.",
+    help="Ignore cached answers older than SPAN, e.g. 12h or 7d.",
 )
 @click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Stop before a call could bring the cost above X dollars.",
+    help="Stop before the cost of the run can exceed X dollars.",
 )
-@click.option("--only", type=click.Choice(["free"]), help="Skip evaluators that cost money.")
+@click.option("--only", type=click.Choice(["free"]), help="free: skip evaluators that cost money.")
 @_several("--gate", "gates", help="Condition for exit code 0, e.g. 'pass_rate >= 90%', or 'none'.", metavar="EXPR")
 @click.option(
     "--baseline",
@@ -82,16 +82,16 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Compare with a run (id, name, tag, latest) or baseline file.",
 )
 @click.option("--name", metavar="NAME", help="Name of this run.")
-@click.option("--store", metavar="URL", help="Also store the run in a team database, or 'none'.")
+@click.option("--store", metavar="URL", help="Also store the run in this team database; 'none' disables it.")
 @screen_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and cost estimate without making calls.")
 @click.option(
     "--pilot",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --dry-run: run N cases to estimate the cost of all.",
+    help="With --dry-run: make the calls of N cases to estimate the total cost.",
 )
-@click.option("--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there without making calls.")
+@click.option("--dump-prompts", metavar="FOLDER", help="Write every rendered prompt to FOLDER without making calls.")
 def command(paths: tuple[str, ...], **given: Any) -> int:
     """Run eval files against targets and give a verdict.
 

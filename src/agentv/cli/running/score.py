@@ -215,21 +215,26 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     metavar="FILE",
     help="Evaluators, criteria, judge and gates (YAML or JSON).",
 )
-@click.option("-o", "--output", metavar="FILE", help="Append scores to FILE as JSON lines; - is standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Append scores to FILE as JSON Lines; - is standard output.")
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
-@click.option("--sample-by", metavar="KEY", help="Sample by this key: lines that share its value stay together.")
+@click.option("--sample-by", metavar="KEY", help="Sample values of KEY: all lines with a chosen value are scored.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
 @click.option(
     "--gate",
     "gates",
     multiple=True,
     metavar="EXPR",
-    help="Gate instead of the config's, e.g. 'mean >= 0.8', or 'none'.",
+    help="Replace the gates of the config, e.g. 'mean >= 0.8', or 'none'.",
 )
-@click.option("--only", type=click.Choice(["free"]), help="Skip evaluators that cost money.")
-@click.option("--judge", metavar="TARGET", help="Target for model judges instead of the config's judge.")
+@click.option("--only", type=click.Choice(["free"]), help="free: skip evaluators that cost money.")
+@click.option("--judge", metavar="TARGET", help="Target to use as judge instead of the config's.")
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=8, show_default=True, metavar="N", help="Concurrent lines."
+    "--workers",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Lines to score concurrently.",
 )
 @click.option(
     "--max-errors",
@@ -237,7 +242,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     default=0,
     show_default=True,
     metavar="N",
-    help="Number of lines with errors that are tolerated.",
+    help="Lines with errors allowed before the exit code is 3.",
 )
 @click.option(
     "--display",
@@ -248,9 +253,10 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers: JSON Lines from FILEs (also .gz), or from standard input with -.
+    """Evaluate logged answers in JSON Lines files (also .gz), or on standard input with -.
 
-    Lines are scored as they arrive; a stream may be endless. Ctrl-C and SIGTERM finish the lines in progress.
+    Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
+    progress.
 
     Exit codes: 0 passed, 1 a gate failed, 2 standard output was closed, 3 incomplete, 4 invalid usage or files,
     5 nothing selected, 130 SIGINT, 143 SIGTERM.

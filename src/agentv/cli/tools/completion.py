@@ -22,7 +22,7 @@ COMPLETION_SCHEMA = "agentv-completion-1"
 @click.option("--json", "as_json", is_flag=True, help="Print the script and install command as one JSON object.")
 @click.pass_context
 def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
-    """Print the completion script for a shell (default: from $SHELL)."""
+    """Print the completion script for a shell (default: the one in $SHELL)."""
     shell = shell or PurePath(os.environ.get("SHELL", "")).name
     if shell not in INSTALL:
         raise click.UsageError(f"cannot tell your shell; name one of {', '.join(sorted(INSTALL))}.", ctx)

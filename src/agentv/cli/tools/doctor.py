@@ -35,9 +35,9 @@ class Finding(Struct, frozen=True):
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--online", is_flag=True, help="Also send every target one short request (may cost money).")
+@click.option("--online", is_flag=True, help="Also send a short request to every target (may cost money).")
 def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
-    """Check this machine and project for problems. Exits with 3 on errors."""
+    """Check this machine and project for problems. Exits with 3 if there are errors."""
     findings = list(examine(Path.cwd()))
     if online:
         findings += _answers(Path.cwd())

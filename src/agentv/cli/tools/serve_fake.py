@@ -19,15 +19,18 @@ _BY_SIGNAL = 128
     type=click.IntRange(0, _MAX_PORT),
     default=DEFAULT_PORT,
     show_default=True,
+    metavar="N",
     help="Port to listen on; 0 selects a free one.",
 )
-@click.option("--rpm", type=click.FloatRange(min=0, min_open=True), help="Limit of requests per minute and API key.")
+@click.option(
+    "--rpm", type=click.FloatRange(min=0, min_open=True), metavar="X", help="Limit of requests per minute and API key."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object when the server is ready.")
 def command(port: int, rpm: float | None, as_json: bool) -> int:  # noqa: FBT001 - click passes a flag so
     """Serve fake APIs of OpenAI, Azure, Anthropic and Gemini on this machine.
 
-    Answers repeat the prompt, judges compare words, and a model name MODEL@FAULT (such as fake@503) fails on purpose.
-    Press Ctrl-C to stop.
+    Models repeat the prompt, judges compare words, and requests to a model named MODEL@FAULT (such as fake@503) fail
+    with that fault. Press Ctrl-C to stop.
     """
     return asyncio.run(_serve(port, rpm, as_json=as_json))
 

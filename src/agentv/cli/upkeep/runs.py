@@ -27,7 +27,7 @@ def command(context: click.Context) -> int:
 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Report when the run index cannot be used.")
+@click.option("-v", "--verbose", is_flag=True, help="Also warn if the index of stored runs cannot be used.")
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
     from pathlib import Path
@@ -76,7 +76,7 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
-    """Delete all runs except the newest N. Tagged runs and a run in progress are not deleted either."""
+    """Delete all runs except the newest N. Tagged runs and runs in progress are not deleted either."""
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
@@ -91,7 +91,7 @@ def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
 @click.option("--remove", is_flag=True, help="Remove the tags instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run's tags as one JSON object.")
 def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool) -> int:
-    """Add tags to a run, which also protect it from pruning.
+    """Add tags to a run, which also protects it from pruning.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'.
     """

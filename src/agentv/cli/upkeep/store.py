@@ -25,7 +25,7 @@ _store: Callable[..., Any] = click.option(
 
 @click.group("store")
 def command() -> None:
-    """Share runs through the team's PostgreSQL database, in addition to the run folders."""
+    """Share runs through the team's PostgreSQL database; run folders stay on each machine."""
 
 
 @command.command("upgrade")
@@ -144,7 +144,7 @@ def list_command(url: str | None, *, as_json: bool) -> int:
 @_store
 @_as_json
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
-    """Delete runs from the database, not their local folders.
+    """Delete runs from the database, but not their local folders.
 
     RUN is a run id or its prefix, a name, latest or latest~1. A run in progress reappears with its next result.
     """
