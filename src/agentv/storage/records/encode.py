@@ -45,13 +45,15 @@ def numbered(value: N, *, seq: int, run_id: str) -> N:
 
 def answer_line(answer: Answer) -> Answer:
     """Return an answer ready to be encoded."""
-    changes = _utc(started_at=answer.started_at, ended_at=answer.ended_at)
+    changes: dict[str, Any] = {}
+    if not (_is_utc(answer.started_at) and _is_utc(answer.ended_at)):
+        changes = {"started_at": answer.started_at.astimezone(UTC), "ended_at": answer.ended_at.astimezone(UTC)}
     if answer.output_messages is not None:
         changes["output_messages"] = messages_to_json(answer.output_messages)
     if answer.error is not None:
         changes["error"] = failure_to_record(answer.error)
-    if any(call.started_at.tzinfo is not UTC for call in answer.calls):
-        changes["calls"] = tuple(_changed(call, _utc(started_at=call.started_at)) for call in answer.calls)
+    if not all(map(_is_utc, [call.started_at for call in answer.calls])):
+        changes["calls"] = tuple(replace(call, started_at=call.started_at.astimezone(UTC)) for call in answer.calls)
     return _changed(answer, changes)
 
 
@@ -60,7 +62,9 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
 
     Without `with_trace` it has no `trace` and `output_messages`, because its answer (`answer_ref`) has them.
     """
-    changes = _utc(timestamp=result.timestamp)
+    changes: dict[str, Any] = {}
+    if not _is_utc(result.timestamp):
+        changes["timestamp"] = result.timestamp.astimezone(UTC)
     if not with_trace:
         if result.trace is not None:
             changes["trace"] = None
@@ -70,7 +74,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
         changes["output_messages"] = messages_to_json(result.output_messages)
     if result.error is not None:
         changes["error"] = failure_to_record(result.error)
-    if any(each.error is not None or each.evaluator_results for each in result.evaluator_results):
+    if [each for each in result.evaluator_results if each.error is not None or each.evaluator_results]:
         changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
     return _changed(result, changes)
 
@@ -101,12 +105,12 @@ def case_name(suite: str, eval_id: str, case_key: str) -> str:
 
 def run_line(run: RunRecord) -> RunRecord:
     """Return the record of run.json ready to be encoded."""
-    return _changed(run, _utc(created_at=run.created_at))
+    return replace(run, created_at=run.created_at.astimezone(UTC))
 
 
 def label_line(label: Label) -> Label:
     """Return a label ready to be encoded."""
-    return _changed(label, _utc(time=label.time))
+    return replace(label, time=label.time.astimezone(UTC))
 
 
 def event_line(event: EventRecord) -> dict[str, JsonValue]:
@@ -175,13 +179,9 @@ def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str,
     return record | {key: value for key, value in optional.items() if value is not None}
 
 
-def _utc(**moments: datetime) -> dict[str, Any]:
-    """Return the moments that are not in UTC yet, converted to UTC."""
-    return {
-        name: moment.astimezone(UTC)
-        for name, moment in moments.items()
-        if moment.tzinfo is not UTC or type(moment) is not datetime
-    }
+def _is_utc(moment: datetime) -> bool:
+    """Return True for a plain datetime in UTC, which is encoded as it is; a subclass is made plain first."""
+    return moment.tzinfo is UTC and type(moment) is datetime
 
 
 def _changed(value: S, changes: dict[str, Any]) -> S:
