@@ -131,7 +131,7 @@ def test_scores_are_clamped(folder: Path, given_score: str, score: float) -> Non
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("print('no object')", "the script printed no JSON object, but: no object"),
+        ("print('no object')", "the script printed no JSON object; it printed: no object"),
         ("", "the script printed no JSON object"),
         ("print('{}')", "the answer must be a JSON object with a number in `score`, and it has no `score`"),
         (
@@ -237,8 +237,8 @@ def test_settings_are_relative_to_the_eval_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "a code judge needs `script`, or `python` instead"),
-        ({"script": "x", "python": "a.py:f"}, "a code judge needs `script`, or `python` instead"),
+        ({}, "a code judge needs exactly one of `script` and `python`"),
+        ({"script": "x", "python": "a.py:f"}, "a code judge needs exactly one of `script` and `python`"),
         ({"script": " "}, "`script` must not be empty"),
         ({"script": []}, "`script` must not be empty"),
         ({"python": "judge.py"}, "`python` must be path.py:function"),

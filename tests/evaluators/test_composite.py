@@ -59,9 +59,9 @@ def judge(aggregator: Aggregator | None, *members: Any, **options: Any) -> Evalu
         (WeightedAverage(weights={"good": 1}), 0.9, "weighted average of good 0.90, poor 0.30"),
         (Minimum(), 0.3, "lowest of good 0.90, poor 0.30"),
         (Maximum(), 0.9, "highest of good 0.90, poor 0.30"),
-        (AllPass(), 0.0, "all must pass of good 0.90, poor 0.30"),
-        (Threshold(at_least=1), 1.0, "1 must pass of good 0.90, poor 0.30"),
-        (Threshold(at_least=2), 0.0, "2 must pass of good 0.90, poor 0.30"),
+        (AllPass(), 0.0, "all must pass: good 0.90, poor 0.30"),
+        (Threshold(at_least=1), 1.0, "1 must pass: good 0.90, poor 0.30"),
+        (Threshold(at_least=2), 0.0, "2 must pass: good 0.90, poor 0.30"),
     ],
 )
 def test_members_become_one_score(aggregator: Aggregator | None, score: float, reasoning: str) -> None:

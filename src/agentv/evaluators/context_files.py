@@ -7,8 +7,8 @@ from pathlib import Path
 
 _SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".r", ".jl"})
 _INTERPRETER = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|lua|bash|zsh|dash|sh|Rscript|julia)[\d.]*")
-_LONE_FLAGS = frozenset({"-u", "-B", "-E", "-I", "-O", "-S", "-s"})
-"""Options of interpreters that take no value, so that what follows them is still the script."""
+_FLAGS_WITHOUT_VALUE = frozenset({"-u", "-B", "-E", "-I", "-O", "-S", "-s"})
+"""Options of interpreters that take no value, so that the next argument may be the script."""
 
 _SHELL_ONLY = re.compile(r"[|&;<>()$`*?\n~]|^\s*\w+=")
 _WORD = re.compile(r"[^\s|&;<>()$`\"'=]+")
@@ -48,7 +48,7 @@ def _needed(command: Sequence[str]) -> Iterator[str]:
     if "/" in program and (_is_script(program) or not Path(program).is_absolute()):
         yield program
     if _INTERPRETER.fullmatch(Path(program).name):
-        first = next((word for word in command[1:] if word not in _LONE_FLAGS), "")
+        first = next((word for word in command[1:] if word not in _FLAGS_WITHOUT_VALUE), "")
         if _is_script(first):
             yield first
 

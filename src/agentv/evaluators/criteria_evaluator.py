@@ -12,19 +12,19 @@ class AdaptedCriteriaEvaluator:
 
     names_its_criteria = True
 
-    def __init__(self, own: CriteriaEvaluator) -> None:
-        self.kind = own.type
-        self.name = getattr(own, "name", own.type)
-        self.weight = getattr(own, "weight", 1.0)
+    def __init__(self, wrapped: CriteriaEvaluator) -> None:
+        self.kind = wrapped.type
+        self.name = getattr(wrapped, "name", wrapped.type)
+        self.weight = getattr(wrapped, "weight", 1.0)
         # Calling a coroutine function only makes the coroutine, so it needs no thread.
-        self.inline = iscoroutinefunction(own.evaluate)
-        self._own = own
+        self.inline = iscoroutinefunction(wrapped.evaluate)
+        self._wrapped = wrapped
 
     def evaluate(
         self, context: EvaluationContext
     ) -> Sequence[EvaluationResult] | Awaitable[Sequence[EvaluationResult]]:
         """Return the evaluator's own results, one for each criterion that it judges."""
-        return self._own.evaluate(context.to_input(), context.criteria)
+        return self._wrapped.evaluate(context.to_input(), context.criteria)
 
 
 def adapted(given: object) -> object:

@@ -64,8 +64,8 @@ async def isolated_score(
 
     An evaluator with a true attribute `inline` is called in the event loop. With `times_its_parts` (a composite), the
     deadline applies to each of its parts instead of to the whole. A `reusable` evaluator was made from its config and
-    scores many answers, so the context does not pass the config again. With `per_turn` in the config, it scores each
-    turn of the conversation, each within the deadline.
+    scores many answers; it gets the given context, without copies and without the config. With `per_turn` in the
+    config, it scores each turn of the conversation, each within the deadline.
     """
     try:
         evaluator = make()

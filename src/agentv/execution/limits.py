@@ -241,9 +241,9 @@ class AccountLimiter:
         self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
 
     def _learn(self, now: float, least: float) -> None:
-        """Set the pace to the rate accepted since the last refusal or the start, but at `least` so many a minute."""
+        """Set the pace to the rate accepted since the last refusal or the start, but not below `least` per minute."""
         elapsed_s = max(PAUSE_S, now - self._counted_from)
-        # Calls in flight count as accepted: too fast costs one refusal, too slow costs the whole run.
+        # Calls in flight count as accepted: too fast a pace costs one refusal, too slow a pace delays the whole run.
         measured = max(least, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)
         self._counted_from, self._accepted_count = now, 0
         if self._learned is None:

@@ -34,7 +34,7 @@ class Shared:
         await self.aclose()
 
     async def get(self, key: str, opener: "OpenShared[T]") -> T:
-        """Return the resource called `key`, and open it the first time. One that failed to open is tried again."""
+        """Return the resource called `key`, and open it the first time. After a failure, the next call tries again."""
         if key not in self._resources:
             async with self._opening[key]:
                 if key not in self._resources:
@@ -48,7 +48,7 @@ class Shared:
 
 
 CROWD = 10
-"""One more task continues per iteration for every so many that wait, which bounds the cost of the extra iterations."""
+"""One more task continues per iteration for each group of waiting tasks of this size, which bounds the iterations."""
 
 
 class TurnQueue:

@@ -20,7 +20,7 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="openai",
-            summary="a model behind the OpenAI API, or any server that speaks it",
+            summary="a model behind the OpenAI API, or a compatible server",
             settings="agentv.providers.apis.openai:OpenAISettings",
             factory="agentv.providers.apis.openai:OpenAIProvider",
             cost="paid",
@@ -30,7 +30,7 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="anthropic",
-            summary="a Claude model behind Anthropic's API, or any server that speaks it",
+            summary="a Claude model behind Anthropic's API, or a compatible server",
             settings="agentv.providers.apis.anthropic:AnthropicSettings",
             factory="agentv.providers.apis.anthropic:AnthropicProvider",
             cost="paid",

@@ -29,7 +29,7 @@ from agentv.types.protocols import EvaluatorTools
 class CodeEvaluatorOptions(Struct, frozen=True):
     """Options of CodeEvaluator, made in Python (seed REQ-EVAL-003).
 
-    `script` is a command for the shell, or a list of arguments that needs none. `cwd` is where it runs (default: the
+    `script` is a command for the shell, or an argument list run without one. `cwd` is where it runs (default: the
     working directory). `agent_timeout_ms` is its time limit in milliseconds. `config` is passed on unchanged.
     """
 
@@ -113,7 +113,7 @@ async def run_script(
 
 def _plain(value: object) -> object:
     """Return a mapping as dict, another sequence as list."""
-    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # json knows the rest
+    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # json itself encodes all else
 
 
 def _raise_for_outcome(outcome: Outcome, timeout_s: float | None) -> None:
@@ -133,7 +133,7 @@ def _stderr_suffix(outcome: Outcome) -> str:
 
 def _output_suffix(outcome: Outcome) -> str:
     text = outcome.stdout.decode("utf-8", "replace").strip()
-    return f", but: {text[:200]}" if text else _stderr_suffix(outcome)
+    return f"; it printed: {text[:200]}" if text else _stderr_suffix(outcome)
 
 
 def judge_payload(context: EvaluationContext, *, config: JsonObject, source: str = "response") -> dict[str, JsonValue]:
@@ -177,7 +177,7 @@ class CodeJudgeSettings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of `script` and `python` is given, and it is usable."""
         if (self.script is None) == (self.python is None):
-            raise ValueError("a code judge needs `script`, or `python` instead")
+            raise ValueError("a code judge needs exactly one of `script` and `python`")
         if self.script is not None and not (self.script.strip() if isinstance(self.script, str) else self.script):
             raise ValueError("`script` must not be empty")
         if self.python is not None and ":" not in self.python:

@@ -244,17 +244,17 @@ class CompositeEvaluator:
     async def _aggregate(self, context: EvaluationContext, results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
         match self.aggregator:
             case WeightedAverage():
-                return arithmetic_score(evaluators_score(results), results, how="weighted average")
+                return arithmetic_score(evaluators_score(results), results, how="weighted average of")
             case Minimum():
-                return arithmetic_score(lowest(results), results, how="lowest")
+                return arithmetic_score(lowest(results), results, how="lowest of")
             case Maximum():
-                return arithmetic_score(highest(results), results, how="highest")
+                return arithmetic_score(highest(results), results, how="highest of")
             case AllPass():
                 passed = passing(results) == len(counted(results)) > 0
-                return arithmetic_score(float(passed), results, how="all must pass")
+                return arithmetic_score(float(passed), results, how="all must pass:")
             case Threshold(at_least=least):
                 passed = passing(results) >= least
-                return arithmetic_score(float(passed), results, how=f"{least} must pass")
+                return arithmetic_score(float(passed), results, how=f"{least} must pass:")
             case CodeAggregator():
                 return await self._by_code(self.aggregator, context, results)
             case JudgeAggregator():

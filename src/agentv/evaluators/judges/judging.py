@@ -159,13 +159,13 @@ async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(each) for each in waiting]
-    except ExceptionGroup as faults:
-        raise faults.exceptions[0] from faults
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from group
     return [task.result() for task in running]
 
 
 def present_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
-    """Return the judge. Raises EvaluatorError, which says how to name one, when it is None."""
+    """Return `provider`. Raises EvaluatorError, with advice on how to configure a judge, if it is None."""
     if provider is None:
         raise EvaluatorError(
             f"no judge is configured for target {context.target.name!r}; name one with `judge_target:` in the target, "

@@ -102,7 +102,7 @@ class FreeformMode(Struct, frozen=True):
         )
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - the evaluator is the one criterion
-        """Return nothing: the evaluator's own failure says it all."""
+        """Return no results: the failure is reported for the evaluator itself."""
         return ()
 
     def _results(self, score: float, scores: list[float], reasoning: str | None) -> tuple[EvaluationResult, ...]:
@@ -153,7 +153,7 @@ class RubricMode(Struct, frozen=True):
         return rubric_score(self.items, opinions, vote=self.vote)
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - an item that was not checked has no result
-        """Return nothing: the evaluator's own failure says it all."""
+        """Return no results: the failure is reported for the evaluator itself."""
         return ()
 
 
@@ -266,8 +266,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
-    each is called `samples` times, and `vote` combines the opinions. `config` is set on a judge that was made from its
-    config alone. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
+    each is called `samples` times, and `vote` combines the opinions. `config` is set if the judge depends on
+    nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -429,7 +429,7 @@ def _score_of(outcomes: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -
     for each in outcomes:
         if each.failure is not None:
             failed = failed_judgement(each.failure, each.unread)
-            # Each criterion shows the judge's reply: the evaluator's own reasoning is not shown beside the criteria.
+            # The reply is stored with each criterion, because reports with criteria omit the evaluator's reasoning.
             unscored = (replace(one, reasoning=failed.reasoning) for one in mode.unscored(each.failure.message))
             return replace(failed, results=tuple(unscored))
     if len(outcomes) == 1 and outcomes[0].score is not None:
@@ -440,7 +440,7 @@ def _score_of(outcomes: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -
 def make_llm_judge(
     config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
-    """Make an `llm_judge`, or the rubric mode of the same class."""
+    """Make the evaluator of `llm_judge` or `rubric`, which share a class."""
     own = structs.asdict(settings)
     target, names = own.pop("target"), own.pop("judges")
     resolve = None if target is None else partial(_named_judge, tools.judge(target))

@@ -137,7 +137,7 @@ Reply with a single JSON object and nothing else. Its keys:
         return EvaluationScore(score=candidate_value(opinions[0].better, swapped=self.swapped))
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - there is one criterion only
-        """Return nothing: the evaluator's own failure says it all."""
+        """Return no results: the failure is reported for the evaluator itself."""
         return ()
 
 
@@ -314,7 +314,7 @@ def _outcome(value: float) -> str:
 
 
 def make_pairwise(config: EvaluatorConfig, settings: PairwiseSettings, tools: EvaluatorTools) -> PairwiseEvaluator:
-    """Make a `pairwise`."""
+    """Make a `pairwise` evaluator."""
     run = settings.against_run
     return PairwiseEvaluator(
         other=None if run is None else partial(tools.recorded_answer, run, base_dir=config.base_dir),

@@ -9,7 +9,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 YIELD_INTERVAL_S = 0.02
-"""How long work that never waits may occupy the event loop before signals, timers and the screen get a turn."""
+"""How long work that never waits may occupy the event loop before it yields to signals, timers and the display."""
 
 
 class LocalBackend:
@@ -26,7 +26,7 @@ class LocalBackend:
         items: Iterable[T],
         emit: Callable[[R], Awaitable[None] | None],
     ) -> None:
-        """Call `work` on each item and `emit` on each result, one at a time, as they come.
+        """Call `work` on each item, concurrently, and `emit` on each result, one at a time in order of completion.
 
         An item is taken from `items` only when a worker is free. An exception from any of the three cancels the
         other workers and is raised after they have ended.

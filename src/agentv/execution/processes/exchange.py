@@ -12,22 +12,22 @@ STDERR_TAIL = 2_000
 """The number of characters stored from the end of standard error."""
 
 _CHUNK = 64 * 1024
-_MOMENT_S = 0.01
-"""When to start watching the pipes of a command: most small programs have ended by then and cost less unwatched."""
+_WATCH_DELAY_S = 0.01
+"""The delay before the pipes of a command are watched. Most short commands have exited by then and need no watching."""
 
 _DRAIN_CHUNKS = 64
-"""The maximum that a pipe holds when its writer has exited; later output of a grandchild is not read."""
+"""The maximum number of chunks read after the command has exited; later output of a grandchild is not read."""
 
 
 class Exchange:
-    """Three pipes to a command. `over` is done when it has exited or must be ended; `error` prevented watching it.
+    """Three pipes to a command. `over` is done when it has exited or must be ended; `error` is set if watching fails.
 
     The thread that starts the command opens the pipes, so that a queued command holds no descriptors. They belong to
     that thread until the command has started, then to the event loop. The pipes of a short command are never watched:
     its output is read when it exits.
     """
 
-    def __init__(self, unsent: bytes, nothing: int, max_output_bytes: int, listener: Listener | None) -> None:
+    def __init__(self, unsent: bytes, null_device: int, max_output_bytes: int, listener: Listener | None) -> None:
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[None] = self._loop.create_future()
         self.output = bytearray()
@@ -39,7 +39,7 @@ class Exchange:
         self._limit = max_output_bytes
         self._take = listener or self._store
         self._unsent = memoryview(unsent)
-        self._nothing = nothing
+        self._null_device = null_device
         self._open: set[int] = set()
         self._child_ends: set[int] = set()
         self._is_watching = False
@@ -54,7 +54,7 @@ class Exchange:
         """
         self._from_stdout, stdout = self._pipe()
         self._from_stderr, stderr = self._pipe()
-        return self._sender() if self._unsent else self._nothing, stdout, stderr
+        return self._sender() if self._unsent else self._null_device, stdout, stderr
 
     def _pipe(self) -> tuple[int, int]:
         """Return our end, which is non-blocking, and the command's end."""
@@ -98,12 +98,12 @@ class Exchange:
     def begin(self, timeout_s: float | None, has_started: Callable[[], bool]) -> None:
         """Start the timer that ends the command after `timeout_s`."""
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
-        self._alarm = self._loop.call_later(_MOMENT_S, self._watch, ends_at, has_started)
+        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, has_started)
 
     def _watch(self, ends_at: float | None, has_started: Callable[[], bool]) -> None:
         """Read the command's output while it runs, until its timeout."""
         if not has_started():
-            self._alarm = self._loop.call_later(_MOMENT_S, self._watch, ends_at, has_started)
+            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, has_started)
             return
         self._is_watching = True
         self._watch_pipe(self._loop.add_reader, self._from_stdout, self._read_output)

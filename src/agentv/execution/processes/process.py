@@ -1,4 +1,4 @@
-"""Run a command to its end, even if it hangs, floods, forks, closes its pipes or never reads its input.
+"""Run a command to its end, even if it hangs, prints without end, forks, closes its pipes or never reads its input.
 
 The event loop transfers the bytes and is notified of the exit; a thread only starts commands. asyncio's subprocess
 support is not used because it waits as long as any grandchild holds a pipe open.
@@ -55,7 +55,7 @@ _by_loop: dict[asyncio.AbstractEventLoop, "Exits"] = {}
 
 
 class Watched(Struct, frozen=True):
-    """A command whose exit is awaited. The number of a closed pidfd may be reused by another command."""
+    """A command whose exit is awaited. Compared by identity, since the number of a closed pidfd may be reused."""
 
     pidfd: int
     exited: Callable[[], None]
@@ -125,7 +125,7 @@ class Exits:
         """Stop waiting for the exit of a command, unless it was already reported."""
         if self._epoll is not None and watched is not None and self._watched.get(watched.pidfd) is watched:
             del self._watched[watched.pidfd]
-            self._epoll.unregister(watched.pidfd)  # closing it is not enough: a command that starts now has a copy
+            self._epoll.unregister(watched.pidfd)  # closing is not enough: a command being forked now has a copy
             os.close(watched.pidfd)
 
     def _report(self) -> None:

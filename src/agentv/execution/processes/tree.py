@@ -58,7 +58,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of the system call
-    """Make this process the parent of its descendants' orphans (Linux only), or stop that."""
+    """Make this process adopt its orphaned descendants (Linux only), or stop that."""
     global _children  # noqa: PLW0603 - a property of the whole process
     if sys.platform != "linux":
         return

@@ -31,8 +31,8 @@ def main() -> None:
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    null_device = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_device, 0)
     os.dup2(2, 1)
     return requests, responses
 

@@ -31,9 +31,9 @@ from agentv.types.struct_fields import struct_fields
 
 
 class SharedLists:
-    """Equal lists of evaluators as one object, so that what is worked out for one case holds for the others.
+    """Returns one object for equal lists of evaluators, so that values computed for a list are shared between cases.
 
-    The `limit` latest lists are remembered.
+    At most `limit` lists are stored; the oldest is removed first.
     """
 
     def __init__(self, limit: int = 1024) -> None:
@@ -41,7 +41,7 @@ class SharedLists:
         self._lists: dict[bytes, tuple[EvaluatorConfig, ...]] = {}
 
     def shared(self, configs: tuple[EvaluatorConfig, ...]) -> tuple[EvaluatorConfig, ...]:
-        """Return the first list that was equal to this one."""
+        """Return the stored list that equals this one; store this one if there is none."""
         try:
             content = msgspec.json.encode(configs)
         except (TypeError, ValueError):  # a lone surrogate, which is refused elsewhere
@@ -183,7 +183,7 @@ def _path_naming(path: str, settings: JsonObject) -> JsonPath:
 
 
 def _path_of(text: str, settings: JsonObject) -> JsonPath:
-    """Return the path in the settings of a text that is the value of a `criteri…` key, or in its list."""
+    """Return the path in the settings at which a criterion is named: under a key that starts with `criteri`."""
     places = (at for at, found in _texts(settings, ()) if found == text)
     return next((at for at in places if any(str(key).startswith("criteri") for key in at[-2:])), ())
 

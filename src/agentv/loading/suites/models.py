@@ -22,7 +22,7 @@ _WARNING = "`grader` is deprecated"
 
 
 class SingleFormModel(FileModel, frozen=True, kw_only=True):
-    """The single form that suites and cases share: one evaluator, named by its type."""
+    """The short form of `evaluators` in suites and cases: one evaluator, named by its type."""
 
     evaluator: EvaluatorType | None = None
     grader: Annotated[EvaluatorType | None, DEPRECATED] = None

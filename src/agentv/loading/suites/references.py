@@ -39,7 +39,7 @@ class OpenReader(Reader):
 class Filled(Struct, frozen=True):
     """A value with its references filled: as it is used, and as it may be shown (`public`).
 
-    `whole` has the paths of texts that were only a reference, and so may become numbers or booleans.
+    `whole` has the paths of values written as a single reference, which may become numbers or booleans.
     """
 
     value: JsonValue
@@ -49,7 +49,7 @@ class Filled(Struct, frozen=True):
 
 
 class _Filler(Struct):
-    """The filling of one target. Unset variables are recorded as problems, with the target that needs them."""
+    """Fills the references of one target. Unset variables are recorded as problems, with the target that needs them."""
 
     reader: Reader
     env: Mapping[str, str]
@@ -88,7 +88,7 @@ class _Filler(Struct):
             if variable not in self.env:
                 needs = f"target {self.target!r} needs it for {name!r}"
                 message = f"the variable {variable} is not set, and {needs}"
-                self.reader.error(at, message, allowed=_SET_IT, severity=self.unset)
+                self.reader.error(at, message, allowed=_HOW_TO_SET, severity=self.unset)
             elif looks_secret(variable):
                 self._add_secret(self.env[variable])
         if not all(variable in self.env for variable in variables):
@@ -104,7 +104,7 @@ class _Filler(Struct):
             self.secrets.add(value)
 
 
-_SET_IT = "set it in the environment or in a .env file"
+_HOW_TO_SET = "set it in the environment or in a .env file"
 
 
 def fill(
@@ -120,7 +120,7 @@ def fill(
 def validated(
     validate: Callable[[JsonValue], object], raw: JsonValue, whole: frozenset[JsonPath], notes: SpellingNotes
 ) -> object:
-    """Validate a value; if a text that was only a reference must be a number or boolean, convert it and retry."""
+    """Validate a value; if one written as a single reference must be a number or boolean, convert it and retry."""
     try:
         return validate(raw)
     except ValidationError as error:

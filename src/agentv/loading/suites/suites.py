@@ -217,7 +217,7 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = _with_surroundings(suite, sha256, finder, project)
+        suite = _with_project(suite, sha256, finder, project)
     return ReadSuite(suite, tuple(warned_once(found)), project, reader)
 
 
@@ -260,7 +260,7 @@ def _suite(
     )
 
 
-def _with_surroundings(suite: EvalSuite, sha256: str, finder: FileFinder, project: ProjectConfig) -> EvalSuite:
+def _with_project(suite: EvalSuite, sha256: str, finder: FileFinder, project: ProjectConfig) -> EvalSuite:
     """Return the suite with the values from its location and from the project."""
     return replace(
         suite,

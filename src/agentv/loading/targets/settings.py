@@ -38,7 +38,7 @@ def check_target(
 ) -> CheckedTarget:
     """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are recorded.
 
-    `whole` has the paths in `raw` of texts that were only a reference.
+    `whole` has the paths in `raw` of values that were written as a single reference, such as `${{ PORT }}`.
     """
     provider = raw.get("provider")
     spec = None
@@ -109,4 +109,4 @@ def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") 
             reader.error(at, str(error))
     elif isinstance(value, str) and value and looks_secret(name):
         advice = "write ${{ NAME }} and put the value in the environment or in a .env file"
-        reader.warn(at, f"{name!r} looks like a secret and is written out here", allowed=advice)
+        reader.warn(at, f"{name!r} looks like a secret, but is in plain text", allowed=advice)

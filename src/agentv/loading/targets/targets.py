@@ -1,6 +1,6 @@
 """Reading of a targets file as TargetConfigs.
 
-References are not filled: only a target that is used needs its variables.
+References are filled later, so that the variables of unused targets may be unset.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,4 +98,4 @@ def _check_names(reader: Reader, targets: Sequence[TargetConfig]) -> None:
             if isinstance(judge, str) and judge not in names and not holds_reference(judge):
                 allowed = f"known: {', '.join(sorted(names))}"
                 place = ("targets", index, key)
-                reader.error(place, f"no target {judge!r} here", allowed=allowed, suggestion=nearest(judge, names))
+                reader.error(place, f"unknown target {judge!r}", allowed=allowed, suggestion=nearest(judge, names))

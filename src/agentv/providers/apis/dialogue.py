@@ -1,4 +1,4 @@
-"""Conversations with a model, independent of its API: the prompt, the turns, the continuation. Pure."""
+"""Conversations with a model, independent of its API: the prompt, the turns, the continuation. Performs no I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol

@@ -22,7 +22,7 @@ class EmbeddingApi(Protocol):
 
     @property
     def space(self) -> str:
-        """An identifier of comparable vectors: the address, the model and all other parameters."""
+        """An identifier shared by vectors that can be compared: the address, the model and all other parameters."""
 
     @property
     def texts_at_once(self) -> int:
@@ -42,7 +42,7 @@ class EmbeddingModelProvider(ModelProvider):
 
     @property
     def embedding_space(self) -> str:
-        """An identifier of comparable vectors."""
+        """An identifier shared by vectors that can be compared."""
         return self.embeddings.space
 
     @property

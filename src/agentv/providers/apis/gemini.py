@@ -295,7 +295,7 @@ class GeminiProvider(EmbeddingModelProvider):
 
 
 def make_credentials(settings: GeminiSettings) -> Credentials:
-    """Return the credentials: the key, else for Vertex tokens unless the settings have an authorization header."""
+    """Return the credentials: the key; for Vertex, tokens unless the settings have an authorization header."""
     if settings.api_key:
         return FixedHeaders({"x-goog-api-key": settings.api_key})
     return google_token() if settings.project and not settings.has_header("Authorization") else FixedHeaders({})

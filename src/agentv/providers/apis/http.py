@@ -1,4 +1,4 @@
-"""HTTP requests and responses as values, and the failure that a status means. Pure; transport.py does the I/O."""
+"""HTTP requests and responses as values, and the failure that a status means. Performs no I/O; transport.py does."""
 
 import json
 import math

@@ -50,7 +50,7 @@ class CannedTools:
         }
 
     async def answer(self, calls: Sequence[ToolCall], *, timeout_s: float) -> tuple[ToolCall, ...]:
-        """Return the calls with their outputs; nothing if one of them has none, which ends the conversation.
+        """Return the calls with their outputs; () if one of them has no output, which ends the conversation.
 
         A function may take `timeout_s`. Raises ProviderError if it takes longer or raises.
         """
@@ -158,7 +158,7 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
 
 
 def _with_usage(error: ProviderError, usage: Usage) -> ProviderError:
-    """Return the error with the usage of earlier turns, which has to be paid for."""
+    """Return the error with the usage of earlier turns, which are billed."""
     details = {**(error.failure.details or {}), "usage": structs.asdict(usage)}
     return ProviderError(replace(error.failure, details=details), calls=error.calls)
 

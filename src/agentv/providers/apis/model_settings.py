@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderRequest
 
-DIMENSIONS_HELP = "Dimensions of the vectors, for embedding models with a choice."
+DIMENSIONS_HELP = "Dimensions of the vectors, for embedding models that support several."
 
 
 class TurnSettings(Struct, frozen=True):
@@ -60,7 +60,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def knows_schemas(self) -> bool:
-        """True if judges may send a JSON Schema, as far as the settings say."""
+        """True unless the settings forbid judges to send a JSON Schema."""
         return self.structured_output is not False
 
     def turn_settings(self, request: ProviderRequest) -> TurnSettings:

@@ -14,8 +14,8 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import BatchState
 
-_OVER = ("completed", "expired", "cancelled")
-_GOOD = 200
+_FINAL_STATUSES = ("completed", "expired", "cancelled")
+_OK = 200
 
 
 class OpenAIBatches(Struct, frozen=True):
@@ -56,14 +56,14 @@ def build_upload(url: str, bodies: Mapping[str, JsonObject], endpoint: str) -> H
     lines = json_lines(
         [{"custom_id": name, "method": "POST", "url": endpoint, "body": body} for name, body in bodies.items()]
     )
-    boundary = hashlib.sha256(lines).hexdigest()  # no content contains its own digest
+    boundary = hashlib.sha256(lines).hexdigest()  # a text that does not occur in the content
     fields = (
         ('name="purpose"', "", b"batch"),
         ('name="file"; filename="requests.jsonl"', "Content-Type: application/octet-stream\r\n", lines),
     )
     parts = (
-        f"--{boundary}\r\nContent-Disposition: form-data; {about}\r\n{more}\r\n".encode() + content + b"\r\n"
-        for about, more, content in fields
+        f"--{boundary}\r\nContent-Disposition: form-data; {field}\r\n{extra_header}\r\n".encode() + content + b"\r\n"
+        for field, extra_header, content in fields
     )
     headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
     return HttpRequest(url, headers, b"".join(parts) + f"--{boundary}--\r\n".encode())
@@ -79,7 +79,7 @@ def parse_state(batch: JsonObject) -> BatchState:
         raise ProviderError(Failure("bad_request", f"the batch failed: {reasons or 'no reason given'}"))
     counts = batch.get("request_counts")
     done = count(counts, "completed") + count(counts, "failed")
-    return BatchState(is_over=status in _OVER, status=status, done=done, total=count(counts, "total"))
+    return BatchState(is_over=status in _FINAL_STATUSES, status=status, done=done, total=count(counts, "total"))
 
 
 def parse_line(line: JsonObject) -> tuple[str, Outcome]:
@@ -90,7 +90,7 @@ def parse_line(line: JsonObject) -> tuple[str, Outcome]:
         request_id = text_or_none(response.get("request_id"))
         headers = {"x-request-id": request_id} if request_id else {}
         body = json_bytes(response.get("body"))
-        return name, HttpResponse(count(response, "status_code") or _GOOD, headers, body)
+        return name, HttpResponse(count(response, "status_code") or _OK, headers, body)
     known: Mapping[JsonValue, Failure] = {"batch_expired": EXPIRED, "batch_cancelled": CANCELLED}
     message = text_or_none(member(line, "error", "message"))
     other = Failure("server_error", message, retryable=True) if message else LOST

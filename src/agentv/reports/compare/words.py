@@ -92,7 +92,7 @@ def verdict_text(verdict: RunVerdict) -> str:
 
 
 def counterpart_notes(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
-    """Return the names of cases that could not be compared or have changed, by what is special about them."""
+    """Return the names of cases that could not be compared or have changed, grouped by the reason."""
     changed = [case.pair.after for case in comparison.cases if case.is_changed]
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after

@@ -23,7 +23,7 @@ from agentv.types.results import RunReport
 
 MOST_ROWS = 2_000
 MOST_CHARACTERS = 20_000_000
-"""The maximum size of results with details; the ones after it are shown as one line each."""
+"""The maximum size of all results with details; further results are shown without them."""
 _ROWS_AT_ONCE = 100
 
 

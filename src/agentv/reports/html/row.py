@@ -26,7 +26,7 @@ def row_element(
 ) -> Html:
     """Return a result as an expandable element. The script filters and sorts by its `data-` attributes.
 
-    Suite and target are shown if the run has several. A brief element has the command for the details instead of them.
+    Suite and target are shown if the run has several. A brief element has a command that prints the details.
     """
     result, state = detail.result, row_state(detail.result)
     score = row_score(result)
@@ -44,7 +44,7 @@ def row_element(
     return element(
         "details",
         line,
-        element("div", *([_elsewhere(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
+        element("div", *([_omitted_note(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
         class_=f"row {state}",
         id=f"row-{number}",
         data_state=state,
@@ -55,7 +55,7 @@ def row_element(
     )
 
 
-def _elsewhere(detail: RowDetail, run_id: str) -> Html:
+def _omitted_note(detail: RowDetail, run_id: str) -> Html:
     command = element("code", f"agentv show {run_id} {detail.result.eval_id}")
     return element("p", "Details omitted to limit the size of the page: ", command, class_="notice")
 
@@ -73,7 +73,7 @@ def _parts(detail: RowDetail) -> Iterator[Html | None]:
     )
     yield element("div", _text("Answer", result.candidate_answer), element("div", expected), class_="pair")
     yield from map(_evaluator, result.evaluator_results)
-    yield _people(detail)
+    yield _labels(detail)
     yield _transcript(detail)
     yield _facts(detail)
 
@@ -135,7 +135,7 @@ def _evaluator(result: EvaluatorResult) -> Html:
     )
 
 
-def _people(detail: RowDetail) -> Html | None:
+def _labels(detail: RowDetail) -> Html | None:
     if not detail.labels:
         return None
     items = [

@@ -37,7 +37,7 @@ def card_sheet(judge: JudgeCard, *, most: int | None = None) -> Sheet:
     parts = [_agreement(judge.card), _confusion(judge.card), _people(judge.card.people)]
     if judge.by_tag:
         parts.append(_tags(judge.by_tag))
-    parts.append(_apart(judge, most))
+    parts.append(_disagreements(judge, most))
     notes = (*advice(judge.card), *judge.remarks)
     if notes:
         parts.append(Part("Missing", notes=notes))
@@ -115,8 +115,8 @@ def _confusion(card: ReportCard) -> Part:
 
 def _people(people: PeopleAgreement) -> Part:
     if not people.answers or people.alike is None:
-        return Part("", notes=(f"{count_text(people.annotators, 'annotator')}; no answer has labels of two of them.",))
-    scale = "" if people.scale_alpha is None else f", of their scores {coefficient_text(people.scale_alpha)}"
+        return Part("", notes=(f"{count_text(people.annotators, 'annotator')}; no answer was labelled by two.",))
+    scale = "" if people.scale_alpha is None else f", of scores {coefficient_text(people.scale_alpha)}"
     note = (
         f"Agreement between annotators, the ceiling for a judge: {percent_text(people.alike)} of pairs on "
         f"{count_text(people.answers, 'answer')} with several labels; Krippendorff's alpha "
@@ -143,7 +143,7 @@ def _share_of(rate: AgreementRate) -> str:
     return "-" if rate.rate is None else f"{percent_text(rate.rate.value)} of {rate.rate.rows:,}"
 
 
-def _apart(judge: JudgeCard, most: int | None) -> Part:
+def _disagreements(judge: JudgeCard, most: int | None) -> Part:
     shown = judge.apart[:most]
     rest = len(judge.apart) - len(shown)
     return Part(

@@ -23,7 +23,7 @@ _ON_LENGTH = (
 
 
 class JudgeCheck(Struct, frozen=True):
-    """The consistency of a judge with the answers it was measured on, which took `calls` calls."""
+    """The measured consistency of a judge, the answers used for it, and the number of judge calls made."""
 
     run_id: str
     evaluator: str

@@ -1,4 +1,4 @@
-"""Sums of the rows of each case, added in any order: for intervals and pass@k of repeated cases."""
+"""Sums over the rows of each case, from which intervals and pass@k of repeated cases are computed."""
 
 from array import array
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentv.scoring.keys.identity import digest_of
 from agentv.types.records.answer import ResultKey
 
-_FIRST_PLACES = 8
+_INITIAL_CAPACITY = 8
 
 
 class CaseSum(NamedTuple):
@@ -25,20 +25,20 @@ def case_of(slot: ResultKey) -> int:
 
 
 class CaseSums:
-    """Sums by case in a hash table, 24 bytes a slot, with a third to two thirds of the slots taken.
+    """A hash table of sums by case, with 24 bytes per entry and a load factor of one to two thirds.
 
-    Open addressing needs no further hashing: the numbers of cases are digests.
+    It uses open addressing. The case numbers are digests and serve as their own hashes.
     """
 
     def __init__(self) -> None:
         self._taken = 0
-        self._make_places(_FIRST_PLACES)
+        self._allocate(_INITIAL_CAPACITY)
 
     def add(self, case: int, *, passed: bool, score: float) -> None:
         """Add a judged row to its case."""
         if 3 * self._taken >= 2 * len(self._cases):
             self._grow()
-        at = self._place(case)
+        at = self._find_index(case)
         if not self._cases[at]:
             self._cases[at] = case
             self._taken += 1
@@ -52,10 +52,10 @@ class CaseSums:
 
     def __iter__(self) -> Iterator[CaseSum]:
         """Yield the sums of each case, in arbitrary order."""
-        places = zip(self._cases, self._rows, self._passed, self._score_sums, strict=True)
-        return (CaseSum(*place) for place in places if place[0])
+        entries = zip(self._cases, self._rows, self._passed, self._score_sums, strict=True)
+        return (CaseSum(*entry) for entry in entries if entry[0])
 
-    def _place(self, case: int) -> int:
+    def _find_index(self, case: int) -> int:
         cases = self._cases
         last = len(cases) - 1
         at = case & last
@@ -63,7 +63,7 @@ class CaseSums:
             at = (at + 1) & last
         return at
 
-    def _make_places(self, count: int) -> None:
+    def _allocate(self, count: int) -> None:
         self._cases = array("Q", bytes(8 * count))
         self._rows = array("I", bytes(4 * count))
         self._passed = array("I", bytes(4 * count))
@@ -71,7 +71,7 @@ class CaseSums:
 
     def _grow(self) -> None:
         sums = list(self)
-        self._make_places(2 * len(self._cases))
+        self._allocate(2 * len(self._cases))
         for case, rows, passed, score_sum in sums:
-            at = self._place(case)
+            at = self._find_index(case)
             self._cases[at], self._rows[at], self._passed[at], self._score_sums[at] = case, rows, passed, score_sum

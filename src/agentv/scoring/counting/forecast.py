@@ -14,7 +14,7 @@ _MS = 1000
 class Measured(Struct):
     """The measured usage of rows of one suite and target: sums over `rows`, in tokens, dollars and worker seconds.
 
-    Tokens and cost are None when they are unknown for a single row.
+    Tokens and cost are None as soon as they are unknown for one row.
     """
 
     rows: int = 0
@@ -45,7 +45,7 @@ def _judge_calls(result: EvaluatorResult) -> int:
 
 
 class Part(Struct, frozen=True):
-    """The rows of one suite and target. `rows` is None for a stream, `measured` if no stored run has such rows."""
+    """The rows of one suite and target. `rows` is None for a stream, `measured` is None if no stored run has them."""
 
     suite: str
     target: str

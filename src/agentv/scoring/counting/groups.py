@@ -27,7 +27,7 @@ class Groups:
     """Tallies by kind and name of group.
 
     `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
-    of their own, however late they come.
+    of their own, also after the first MAX_GROUPS groups.
     """
 
     def __init__(self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = ()) -> None:
@@ -44,26 +44,26 @@ class Groups:
         for by, tallies in self._tallies.items():
             if by in _PARTS:
                 parts = _PARTS[by](kind)
-                if case is None and _has_twice(parts):
+                if case is None and _has_duplicate_names(parts):
                     self._add_whole(by, parts, rows)
                     continue
             else:
                 parts = [(group, kind.state, kind.score) for group in _names(kind, by, metadata)]
             for group, state, score in parts:
-                tally = tallies.get(group) or self._made(by, group)
+                tally = tallies.get(group) or self._tally_for(by, group)
                 tally.add(state, score, rows, case)
 
     def _add_whole(self, by: str, parts: Iterable[Scored], cases: int) -> None:
-        """Count parts of rows that are whole cases: parts of one name belong to one case."""
+        """Count the parts of `cases` equal rows, each the only row of its case; parts of one name form one cluster."""
         by_name: dict[str, list[tuple[RowState, float | None]]] = {}
         for name, state, score in parts:
             by_name.setdefault(name, []).append((state, score))
         for name, named in by_name.items():
-            tally = self._tallies[by].get(name) or self._made(by, name)
+            tally = self._tallies[by].get(name) or self._tally_for(by, name)
             tally.add_whole(named, cases)
 
-    def _made(self, by: str, group: str) -> Tally:
-        """Return the tally of a group without one of its own: a new one, or the tally of all other groups."""
+    def _tally_for(self, by: str, group: str) -> Tally:
+        """Return a new tally for a group, or the common tally of all groups after the first MAX_GROUPS."""
         tallies = self._tallies[by]
         is_own = by == "tag" or len(tallies) < MAX_GROUPS or (by, group) in self._named
         return tallies.setdefault(group if is_own else OTHERS, Tally())
@@ -96,7 +96,7 @@ def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
     )
 
 
-def _has_twice(parts: Sequence[Scored]) -> bool:
+def _has_duplicate_names(parts: Sequence[Scored]) -> bool:
     """Return True if two parts have the same name, such as a criterion that two evaluators judge."""
     return len(parts) > 1 and len({name for name, _, _ in parts}) < len(parts)
 

@@ -74,7 +74,7 @@ class JudgedSummary(Struct):
             heapq.heappush(self._worst, entry) if len(self._worst) < SHOWN else heapq.heappushpop(self._worst, entry)
         self._add_criteria(judged.results)
         self.durations_s.add(judged.duration_ms / 1000)
-        self._spend(judged)
+        self._add_cost(judged)
 
     def _add_criteria(self, results: Iterable[EvaluationResult]) -> None:
         """Count a line's results; a result on a scale that cannot be averaged only adds its criterion's name."""
@@ -99,7 +99,7 @@ class JudgedSummary(Struct):
             tally = self._criteria.setdefault(name if is_own else OTHERS, Tally())
         return tally
 
-    def _spend(self, judged: AggregatedEvaluationResult) -> None:
+    def _add_cost(self, judged: AggregatedEvaluationResult) -> None:
         if judged.judge_usage is not None:
             self.usage = judged.judge_usage if self.usage is None else self.usage + judged.judge_usage
             if judged.judge_cost_usd is None:

@@ -1,4 +1,4 @@
-"""The parts of a finished row that are counted, without its case: equal rows are counted together."""
+"""The countable values of a finished row, without its case, so that equal rows are counted together."""
 
 from typing import TypeAlias
 
@@ -14,10 +14,10 @@ Scored: TypeAlias = tuple[str, RowState, float | None]
 
 
 class RowKind(Struct, frozen=True, gc=False):
-    """The values that a row is counted by. One is made for every row, so that making and hashing it is fast.
+    """The values that a row is counted by. One is created for every row, so creating and hashing it must be fast.
 
-    It has name, type, status, verdict and score of each evaluator, and of each criterion its name, its value, and
-    whether it has an error.
+    `evaluators` has the name, type, status, verdict and score of each evaluator; `criteria` has the name and value of
+    each criterion, and whether it has an error.
     """
 
     state: RowState

@@ -1,4 +1,4 @@
-"""Sampling of a stream: each line is decided by itself, the same on every machine and in any order."""
+"""Sampling of a stream. The decision on a line depends only on the line and the seed, so it is the same everywhere."""
 
 import hashlib
 import re
@@ -44,7 +44,7 @@ class Sample(Struct, frozen=True):
         return self.count is None and self.bound == _PLACES
 
     def key_of(self, value: JsonValue) -> bytes | None:
-        """Return the value at `by` as bytes, each key in either spelling; None when there is none."""
+        """Return the value at `by` as JSON bytes; keys may be in camelCase or snake_case. None if there is no value."""
         for key in self.by:
             value = _entry(value, key)
         return None if value is None else compact_json(value).encode("utf-8", "surrogatepass")
@@ -62,7 +62,7 @@ def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:
         return Sample(by=path, seed=seed)
     if _COUNT.fullmatch(text):
         if path:
-            raise ConfigError(f"--sample-by needs a share, such as 1% or 0.01; {text} lines may cut a session in two")
+            raise ConfigError(f"--sample-by needs a share, such as 1% or 0.01; {text} lines may split a session")
         return Sample(count=int(text), seed=seed)
     percent = _PERCENT.fullmatch(text)
     if percent is None and not _SHARE.fullmatch(text):

@@ -104,7 +104,7 @@ class RowCounts:
             self._count(kind, 1, case, has_trials=has_trials)
 
     def settle(self) -> None:
-        """Count the waiting rows. All sums are exact, so that the time of the call changes nothing."""
+        """Count the waiting rows. All sums are exact, so the result does not depend on when it is called."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for kind, rows in Counter(waiting).items():
@@ -150,7 +150,7 @@ class Summary:
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
 
-        `has_trials` False promises that each target gets the case only once: then no state is stored for the case.
+        With `has_trials` False, each target must get the case only once; no state is then stored for the case.
         """
         self._counts.add(result, has_trials=has_trials)
         if self._suites and result.slot.suite in self._suites:

@@ -41,10 +41,11 @@ def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[f
 
 
 def repeated_percentile_shares(share: float, below: ClusterMoments, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return percentile_shares for repeats of cases; `below` counts by case the values up to the percentile found.
+    """Return percentile_shares for repeated cases, at their effective sample size.
 
-    The interval of that rate gives their effective sample size, and is turned into one of the value: Woodruff 1952,
-    JASA 47(260). None when as many single cases would be too few.
+    `below` has the moments, by case, of the indicator that a value is at most the percentile. They give the effective
+    sample size of the rate of such values, whose interval is inverted to one of the value: Woodruff 1952, JASA 47(260).
+    None if percentile_shares is None for as many independent values.
     """
     if percentile_shares(share, below.clusters, level) is None:
         return None
@@ -67,14 +68,14 @@ def _rank(share: float, count: int, chance: float) -> float:
 
 
 _RUN = 4096
-_LARGEST_OF_FOUR_BYTES = 2**32 - 1
+_MAX_UINT32 = 2**32 - 1
 _LONGEST_S = 1e12
 _NO_CASE = 0
 _CASES_AT_ONCE = 2**17
 
 
 class SortedRun(NamedTuple):
-    """Sorted durations in microseconds. `cases` numbers the case of each, 0 for a case of its own; None: all are 0."""
+    """Sorted durations in microseconds. `cases` has the case numbers, 0 for a case with no other; None: all are 0."""
 
     durations_us: "array[int]"
     cases: "array[int] | None"
@@ -98,12 +99,13 @@ class Durations:
     def add(self, seconds: float, case: int | None = None) -> None:
         """Count one duration; a negative one (the clock was set back) as 0, an absurdly long one as 1e12 s.
 
-        `case` (case_sums.case_of) says that its case may have others. The numbers of 100,000 cases may collide once.
+        `case` (case_sums.case_of) is given if the case may have other durations. Only 32 bits of it are stored: among
+        100,000 cases, about one collision is expected.
         """
         if not 0 <= seconds <= _LONGEST_S:
             seconds = min(max(seconds, 0.0), _LONGEST_S)
         self._latest.append(round(seconds * 1_000_000))
-        self._cases.append(case & _LARGEST_OF_FOUR_BYTES if case else _NO_CASE)
+        self._cases.append(case & _MAX_UINT32 if case else _NO_CASE)
         if len(self._latest) == _RUN:
             self._runs.append(_sorted(self._latest, self._cases))
             self._begin()
@@ -148,7 +150,7 @@ def percentile_interval_us(durations: Sequence[Durations], share: float) -> tupl
     if shares is None:
         return None
     count = sum(map(len, sorted_us))
-    low, high = (_percentile_us(sorted_us, _type_7(each, count)) for each in shares)
+    low, high = (_percentile_us(sorted_us, _percentile_share(each, count)) for each in shares)
     return low, high
 
 
@@ -175,8 +177,8 @@ def _below_by_case(named: "Sequence[tuple[array[int], int]]", part: int, parts: 
     return ClusterMoments.of_passes(unnamed, low) + of_cases
 
 
-def _type_7(share: float, count: int) -> float:
-    """Return as a share of `count` values the position of rank share * (count + 1) in percentile_us."""
+def _percentile_share(share: float, count: int) -> float:
+    """Convert the share of a rank, rank / (count + 1), to the share at which percentile_us returns that rank."""
     return min(max((share * (count + 1) - 1) / (count - 1), 0.0), 1.0)
 
 
@@ -200,7 +202,7 @@ def _sorted(latest: "array[int]", cases: "array[int]") -> SortedRun:
 
 
 def _small(ordered: list[int]) -> "array[int]":
-    return array("I" if ordered[-1] <= _LARGEST_OF_FOUR_BYTES else "Q", ordered)
+    return array("I" if ordered[-1] <= _MAX_UINT32 else "Q", ordered)
 
 
 _NOTHING = ClusterMoments.of_passes(0, 0)
@@ -209,8 +211,8 @@ JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 
 _PER_POINT = 2**64
 """Scores are added up as integers, in units of 2**-64: such sums are exact, and the same in any order."""
-_UNALIKE = 64
-"""How many pairs of state and score are counted before they are added up. Rules give only a few."""
+_MAX_PENDING = 64
+"""The number of different pending entries after which they are added up. Rules produce only a few scores."""
 
 
 class SingleRows(Struct):
@@ -246,10 +248,10 @@ class Tally(Struct):
     _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
     def add(self, state: RowState, score: float | None, rows: int = 1, case: int | None = None) -> None:
-        """Count equal rows. `case` (case_sums.case_of) says that the row's case may have others in this group."""
+        """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group."""
         if case is None:
             self._alike[state, score] += rows
-            if len(self._alike) == _UNALIKE:
+            if len(self._alike) == _MAX_PENDING:
                 self._settle()
             return
         self._counts[state] += rows
@@ -261,7 +263,7 @@ class Tally(Struct):
         self.cases.add(case, passed=state == "pass", score=score)
 
     def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
-        """Count all rows of `cases` equal cases that have no others in this group: no case needs to be stored."""
+        """Count `cases` cases that consist of exactly these rows in this group, so that no case needs to be stored."""
         judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
         for state, _ in rows:
             self._counts[state] += cases
@@ -270,7 +272,7 @@ class Tally(Struct):
         passed = sum(state == "pass" for state, _ in judged)
         units = sum(round(score * _PER_POINT) for _, score in judged)
         self._alike_cases[len(judged), passed, units] += cases
-        if len(self._alike_cases) == _UNALIKE:
+        if len(self._alike_cases) == _MAX_PENDING:
             self._settle()
 
     def _settle(self) -> None:
@@ -325,7 +327,7 @@ class Tally(Struct):
 
     @property
     def error_rate(self) -> float | None:
-        """Share of all rows that have no result."""
+        """Share of all rows that have an error."""
         return self.counts["error"] / self.rows if self.rows else None
 
     def passes(self) -> ClusterMoments:
@@ -449,7 +451,7 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None), as it is not free."""
+    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None)."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
@@ -474,7 +476,7 @@ class TargetTally(Struct):
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
-        """Add the duration and cost of a row; its counts go into `rows`, with others of its kind."""
+        """Add the duration and cost of a row; its states are counted separately in `rows`, together with equal rows."""
         if result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
@@ -484,9 +486,9 @@ class TargetTally(Struct):
         if result.cached:
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
-            self._spend_on_judges(result)
+            self._add_judges(result)
 
-    def _spend_on_judges(self, result: CaseResult) -> None:
+    def _add_judges(self, result: CaseResult) -> None:
         unpriced = any(map(_has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         self.saved_usd += saved_by_judges(result)

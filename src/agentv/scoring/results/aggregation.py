@@ -73,7 +73,7 @@ def verdict_of(score: float) -> Verdict:
 
 
 def is_met(value: float | None) -> bool:
-    """Return True if a criterion or rubric item on 0..1 counts as met: not in the band `fail` (4 of 5, say)."""
+    """Return True if the value (0..1) of a criterion or rubric item counts as met: its verdict is not `fail`."""
     return value is not None and verdict_of(value) != "fail"
 
 
@@ -100,8 +100,8 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
         return True
     required = result.required
     if required is not False:
-        held = result_verdict(result) == "pass" if required is True else reaches(result.score, required)
-        if not held:
+        is_satisfied = result_verdict(result) == "pass" if required is True else reaches(result.score, required)
+        if not is_satisfied:
             return False
     members = result.evaluator_results
     return required_items_met(result.results) and (not members or all(map(is_requirement_met, members)))

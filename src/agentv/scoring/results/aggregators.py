@@ -55,7 +55,7 @@ def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: s
         hits=hits,
         misses=misses,
         expected_aspect_count=max(1, len(hits) + len(misses)),
-        reasoning=f"{how} of {parts}" if parts else f"{how} of no member",
+        reasoning=f"{how} {parts}" if parts else f"{how} no member",
         status="scored" if counted(results) else "skipped",
     )
 
