@@ -55,7 +55,7 @@ def test_a_path_finds_its_run_wherever_it_lies(home: Path, tmp_path: Path) -> No
 def test_an_ambiguous_reference_lists_what_fits(home: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         find_run(home, "7f")
-    assert str(refused.value) == f"'7f' matches 2 runs; give more of one of: {MIDDLE}, {OLD}"
+    assert str(refused.value) == f"'7f' matches 2 runs; use more characters of one of: {MIDDLE}, {OLD}"
 
 
 def test_an_unknown_reference_lists_what_there_is(home: Path) -> None:

@@ -31,9 +31,9 @@ class EvaluatorConfig(Struct, frozen=True):
     """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
 
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
-    `pass`) or a number (the minimum score). Of a conversation, `window` (at least 1) selects the last turns; `per_turn`
-    judges each turn separately, and `aggregate` combines their scores. Relative paths in `settings` are relative to
-    `base_dir`.
+    `pass`) or a number (the minimum score). For a conversation, `window` (at least 1) selects the last turns;
+    `per_turn` judges each turn separately, and `aggregate` combines their scores. Relative paths in `settings` are
+    relative to `base_dir`.
     """
 
     name: str
@@ -56,7 +56,7 @@ class EvaluatorObject(Protocol):
 
     @property
     def kind(self) -> str:
-        """The sort of evaluator."""
+        """The kind of evaluator."""
 
 
 EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
@@ -79,9 +79,8 @@ _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assis
 class EvalCase(Struct, frozen=True):
     """One input for a target, with the expectations of a good answer.
 
-    `input_messages` may be given as a plain string, one user message, and `expected_messages` as one of the assistant.
-    `evaluators` None means the suite's list, and without one the default judge. `guidelines` and
-    `files` are derived from the file parts of `input_messages`.
+    A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
+    `evaluators` None means the evaluators of the suite, or the default judge if the suite has none.
     """
 
     id: str

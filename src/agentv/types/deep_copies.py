@@ -15,7 +15,7 @@ _STRUCTS = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, DataPar
 
 
 def deep_copy(value: T) -> T:
-    """Return a copy that no change to the original's objects affects."""
+    """Return a copy that later changes to the original do not affect."""
     given: Any = value
     kind: type[Any] = type(given)
     copied: Any = given

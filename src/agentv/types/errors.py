@@ -96,7 +96,7 @@ class EvaluatorError(AgentvError, RuntimeError):
     """An evaluator could not judge. This never counts as a judgement of the answer."""
 
     def __init__(self, message: str, *, kind: "FailureKind" = "evaluator_error") -> None:
-        from agentv.types.failures import Failure  # noqa: PLC0415 - as above
+        from agentv.types.failures import Failure  # noqa: PLC0415 - keeps the start of `agentv --help` fast
 
         self.failure = Failure(kind=kind, message=message, stage="evaluator")
         super().__init__(message)

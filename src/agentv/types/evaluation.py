@@ -170,9 +170,10 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EvaluationContext(Struct, frozen=True):
     """The read-only input of an evaluator.
 
-    `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary is set by
-    output messages or a trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to the
-    case's reference answer. `suite` (its path) and `trial` (from 0) identify the row, together with case and target.
+    `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary counts the
+    output messages, or else the trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to
+    the case's reference answer. `suite` (its path) and `trial` (from 0) identify the row, together with case and
+    target.
     `duration_ms`, `cost_usd` and `usage` are those of the answer, None if not known.
     """
 
@@ -235,13 +236,13 @@ EvaluatorOutput: TypeAlias = EvaluationScore | EvaluationResult | Sequence[Evalu
 class Evaluator(Protocol):
     """Judges one answer (seed REQ-EVAL-001).
 
-    `kind` names the sort of evaluator. `evaluate` may be a plain function or a coroutine. An exception is stored as
+    `kind` is the kind of evaluator. `evaluate` may be a plain function or a coroutine. An exception is stored as
     this evaluator's error and never as a judgement of the answer.
     """
 
     @property
     def kind(self) -> str:
-        """The sort of evaluator, for instance `llm_judge` or `code`."""
+        """The kind of evaluator, for instance `llm_judge` or `code`."""
 
     def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
         """Judge the answer in `context`."""

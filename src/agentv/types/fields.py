@@ -58,7 +58,7 @@ class Fields:
 
     def text(self, name: str, *others: str) -> str | None:
         """Return the text of a key."""
-        return self._of_sort(str, "a text", name, *others)
+        return self._of_type(str, "a text", name, *others)
 
     def required_text(self, name: str, *others: str) -> str:
         """Return the text of a key; its absence is a problem."""
@@ -79,7 +79,7 @@ class Fields:
     def count(self, name: str) -> int:
         """Return the integer of a key; 0 when it is absent."""
         value = self.number(name) or 0
-        if value < 0 or value % 1 != 0:  # the latter also for NaN and infinity
+        if value < 0 or value % 1 != 0:  # `value % 1` is also not 0 for NaN and infinity
             self._wrong(name, "a whole number of at least 0", value)
             return 0
         return int(value)
@@ -102,7 +102,7 @@ class Fields:
             yield f"{self.at}.{name}[{index}]", item
 
     def read(self, name: str, read: Callable[[JsonValue], T]) -> T | None:
-        """Return `read` of a key's value; its ValueError is the problem."""
+        """Return the result of `read` for a key's value; a ValueError becomes a problem."""
         value = self.any(name)
         try:
             return None if value is None else read(value)
@@ -123,9 +123,9 @@ class Fields:
                 self._problems.note(f"{self.at}.{key}", message, allowed=allowed, suggestion=suggestion)
                 allowed = None
 
-    def _of_sort(self, sort: type[T], called: str, name: str, *others: str) -> T | None:
+    def _of_type(self, kind: type[T], called: str, name: str, *others: str) -> T | None:
         value = self.any(name, *others)
-        if value is None or isinstance(value, sort):
+        if value is None or isinstance(value, kind):
             return value
         self._wrong(name, called, value)
         return None

@@ -11,7 +11,7 @@ class Problem(Struct, frozen=True):
     """One problem in a file, with its position and what is allowed instead.
 
     `line` and `column` count from 1; 0 means the whole file. `json_path` starts with `$`.
-    `allowed` completes "allowed: …" or is a full clause; `suggestion` completes "did you mean …?".
+    `allowed` is a clause on what is allowed instead; `suggestion` completes "did you mean …?".
     """
 
     path: str

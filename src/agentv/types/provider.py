@@ -182,7 +182,7 @@ class ClosingProvider(Provider, Protocol):
     """A provider with resources to close."""
 
     async def aclose(self) -> None:
-        """Close them."""
+        """Close the resources."""
 
 
 # Before Python 3.12 an array has no type parameter at run time.
@@ -190,7 +190,7 @@ if TYPE_CHECKING:
     Vector: TypeAlias = array[float]
 else:
     Vector = array
-"""Numbers of 32 bits (typecode "f"), all finite."""
+"""32-bit floats (typecode "f"), all finite."""
 
 
 class EmbeddingRequest(Struct, frozen=True):

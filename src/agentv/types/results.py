@@ -39,11 +39,11 @@ RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "r
 
 
 class RunReport(Struct, frozen=True):
-    """The report of a run: counts, means, worst rows, notes, and the verdict.
+    """The report of a run: counts, means, rows that did not pass, notes, and the verdict.
 
-    `failing` holds rows that did not pass, in the order they finished, at most `failing_limit` of them;
-    `failing_total` counts all. `needs` lists what is required to resume the run. `corrected` are the pass rates of
-    judges with a calibration. `results` holds every row when the run was only in memory, else it is empty.
+    `failing` holds the first rows that did not pass, up to a limit, in the order they finished; `failing_total` counts
+    all. `needs` lists what is required to resume the run. `corrected` are the pass rates of judges with a calibration.
+    `results` holds every row when the run was only in memory, else it is empty.
     """
 
     run_id: str

@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 
 class Interval(Struct, frozen=True):
-    """A two-sided confidence interval, in the units of its number; `level` is its coverage."""
+    """A two-sided confidence interval, in the unit of its estimate; `level` is its coverage."""
 
     low: float
     high: float
@@ -34,7 +34,7 @@ class Interval(Struct, frozen=True):
 
 
 class GroupSummary(Struct, frozen=True):
-    """Counts, rate and mean of the rows of one group: of a tag, a dataset, a criterion, …, named by `by`.
+    """Counts, rate and mean of the rows of one group. `by` is its kind: `tag`, `dataset`, `criterion` and others.
 
     For evaluators and criteria, results are counted instead of rows. Rate and mean are over the judged ones.
     """
@@ -54,7 +54,7 @@ class GroupSummary(Struct, frozen=True):
 
     @property
     def judged(self) -> int:
-        """Rows that were cleanly judged."""
+        """The number of rows with a verdict."""
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
 
@@ -103,7 +103,7 @@ class TargetSummary(Struct, frozen=True):
 
     @property
     def judged(self) -> int:
-        """Rows that were cleanly judged."""
+        """The number of rows with a verdict."""
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
 
@@ -148,12 +148,12 @@ class Confusion(Struct, frozen=True):
 
     @property
     def people_pass(self) -> int:
-        """The number of answers that people pass."""
+        """The number of answers that people judged as passing."""
         return self.both_pass + self.people_alone
 
     @property
     def people_fail(self) -> int:
-        """The number of answers that people fail."""
+        """The number of answers that people judged as failing."""
         return self.judge_alone + self.both_fail
 
 

@@ -40,7 +40,7 @@ DEFAULT_TRY_TIMEOUT_S = 600.0
 class ResolvedTarget(Struct, frozen=True):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
 
-    `settings` is the provider's own frozen settings dataclass. `public_settings` is what may be stored and hashed:
+    `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
     every setting as written, secrets redacted. `secrets` are the values to redact from all output.
     """
 

@@ -35,14 +35,14 @@ class RunCache(Struct):
         return None if why_not_cached(target, spec) else AnswerMemory(self, target, sees_all=spec.is_web_service)
 
     def times(self, key: str) -> int:
-        """Count a request and return how often this run has made it before. Only repeated ones take memory."""
+        """Count a request and return how often this run has made it before."""
         if self._requested.add(key):
             return 0
         self._repeated[key] = self._repeated.get(key, 0) + 1
         return self._repeated[key]
 
     def take_back(self, key: str) -> None:
-        """Undo the count of a request that brought no answer, so that a later call can take its place."""
+        """Undo the count of a request that got no answer, so that a later call has the same key."""
         self._repeated[key] = self._repeated.get(key, 0) - 1
 
 
@@ -59,7 +59,7 @@ def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
 
 
 class AnswerMemory(Struct, frozen=True):
-    """The cache of one target's answers."""
+    """The cache of one target's answers. `sees_all` is for web services, which may get the id and paths of a case."""
 
     run: RunCache
     target: ResolvedTarget

@@ -129,7 +129,7 @@ async def _call_batch(
     try:
         await batching.call(list(cases.values()), save)
     except ProviderError as error:
-        if error.failure.kind != "budget":  # which stops the run
+        if error.failure.kind != "budget":  # a used-up budget stops the run
             why = f"{error.failure.kind}: {error.failure.message}"
             runner.note(tasks[0], f"the batch failed ({why}); calling case by case")
         return saved

@@ -28,14 +28,14 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of one request: `request` without and `key` with the count of its repeats in the run."""
+    """The cache keys of one request: `request`, and `key`, which also counts its repeats in the run."""
 
     request: str
     key: str
 
 
 class BatchMemory(Struct):
-    """Finds and saves the answers to one batch's requests, each under the name it has in the batch.
+    """Finds and saves the answers to one batch's requests, by the name of each in the batch.
 
     Without a cache nothing is found or saved. A request that got no answer may be sent in a call of its own afterwards;
     its answer is saved under the same key.
@@ -96,8 +96,8 @@ class BatchAccount(Struct, frozen=True):
     async def room_for(self, requests: Mapping[str, ProviderRequest]) -> dict[str, ProviderRequest]:
         """Return the first requests, as many as the budget has room for.
 
-        While other calls are in flight, wait for the room that they leave. Raises ProviderError of kind `budget`, and
-        stops the run, if not even one request fits.
+        While other calls are in flight, wait until they are settled. Raises ProviderError of kind `budget`, and stops
+        the run, if not even one request fits.
         """
         account = self.resilient.account
         if account is None:
@@ -139,7 +139,7 @@ SaveAnswers: TypeAlias = Callable[[Mapping[ResultKey, ProviderResponse | Failure
 FIRST_POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
 ATTEMPTS = 10
-"""Failed polls in a row before a batch is abandoned. Many, because the batch is paid for already."""
+"""Failed polls in a row before a batch is abandoned; many, because the batch has already been paid for."""
 
 LOST_BATCH = "bad_request"
 """The failure kind of a batch that the vendor cancelled or does not know. Any other failure (a revoked key, an
@@ -155,7 +155,7 @@ T = TypeVar("T")
 
 
 class Answers(Struct, frozen=True):
-    """The answers of a batch, by key. One with `is_open` may be fetched later."""
+    """The answers of a batch, by key. If `is_open`, the batch was not fetched and a later run may fetch it."""
 
     ticket: BatchTicket
     found: Mapping[str, ProviderResponse | Failure]
@@ -296,7 +296,7 @@ class BatchApi(Struct, frozen=True):
 
 
 def _without_cost(answer: ProviderResponse | Failure) -> ProviderResponse | Failure:
-    """Return an answer for a further row that shares it: that row pays nothing."""
+    """Return an answer without usage and cost, for other rows with the same request."""
     return answer if isinstance(answer, Failure) else replace(answer, usage=None, cost_usd=0.0)
 
 

@@ -17,7 +17,7 @@ from agentv.types.usage import Usage, total_usage
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 FAILURES_TO_LEARN_FROM = 3
-"""Failed calls after which several are sent at once, although the cost of one is still unknown."""
+"""Failed calls after which calls are sent concurrently, although the cost of a call is still unknown."""
 
 _SLACK_USD = 1e-12
 """Tolerance for rounding errors of sums: a budget of ten cents has room for ten calls of one cent."""
@@ -41,7 +41,7 @@ class BudgetStop(Struct, frozen=True):
 
 
 class Spent(Struct):
-    """The cost of a run before it is resumed, in dollars. `dearest` is the cost of the dearest call by target."""
+    """The cost of a run before it is resumed, in dollars. `dearest` is the cost of each target's dearest call."""
 
     usd: float = 0.0
     dearest: dict[str, float] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Budget(Struct):
 class BudgetAccount(Struct):
     """One target's share of a budget. `cost_of` returns the cost of tokens, or None if the price is not known.
 
-    Each call reserves the cost of the dearest call so far, or the estimate from its prompt if that is higher. Until a
+    Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Until a
     response shows the cost of a call, calls are sent one at a time.
     """
 
@@ -138,7 +138,7 @@ class BudgetAccount(Struct):
     async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
         """Make a call within the budget. Raises ProviderError of kind `budget`, without sending it, if it does not fit.
 
-        A call whose cost is unknown, or that was cancelled in flight, counts with the amount reserved for it.
+        A call whose cost is unknown, or that was cancelled in flight, counts as the amount reserved for it.
         """
         reserved = await self._reserve(guess_usd)
         cost: float | None = None
@@ -163,15 +163,15 @@ class BudgetAccount(Struct):
         self._answered = True
 
     async def _reserve(self, guess_usd: float) -> float:
-        """Reserve the amount for a call, waiting for room off the clock.
+        """Reserve the amount for a call, waiting for room; the wait does not count towards deadlines.
 
         Raises ProviderError if the call does not fit although no other is in flight.
         """
         budget = self.budget
         while True:
             amount = max(guess_usd, self.dearest_usd)
-            is_blind = self._in_flight > 0 and not self._answered and self._failed < FAILURES_TO_LEARN_FROM
-            if budget.fits(amount) and not is_blind:
+            must_wait_for_first = self._in_flight > 0 and not self._answered and self._failed < FAILURES_TO_LEARN_FROM
+            if budget.fits(amount) and not must_wait_for_first:
                 break
             if not budget.in_flight:
                 raise budget.refuse(self.target, amount)
@@ -198,7 +198,7 @@ NO_REFUSALS: AbstractContextManager[Sequence[Failure]] = nullcontext(())
 
 @contextmanager
 def refused_calls() -> Iterator[Sequence[Failure]]:
-    """Collect the failures of calls that the budget refuses within a `with` block; with any, a row has no result."""
+    """Collect the failures of calls that the budget refuses within a `with` block; a row with one has no result."""
     failures: list[Failure] = []
     token = _refusals.set(failures)
     try:

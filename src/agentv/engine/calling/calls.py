@@ -22,8 +22,8 @@ class Call(Struct, Generic[R], frozen=True):
     """One call with retries: the function for one attempt, and the estimated tokens.
 
     `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` is for all attempts
-    together. `on_retry` receives a failed attempt and the pause in seconds before the next one; `before_repeat`
-    prepares that.
+    together. `on_retry` receives a failed attempt and the pause in seconds before the next one; `before_repeat` is
+    awaited before each attempt but the first.
     """
 
     attempt: Callable[[int, float], Awaitable[R]]

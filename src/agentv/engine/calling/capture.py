@@ -71,7 +71,7 @@ class Cleaner:
     """Cleans answers and results before they are stored.
 
     Secrets are redacted, lone surrogates and numbers that are not finite are replaced, and values nested deeper than
-    `DEEPEST` levels are cut off. `repaired` is True if a surrogate was found since the last start of `clean_all`.
+    `DEEPEST` levels are cut off. `repaired` is True if a surrogate was found since `clean_all` was last called.
     """
 
     def __init__(self, redactor: Redactor) -> None:

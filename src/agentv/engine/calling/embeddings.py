@@ -65,7 +65,8 @@ class SharedEmbedder:
     """The embedder of one target in one process.
 
     Callers that need the same text share one request, whose cost the first of them bears. A rejected request is
-    repeated in halves, so that only the text to blame fails. Without a disk cache, vectors are cached in memory only.
+    repeated in halves, so that only the text that caused the rejection fails. Without a disk cache, vectors are cached
+    in memory only.
     """
 
     def __init__(self, provider: ResilientProvider, cache: EmbeddingCache | None) -> None:

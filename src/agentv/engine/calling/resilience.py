@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 REFUSED_STATUS = 429
-"""The HTTP status that slows the account down; an overloaded server (503, 529) is left to the retries alone."""
+"""The HTTP status that lowers the rate of the account; for an overloaded server (503, 529) calls are only retried."""
 
 
 class PacedAttempts:
-    """The attempts of one target, at the rate limits of its account. Without a limiter they are not limited."""
+    """The attempts of one target, within the rate limits of its account if there is a limiter."""
 
     def __init__(self, limiter: AccountLimiter | None, target: ResolvedTarget, *, counts_attempts: bool) -> None:
         self.limiter = limiter
@@ -53,7 +53,7 @@ class PacedAttempts:
         self._counts_attempts = counts_attempts
 
     def attempt(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
-        """Make attempt `number`, from 0, with `ends_at` as the deadline of all; number 0 uses the permit `first`."""
+        """Make attempt `number`, from 0, which uses the permit `first`. `ends_at` is the deadline of all attempts."""
         return self._repeat(call, number, ends_at) if number else self._permitted(call, first, 0, ends_at)
 
     async def _repeat(self, call: "Call[R]", number: int, ends_at: float) -> R:
@@ -98,7 +98,7 @@ class PacedAttempts:
         return response
 
     def _give_back(self, permit: Permit, error: BaseException) -> None:
-        """Release the permit of a failed attempt; only a rejection by the rate limit changes the pace."""
+        """Release the permit of a failed attempt; only a rejection by the rate limit lowers the rate."""
         if not isinstance(error, ProviderError):
             permit.done(refused=None)
             return
@@ -253,7 +253,7 @@ class ResilientProvider:
         )
 
     async def _with_retries(self, call: "Call[R]") -> R:
-        """Make one call, each attempt at the rate limits of the account."""
+        """Make one call, each attempt within the rate limits of the account."""
         attempts = self._attempts
         # The deadline for all attempts starts with the first permit: the wait for it is not the target's time.
         first = None if attempts.limiter is None else await attempts.take(call.tokens)

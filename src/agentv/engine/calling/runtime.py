@@ -204,7 +204,7 @@ class Runtime:
         """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
 
         None if the target itself cannot judge, or if the judge cannot be created: planning has rejected runs that need
-        it, and other runs must not fail over a missing key.
+        it, and other runs must not fail because of its missing key.
         """
         if not target.judge_target:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
@@ -255,7 +255,7 @@ class Runtime:
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:
-        """Return the typed settings of a config, read once while they are cached."""
+        """Return the typed settings of a config, from the cache if they are there."""
         settings = self._settings.get(config)
         if settings is None:
             settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)

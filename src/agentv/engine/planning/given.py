@@ -56,11 +56,11 @@ def load_given(
 ) -> tuple[Inputs, RunOptions]:
     """Return the inputs of a run started from Python, and the options with its target selected."""
     cwd = Path.cwd()
-    # A given target or function, and a list of cases, which has no folder, need no targets file.
-    answers = given.task is not None or (given.target is not None and not isinstance(given.target, str))
+    # No targets file is needed if the target is an object or a function, or if the source is not a path.
+    has_own_target = given.task is not None or (given.target is not None and not isinstance(given.target, str))
     if isinstance(source, str | os.PathLike):
         files = find_eval_files([os.fspath(source)], cwd=cwd)
-        inputs = load_inputs(files, options, cwd=cwd, env=os.environ, needs_targets=not answers, secrets=secrets)
+        inputs = load_inputs(files, options, cwd=cwd, env=os.environ, needs_targets=not has_own_target, secrets=secrets)
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)

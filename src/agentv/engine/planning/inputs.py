@@ -87,7 +87,7 @@ def load_inputs(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     )
     suites: list[SuiteInput] = []
-    problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
+    problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
     for file in files:
         with suppress(EvalFileError, TargetError):  # reported after the suite's problems
             neighbourhood.load_targets(file.parent)

@@ -107,7 +107,7 @@ def _check_kinds(options: RunOptions) -> None:
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:
-    """Return RunOptions from keywords. Raises UnknownNameError for a name, ConfigError for an invalid value."""
+    """Return RunOptions from keywords. Raises UnknownNameError for an unknown one, ConfigError for an invalid value."""
     known = RunOptions.__struct_fields__
     for name in given:
         if name not in known:

@@ -121,12 +121,12 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
 
 class RunPlan(Struct, frozen=True):
-    """A run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder.
+    """A run before it starts. `gates` None means the default gate; `home` is the `.agentv` folder.
 
     `paths` are the eval files as given by the user, relative to `folder`; None for a run whose files are not known.
     `store` is the URL of the team's database that the run is shared in, without its password.
-    `baseline` holds the scores of the run to compare with. `git` waits for the state of the repository, if it is being
-    read already.
+    `baseline` holds the scores of the run to compare with. `git` returns the state of the repository, if it is being
+    read in the background.
     """
 
     suites: tuple[SuitePlan, ...]

@@ -46,7 +46,7 @@ MOST_WORDS = 200
 class Selection(Struct, frozen=True):
     """The selected cases of one suite. `places` are their positions in the source, in order; None selects all.
 
-    With a `shard` only its cases are selected, while the source is read.
+    With a `shard`, only the cases of that shard are selected, each as the source is read.
     """
 
     suite: EvalSuite
@@ -83,8 +83,8 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
 
 def _within(shard: Shard, suite: EvalSuite, places: Sequence[int]) -> Selection:
     """Return the selection of a shard's cases among those at `places`."""
-    mine = array("Q", (place for place, case in _cases_at(places, suite) if shard.takes(suite.path, case.id)))
-    return Selection(suite, mine, len(mine))
+    in_shard = array("Q", (place for place, case in _cases_at(places, suite) if shard.takes(suite.path, case.id)))
+    return Selection(suite, in_shard, len(in_shard))
 
 
 def _cases_at(places: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
@@ -118,7 +118,7 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
 
 
 def matches_glob(case_id: str, glob: str) -> bool:
-    """Return True if `--case` selects a case: its literal id, whatever characters that has, or a pattern."""
+    """Return True if `--case` selects a case: its exact id, even if that has wildcard characters, or a pattern."""
     return case_id == glob or fnmatchcase(case_id, glob)
 
 

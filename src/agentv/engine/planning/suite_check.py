@@ -31,8 +31,8 @@ from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
-_own_parts = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader")
-"""The settings of a case that override its suite's; of the cases without any, only the first is checked."""
+_own_settings = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader")
+"""The settings of a case that override its suite's; of the cases without any of them, only the first is checked."""
 
 STREAM_CHECKED_AHEAD = 1000
 """Lines of a stream that are checked before the run; the others are checked just ahead of the workers."""
@@ -49,7 +49,9 @@ class Findings(Struct):
 
 
 class SuiteCheck(Struct):
-    """The check of one suite. `judges` are the targets that it calls as judges; names, tags and trials are of its rows.
+    """The check of one suite. `judges` are the targets that it calls as judges.
+
+    `evaluator_names`, `tags` and `most_trials` are collected from the cases, for the gates that name them.
 
     `home` is the `.agentv` folder with the stored runs. `is_whole` is True if every case was checked: not so for a long
     stream, nor for one with lines that cannot be read.
@@ -73,7 +75,7 @@ class SuiteCheck(Struct):
             Redactor((), suite.redact)
         except AgentvError as error:
             self._add(str(error))
-        seen: dict[int, EvaluatorLike] = {}  # with the objects, so that the ids of a stream's are not reused
+        seen: dict[int, EvaluatorLike] = {}  # holds the evaluators, so that their ids are not reused
         ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
         looked_at, broken, has_plain = 0, 0, False
         for case in islice(self.plan.selection, ahead):
@@ -81,7 +83,7 @@ class SuiteCheck(Struct):
             if not isinstance(case, EvalCase):
                 broken += 1
                 continue
-            if not any(_own_parts(case)):
+            if not any(_own_settings(case)):
                 if has_plain:
                     continue
                 has_plain = True

@@ -63,8 +63,7 @@ class KnownTargets(Struct, frozen=True):
         if isinstance(model, str) and (model in self.configs or model != LOCAL):
             config = self._config(model)
         else:
-            written = {"provider": LOCAL} if isinstance(model, str) else model
-            config = _written_in_place(written)
+            config = _inline_config({"provider": LOCAL} if isinstance(model, str) else model)
         provider = self.specs.providers.get(config.provider)
         if not provider.embeds:
             able = ", ".join(spec.name for spec in self.specs.providers if spec.embeds)
@@ -83,7 +82,7 @@ class KnownTargets(Struct, frozen=True):
         return self.resolved[key]
 
 
-def _written_in_place(model: JsonObject) -> TargetConfig:
+def _inline_config(model: JsonObject) -> TargetConfig:
     settings = {key: value for key, value in model.items() if key not in ("name", "provider")}
     provider = model.get("provider")
     if not isinstance(provider, str):

@@ -101,15 +101,13 @@ def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) 
 class TargetSession:
     """The provider, judge and redactor that serve one target in one suite. `target_key` is the key of the target.
 
-    Live objects are created on first use: a row that fails earlier has its own error, not theirs.
+    Provider and judge are created on first use, so that a row that fails earlier reports its own error.
     """
 
     def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
         spec = runtime.specs.providers.get(task.target.provider)
-        self._suite, self._target = (
-            task.suite,
-            task.target,
-        )  # held, so that the ids that identify this session are not reused
+        # Keep the suite and the target alive: the session is found by their ids, which must not be reused.
+        self._suite, self._target = task.suite, task.target
         self._known = task.known
         self._runtime = runtime
         self._cleaner: Cleaner | None = None
@@ -131,7 +129,7 @@ class TargetSession:
         return self._runtime.own_judge(self._target, self._known)
 
     def cleaner(self) -> Cleaner:
-        """Return the cleaner of answers. It is renewed when a late line of a stream names a target with new secrets."""
+        """Return the cleaner of answers. It is recreated when a later case names a target with new secrets."""
         known = len(self._known.resolved)
         if self._cleaner is None or self._secrets_of != known:
             self._secrets_of = known
@@ -193,7 +191,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
 
 
 def crashed_row(run_id: str, task: CaseTask, case: EvalCase, message: str, *, now: datetime) -> CaseResult:
-    """Return the row of a case that failed because of a bug in agentv: it has no score, and the error to report."""
+    """Return the row of a case that failed because of a bug in agentv: an error without a score."""
     failure = Failure("plugin_error", f"internal error in agentv, please report it: {message}")
     return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
 
@@ -327,14 +325,14 @@ class CaseRunner(Struct, frozen=True):
     async def run(self, task: CaseTask) -> CaseResult:
         """Return the row of a task. Any exception but StorageError becomes the row's error.
 
-        That includes bugs in agentv, whose location is in the message: they must not end a long run.
+        That includes bugs in agentv, which must not end a long run; the message names the line that raised.
         """
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.runtime.clock())
         if task.only_free and self.has_nothing_to_score(task):
             return skipped_row(self.run_id, task, case, now=self.runtime.clock())
-        return await self._netted(task, case, self._row_of(task, case))
+        return await self._with_errors_caught(task, case, self._row_of(task, case))
 
     async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:
         target_session = self._target_session(task)
@@ -388,9 +386,13 @@ class CaseRunner(Struct, frozen=True):
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""
         task = prepared.task
-        return await self._netted(task, prepared.case, self._judge(self._target_session(task), prepared, answer))
+        return await self._with_errors_caught(
+            task, prepared.case, self._judge(self._target_session(task), prepared, answer)
+        )
 
-    async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
+    async def _with_errors_caught(
+        self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]
+    ) -> CaseResult:
         with NO_REFUSALS if self.runtime.budget is None else refused_calls() as refused:
             try:
                 row = await work

@@ -1,4 +1,4 @@
-"""A clock of the time of day that never runs backwards."""
+"""A wall clock that never runs backwards."""
 
 import time
 from datetime import UTC, datetime
@@ -11,6 +11,6 @@ def make_clock() -> Clock:
 
     Differences between its readings are durations, even if the machine's clock is set in between.
     """
-    now, of = time.perf_counter, datetime.fromtimestamp
-    zero_s = time.time() - now()
-    return lambda: of(zero_s + now(), UTC)
+    counter_s, from_timestamp = time.perf_counter, datetime.fromtimestamp
+    offset_s = time.time() - counter_s()
+    return lambda: from_timestamp(offset_s + counter_s(), UTC)

@@ -59,7 +59,7 @@ def build_context(
 def _history(case: EvalCase) -> tuple[Message, ...]:
     """Return the recorded conversation that a case continues; empty for a prompt alone.
 
-    A prompt alone would pass for a trace of the agent, although nothing is known of what the agent did.
+    Evaluators would mistake a prompt alone for the steps of the agent.
     """
     for message in case.input_messages:
         if message.role in {"assistant", "tool"}:

@@ -1,6 +1,6 @@
 """Imports in background threads: HTTP providers before the first call, modules for the end of a run after it.
 
-aiohttp is the slowest import of a run, and a part of it, reading the certificates, releases the interpreter lock.
+aiohttp is the slowest import of a run, and a part of it, reading the certificates, releases the GIL.
 """
 
 import importlib
@@ -32,12 +32,12 @@ def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
     """Start to import the HTTP providers that eval files in `folder` probably use: those of the targets in `options`.
 
     A wrong guess costs one needless import. Code that needs a provider waits for the same import, and reports its
-    errors. While the returned thread runs, no KeyboardInterrupt may be raised: in the middle of an import it would
-    leave a lock that the other import waits for.
+    errors. No KeyboardInterrupt may be raised while the returned thread runs: it could interrupt an import that holds
+    a lock, and the other thread would wait for that lock for ever.
     """
     importing = Thread(target=_import_providers, args=(folder, options, cwd), name="agentv-import")
     importing.start()
-    # Two imports in parallel slow each other down: the interpreter lock changes hands with every file.
+    # Two parallel imports slow each other down, because they compete for the GIL.
     while importing.is_alive() and _READS_CERTIFICATES not in sys.modules:
         importing.join(_POLL_S)
     return importing
@@ -63,7 +63,7 @@ def _http_providers(folder: Path, options: RunOptions, cwd: Path) -> Iterator[Sp
 def import_later(module: str, loop: "AbstractEventLoop") -> None:
     """Import a module that only the end of a run needs, in a thread, after the run has started.
 
-    The first call does not wait for it, and a long run does not import a file that was replaced meanwhile.
+    The first call does not wait for it. An import at the end of a long run could find a file of an upgraded version.
     """
     if module not in sys.modules:
         importing = Thread(target=_import_quietly, args=(module,), name="agentv-import", daemon=True)

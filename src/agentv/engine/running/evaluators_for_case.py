@@ -48,7 +48,7 @@ async def run_evaluators_for_case(
     response = candidate if isinstance(candidate, ProviderResponse) else ProviderResponse(text=candidate)
     specs = load_specs()
     known = KnownTargets({}, {}, specs)
-    rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+    rng = random.Random(0)  # noqa: S311 - jitter of retries, not for security
     home = str(find_home(Path(folder)))
     async with Runtime(specs=specs, clock=clock, rng=rng, home=home, overrides=evaluator_registry) as runtime:
         context = build_context(
@@ -85,7 +85,7 @@ def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, 
 
 
 def _aggregated(results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
-    """Return the score of a whole case. With one evaluator it includes its request (the older single form)."""
+    """Return the score of a whole case. If there is one evaluator, the score includes its request."""
     score, fields, broken = evaluators_score(results), case_fields(results), first_broken(results)
     return EvaluationScore(
         score=score,

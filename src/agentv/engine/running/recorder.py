@@ -106,13 +106,13 @@ class RunRecorder(Struct):
         self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on all tasks, done or not. From the first case with several trials on, verdicts are recorded."""
+        """Pass on all tasks, finished or not, and note whether any case has several trials."""
         for task in tasks:
             self.has_trials = self.has_trials or task.trials > 1
             yield task
 
     def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on the tasks that workers start, and report each, until the run is to end."""
+        """Pass on tasks to the workers and report each as begun; stop when the run is stopped."""
         for task in tasks:
             if self.stop.reason is not None:
                 return

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 def make_store(
     plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: "StoreUrl | None" = None
 ) -> ResultStore:
-    """Return the store of a new run. A run without selected cases leaves no folder, so that `latest` has rows.
+    """Return the store of a new run.
+
+    A run without selected cases is not stored, so that `latest` names a run with results.
 
     `shared_in` is the team's database. Raises StorageError if that cannot store the run.
     """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
-        from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs leave no folder
+        from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
 
         return MemoryStore(run_id, clock=clock)
     return shared(shared_in, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))

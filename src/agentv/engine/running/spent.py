@@ -13,8 +13,8 @@ from agentv.types.records.result import CaseResult
 def load_spent(run: StoredRun) -> Spent:
     """Return the amount billed in a run, for answers and judgements of every generation.
 
-    It is at least what the run's budget had counted when it stopped, which includes calls of unknown cost. Calls that
-    were cut off by a kill are in no file. Raises StorageError if the run cannot be read.
+    It is at least what the run's budget had counted when it stopped, which includes calls of unknown cost. Calls
+    that were in flight when the process was killed are not counted. Raises StorageError if the run cannot be read.
     """
     spent = Spent()
     for answer in run.all_answers():

@@ -88,7 +88,7 @@ def _open(path: Path, busy_s: float) -> sqlite3.Connection:
 def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
     """Switch to WAL, so that readers and the writer do not block each other; SQLite ignores it where unsupported.
 
-    When two processes create the file at once, SQLite refuses one without the busy timeout, so this retries.
+    When two processes create the file at once, SQLite fails in one without waiting for its timeout, so this retries.
     """
     ends_at = time.monotonic() + busy_s
     while True:

@@ -30,14 +30,14 @@ from agentv.types.summaries import Interval, IntervalMethod
 _SORTED_BY: dict[SortKey, str] = {
     "written": "line",
     "id": "eval_id",
-    # The worst first, which users look for.
+    # The worst first.
     "state": "CASE state WHEN 'error' THEN 0 WHEN 'fail' THEN 1 WHEN 'borderline' THEN 2 WHEN 'pass' THEN 3 ELSE 4 END",
     "score": "score",
     "cost": "cost_usd",
     "duration": "duration_ms",
 }
-_IN_THE_ROW_ALONE = ("score", "cost", "duration")
-_PATTERN_SIGNS = re.compile(r"[*?\[]")
+_NOT_IN_BY_FACET = ("score", "cost", "duration")
+_WILDCARDS = re.compile(r"[*?\[]")
 _CURRENT = "run = :run AND current = 1"
 
 
@@ -62,7 +62,7 @@ def page_statement(run: int, query: RowQuery) -> Statement:
     conditions = [*_wide_conditions(query), *_narrow_conditions(query)]
     order = _order(query)
     # Columns outside by_facet would be looked up row by row; a scan of all rows is faster, unless few match.
-    scan = "NOT INDEXED" if query.sort in _IN_THE_ROW_ALONE and not conditions else ""
+    scan = "NOT INDEXED" if query.sort in _NOT_IN_BY_FACET and not conditions else ""
     sql = f"""
         SELECT line, offset, bytes, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms
         FROM rows WHERE run = :run AND line IN (
@@ -80,7 +80,7 @@ def _order(query: RowQuery) -> str:
     if query.sort == "written":
         return f"{key}{direction}"
     # An absent number sorts last in either direction.
-    absent = f"{key} IS NULL, " if query.sort in _IN_THE_ROW_ALONE else ""
+    absent = f"{key} IS NULL, " if query.sort in _NOT_IN_BY_FACET else ""
     return f"{absent}{key}{direction}, line"
 
 
@@ -90,7 +90,7 @@ def _wide_conditions(query: RowQuery) -> list[Statement]:
     if query.text:
         found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
     if query.case is not None:
-        is_pattern = _PATTERN_SIGNS.search(query.case)
+        is_pattern = _WILDCARDS.search(query.case)
         either = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
         found.append(Statement(either, {"case_id": query.case}))
     for number, (key, value) in enumerate(query.metadata.items()):

@@ -52,12 +52,11 @@ _decode_tags = msgspec.json.Decoder(list[str] | None).decode
 class LineBatch(Struct):
     """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns.
 
-    `ends_at` is the offset of the end of the last line, `lines` its number, `tail` a digest of the bytes before.
+    `ends_at` is the offset of the end of the last line, `lines` its number.
     """
 
     ends_at: int
     lines: int
-    tail: bytes = b""
     rows: list[tuple[object, ...]] = field(default_factory=list)
     tag_sets: list[tuple[object, ...]] = field(default_factory=list)
     tags: list[tuple[object, ...]] = field(default_factory=list)
@@ -166,7 +165,7 @@ def tail_digest(path: Path, ends_at: int) -> bytes:
 
 
 def _remember(sets: dict[bytes, int], raw: bytes, number: int) -> None:
-    # Bounded, because each result may have a set of its own; shared sets occur early.
+    # Bounded, because each result may have a different set; sets that many results share occur early.
     if len(sets) < _BATCH:
         sets[raw] = number
 

@@ -43,7 +43,7 @@ def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None
 EVENTS_FILE = "events.jsonl"
 
 _CHUNK = 100_000
-"""The most lines added in one transaction; other processes can write between two."""
+"""The most lines added in one transaction; other processes can write between transactions."""
 
 
 class IndexedRun(Struct, frozen=True):
@@ -88,16 +88,16 @@ def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
         if known is not None and (known.results_stamp, known.events_stamp) == (results, events):
             return known
         with writing(connection):
-            known = _known(connection, folder)
+            known = _find_or_add(connection, folder)
             restore_retired(connection, known.run)
             if known.results_stamp != results:
                 _grow(connection, folder, known, stamp=results)
             if known.events_stamp != events:
                 _note_events(connection, folder, known, stamp=events)
-            mark_retired(connection, _known(connection, folder).run, folder)
+            mark_retired(connection, _find_or_add(connection, folder).run, folder)
         if _has_all(connection, folder, results):
-            # A run that is still growing is up to date as of the stamps taken above.
-            return _known(connection, folder)
+            # Lines that were appended after the stamps were taken may be added by the next call only.
+            return _find_or_add(connection, folder)
 
 
 def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> None:
@@ -115,7 +115,7 @@ def _has_all(connection: sqlite3.Connection, folder: Path, stamp: str) -> bool:
     return found is not None and found.results_stamp == stamp
 
 
-def _known(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
+def _find_or_add(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
     found = find_indexed(connection, folder.name)
     if found is None:
         connection.execute(sql.ADD_RUN, {"folder": folder.name})
@@ -135,7 +135,7 @@ def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, st
     path = folder / RESULTS_FILE
     if known.ends_at and not _was_appended_to(path, known):
         _forget(connection, known.run)
-        _grow(connection, folder, _known(connection, folder), stamp=stamp)
+        _grow(connection, folder, _find_or_add(connection, folder), stamp=stamp)
         return
     reader = LineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
     skipped, has_generations = known.skipped, known.has_generations

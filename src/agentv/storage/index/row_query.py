@@ -18,7 +18,7 @@ LONGEST_VALUE = 256
 
 
 class RowQuery(Struct, frozen=True, kw_only=True):
-    """A filter, an order and a page. Of several suites, targets, states or tags a result must have one.
+    """A filter, an order and a page. If several suites, targets, states or tags are given, one of them must match.
 
     `text` is a part of the case id (ASCII letters match in either case); `case` is an id or a glob pattern. `metadata`
     maps a key to the required value (as JSON text unless it is a string) or to None for any value. Results without a
@@ -54,7 +54,7 @@ class RowEntry(Struct, frozen=True):
 
 
 class Facets(Struct, frozen=True):
-    """The number of results of each state, target, tag and suite, under all filters but those of the same kind."""
+    """The number of results of each state, target, tag and suite; each count ignores the filter of its own kind."""
 
     states: Mapping[str, int]
     targets: Mapping[str, int]

@@ -99,7 +99,9 @@ def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -
     if len(fitting) == 1 and reference:
         return fitting[0]
     if fitting and reference:
-        message = f"{reference!r} matches {len(fitting)} runs of the store; give more of one of: {_names(fitting)}"
+        message = (
+            f"{reference!r} matches {len(fitting)} runs of the store; use more characters of one of: {_names(fitting)}"
+        )
         raise ConfigError(message)
     known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has none yet"
     raise ConfigError(f"the store {url} has no run {reference!r}; {known}")

@@ -89,10 +89,10 @@ def check_schema(found: object, expected: str) -> None:
     """
     if found is None or found == expected:
         return
-    sort, _, version = str(found).rpartition("-")
-    expected_sort, _, expected_version = expected.rpartition("-")
+    kind, _, version = str(found).rpartition("-")
+    expected_kind, _, expected_version = expected.rpartition("-")
     major = version.partition(".")[0]
-    if sort != expected_sort or not major.isdecimal():
+    if kind != expected_kind or not major.isdecimal():
         raise StorageError(f"expected a record of schema {expected!r}, found {found!r}")
     if int(major) > int(expected_version):
         raise StorageError(f"schema {found!r} is newer than this agentv supports ({expected!r}); upgrade agentv")
@@ -124,7 +124,7 @@ class LineDecoder(Generic[T]):
 
     def of_line(self, line: bytes) -> T:
         """Read a line."""
-        # A failure inside a line has fewer keys than the value, and a judge's request has had other names.
+        # These are upgraded: stored failures omit keys, and older versions named a judge's request differently.
         if b'"error":{' in line or b'_raw_request":' in line:
             return self.of_record(decode(line))
         try:
@@ -144,7 +144,7 @@ class LineDecoder(Generic[T]):
             raise ValueError(_sentence(str(error))) from error
 
     def _finished(self, value: T) -> T:
-        found: str = value.schema  # type: ignore[attr-defined]  # every stored shape has one
+        found: str = value.schema  # type: ignore[attr-defined]  # every stored type has one
         if found != self._schema:
             check_schema(found, self._schema)
             force_setattr(value, "schema", self._schema)
@@ -153,14 +153,14 @@ class LineDecoder(Generic[T]):
 
 
 _AT = re.compile(r"(.*) - at `\$\.?(.*)`")
-_BEYOND = re.compile(r"Expected `float` (<=|>=) .*")
+_OUT_OF_RANGE = re.compile(r"Expected `float` (<=|>=) .*")
 
 
 def _sentence(message: str) -> str:
     """Return msgspec's message with the field first, as in `score: expected a score from 0 to 1`."""
     at = _AT.fullmatch(message)
     what, where = (at[1], at[2]) if at else (message, "")
-    what = "expected a score from 0 to 1" if _BEYOND.fullmatch(what) else what[:1].lower() + what[1:]
+    what = "expected a score from 0 to 1" if _OUT_OF_RANGE.fullmatch(what) else what[:1].lower() + what[1:]
     return f"{where}: {what}" if where else what
 
 

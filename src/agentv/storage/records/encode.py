@@ -1,7 +1,7 @@
 """Convert stored values to the form in which msgspec encodes their lines (docs/reference/run-folder.md).
 
-Three things differ between a value and its line: times are in UTC, messages are dicts, and failures leave out fields
-that follow from their place.
+Three things differ between a value and its line: times are in UTC, messages are dicts, and a failure omits fields
+whose values follow from the record that contains it.
 """
 
 from collections.abc import Mapping
@@ -145,7 +145,7 @@ def to_record(value: Struct) -> dict[str, Any]:
 
 
 def _record(value: Struct) -> dict[str, Any]:
-    """Return the written fields of a Struct. Durations are rounded, which lines of the first version are not."""
+    """Return the written fields of a Struct. Durations are rounded; those in lines of the first version may not be."""
     return {
         name: milliseconds(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
         for name, item in written_fields(value).items()
@@ -180,7 +180,7 @@ def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str,
 
 
 def _is_utc(moment: datetime) -> bool:
-    """Return True for a plain datetime in UTC, which is encoded as it is; a subclass is made plain first."""
+    """Return True for a plain datetime in UTC, which msgspec encodes as required; others are converted first."""
     return moment.tzinfo is UTC and type(moment) is datetime
 
 

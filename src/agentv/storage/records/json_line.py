@@ -18,7 +18,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
 _MOST_PARTS = 1_000_000
-"""Limits for a record that cannot be encoded directly, because it may contain itself: levels, and containers."""
+"""The most levels and containers of a record that cannot be encoded directly; it may contain itself."""
 
 # Python converts integers of up to 4,300 digits to text.
 _INTEGER_BITS = 14_000
@@ -118,16 +118,16 @@ def pretty(record: object) -> bytes:
     return msgspec.json.format(encode(record), indent=2) + b"\n"
 
 
-def _fitted(value: object, levels: int, places: Iterator[int]) -> JsonValue:
+def _fitted(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
     if value is None or isinstance(value, bool | BlobReference):
         return value
     try:
-        return _fitted_value(value, levels, places)
+        return _fitted_value(value, levels, remaining)
     except Exception:  # noqa: BLE001 - as above
         return _no_json(value)
 
 
-def _fitted_value(value: object, levels: int, places: Iterator[int]) -> JsonValue:
+def _fitted_value(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
     if isinstance(value, str):
         return str.encode(value, "utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, int):
@@ -141,8 +141,10 @@ def _fitted_value(value: object, levels: int, places: Iterator[int]) -> JsonValu
         value = written_fields(value)
     if not isinstance(value, Mapping | Sequence):
         return _no_json(value)
-    if levels == 0 or next(places, None) is None:
+    if levels == 0 or next(remaining, None) is None:
         return "[too deep or too large to be kept]"
     if isinstance(value, Mapping):
-        return {str(_fitted(str(key), 0, places)): _fitted(item, levels - 1, places) for key, item in value.items()}
-    return [_fitted(item, levels - 1, places) for item in value]
+        return {
+            str(_fitted(str(key), 0, remaining)): _fitted(item, levels - 1, remaining) for key, item in value.items()
+        }
+    return [_fitted(item, levels - 1, remaining) for item in value]

@@ -1,4 +1,4 @@
-"""A base class for partial records: readers that need few fields of a line declare these and skip the rest."""
+"""A base class for partial records: a reader declares the few fields that it needs, and the others are not decoded."""
 
 from typing import ClassVar
 
@@ -6,6 +6,6 @@ from msgspec import Struct
 
 
 class Subset(Struct, frozen=True, gc=False):
-    """Some fields of the record type `WHOLE`; a test compares them with it."""
+    """Some fields of the record type `WHOLE`; a test checks that both declare them in the same way."""
 
     WHOLE: ClassVar[type[Struct]]

@@ -65,8 +65,8 @@ class BlobFolder:
     def extract(self, value: JsonValue) -> JsonValue:
         """Return `value` (the output of `fitted`) with large strings and message parts replaced by references.
 
-        A user's object that has the key `$blob` is stored as a blob whatever its size, so that every reference in a
-        stored line is one of ours.
+        An object of the user's data with the key `$blob` is stored as a blob whatever its size, so that every `$blob`
+        in a stored line is a reference.
         """
         if isinstance(value, str):
             data = value.encode() if len(value) > BLOB_LIMIT // 4 else b""

@@ -39,9 +39,7 @@ def _holds_run(folder: Path) -> bool:
         return True
 
 
-def _readable(folder: Path) -> "StoredRun | None":
-    from agentv.storage.run.stored import StoredRun  # noqa: PLC0415 - not needed for `latest` or a new run
-
+def _readable(folder: Path) -> StoredRun | None:
     try:
         return StoredRun(folder)
     except OSError:
@@ -49,7 +47,7 @@ def _readable(folder: Path) -> "StoredRun | None":
 
 
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
-    """Return the folder of the run that `reference` names; `without` is the id of a run to leave out.
+    """Return the folder of the run that `reference` names; `without` is the id of a run to skip.
 
     `reference` is `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or
     a name. Raises ConfigError, listing the runs, when no run or several runs match.
@@ -68,7 +66,9 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise ConfigError(f"{reference!r} matches {len(fitting)} runs; give more of one of: {_names(fitting)}")
+        raise ConfigError(
+            f"{reference!r} matches {len(fitting)} runs; use more characters of one of: {_names(fitting)}"
+        )
     near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
     hint = f". Did you mean {near!r}?" if near else ""
     raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
@@ -84,8 +84,8 @@ def _fitting(folders: Sequence[Path], reference: str) -> list[Path]:
     exact = [folder for folder in folders if folder.name == reference]
     if exact or not reference:
         return exact
-    started = [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
-    return started or [run.folder for run in map(_readable, folders) if run is not None and run.run.name == reference]
+    prefixed = [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
+    return prefixed or [run.folder for run in map(_readable, folders) if run is not None and run.run.name == reference]
 
 
 def _listed(folders: Sequence[Path]) -> str:

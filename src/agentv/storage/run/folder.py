@@ -34,7 +34,7 @@ MAX_WAIT_S = 0.05
 class Flusher:
     """A thread that fsyncs written files, 50 ms after the first line that is not synced.
 
-    A written line survives the process at once; fsync makes it survive a power loss. A failed fsync is stored in
+    A written line survives a crash of the process; fsync makes it survive a power loss. A failed fsync is stored in
     `error` for the writer to raise, because the line it belongs to is already acknowledged. The thread is woken once
     for all lines of 50 ms, because each wake-up slows the writer (bench/echo_cases.py).
     """
@@ -108,8 +108,9 @@ class RunFolder:
     """A ResultStore that writes one run below `runs_folder`. Not thread-safe.
 
     The constructor creates or reopens the folder, takes its lock, and cuts torn last lines (with an event in
-    events.jsonl). Every write returns when its line survives the process; fsync follows in the background. Raises
-    StorageError when another process writes this run or a line cannot be written; acknowledged lines stay readable.
+    events.jsonl). Every write returns when its line survives a crash of the process; fsync follows in the background.
+    Raises StorageError when another process writes this run or a line cannot be written; acknowledged lines stay
+    readable.
     """
 
     def __init__(
@@ -231,7 +232,7 @@ class RunFolder:
             raise self._failed(error, f"write {file.path.name}") from error
 
     def _save_attachment(self, part: FilePart) -> None:
-        """Store a binary attachment; skip a file that is gone, which the target that needs it reports."""
+        """Store a binary attachment; skip a missing file, because the target that needs it reports the error."""
         data = b""
         with suppress(OSError):
             data = Path(part.real_path).read_bytes()
@@ -266,7 +267,8 @@ class RunFolder:
         self._broken = error
         return StorageError(
             f"cannot {doing} in {self._folder}: {error.strerror or error}. "
-            "Every reported result is saved and readable; free or repair the disk, then continue with: agentv resume"
+            "Every reported result is saved and readable; free space or repair the disk, "
+            "then continue with: agentv resume"
         )
 
 
@@ -279,7 +281,7 @@ def _open_files(folder: Path, lock: RunLock) -> list[LineFile]:
 
 
 def make_run_folder(folder: Path) -> None:
-    """Create the folder of a run with mode 0700; a new `.agentv` around it gets a `.gitignore`."""
+    """Create the folder of a run with mode 0700, and a `.gitignore` in the `.agentv` folder if that has none."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     home = folder.parent.parent
     ignore = home / ".gitignore"

@@ -19,14 +19,14 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 
 _BUCKETS = 1024
-_PLACE_BITS = 40
-_PLACE = (1 << _PLACE_BITS) - 1
+_OFFSET_BITS = 40
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
 
 class LineIndex:
     """An index of the lines of an append-only file (up to 1 TiB) by key.
 
-    Each entry holds the line's offset and 34 bits of a digest of its key (ten of them as the number of its bucket).
+    An entry is the line's offset (40 bits) and 24 bits of a digest of its key; ten more bits select the bucket.
     A lookup reads the line and compares its `key_of`, so that keys with equal digests are not confused.
     """
 
@@ -42,11 +42,11 @@ class LineIndex:
 
     def put(self, key: str, at: int) -> None:
         """Add the line with `key`, which begins at byte `at`, replacing an earlier line with that key."""
-        bucket, tag = self._bucket(key)
-        place, _ = self._find(key, bucket, tag)
+        bucket, prefix = self._bucket(key)
+        place, _ = self._find(key, bucket, prefix)
         if place is not None:
             bucket.pop(place)
-        bucket.insert(bisect_left(bucket, tag | at), tag | at)
+        bucket.insert(bisect_left(bucket, prefix | at), prefix | at)
 
     def get(self, key: str) -> bytes | None:
         """Return the line with a key, or None."""
@@ -54,28 +54,28 @@ class LineIndex:
 
     def pop(self, key: str) -> bytes | None:
         """Return the line with a key and remove it from the index."""
-        bucket, tag = self._bucket(key)
-        place, line = self._find(key, bucket, tag)
+        bucket, prefix = self._bucket(key)
+        place, line = self._find(key, bucket, prefix)
         if place is not None:
             bucket.pop(place)
         return line
 
     def lines(self) -> Iterator[bytes]:
         """Yield all indexed lines in the order of the file."""
-        for at in sorted(word & _PLACE for bucket in self._buckets for word in bucket):
+        for at in sorted(word & _OFFSET_MASK for bucket in self._buckets for word in bucket):
             yield self._line(at)
 
     def _bucket(self, key: str) -> "tuple[array[int], int]":
         """Return the bucket of a key, and the upper bits of its entry."""
         digest = digest_of(key)
-        return self._buckets[digest % _BUCKETS], digest >> _PLACE_BITS << _PLACE_BITS
+        return self._buckets[digest % _BUCKETS], digest >> _OFFSET_BITS << _OFFSET_BITS
 
-    def _find(self, key: str, bucket: "array[int]", tag: int) -> tuple[int | None, bytes | None]:
+    def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, bytes | None]:
         """Return the place in the bucket and the line of a key."""
-        for place in range(bisect_left(bucket, tag), len(bucket)):
-            if bucket[place] & ~_PLACE != tag:
+        for place in range(bisect_left(bucket, prefix), len(bucket)):
+            if bucket[place] & ~_OFFSET_MASK != prefix:
                 break
-            line = self._line(bucket[place] & _PLACE)
+            line = self._line(bucket[place] & _OFFSET_MASK)
             if self._key_of(line) == key:
                 return place, line
         return None, None
@@ -109,8 +109,8 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 class StoredRows:
     """An index of a run's results and answers, 17 bytes for a result and its answer.
 
-    It is made by one pass over the run's files, from which lookups then read single lines. Lines that are appended
-    later are not in it, so the caller must hold the run's lock. Raises StorageError for a line that cannot be read.
+    It is built in one pass over the run's files; a lookup reads one line. Lines that are appended later are not in it,
+    so the caller must hold the run's lock. Raises StorageError for a line that cannot be read.
     """
 
     def __init__(self, run: StoredRun) -> None:
@@ -128,7 +128,7 @@ class StoredRows:
         self._answers.close()
 
     def take(self, slot: ResultKey) -> CaseResult | None:
-        """Return the current result with a result key, or None, and remove it from those left."""
+        """Return the current result with a result key, or None, and remove it from the index."""
         return self._decoded(self._rows.pop(slot_name(slot)), RESULTS)
 
     def left(self) -> Iterator[ResultKey]:
@@ -137,7 +137,7 @@ class StoredRows:
             yield _decode_head(line).slot
 
     def find(self, slot: ResultKey) -> CaseResult | None:
-        """Return the current result with a result key, or None; it stays among those left."""
+        """Return the current result with a result key, or None; it stays in the index."""
         return self._decoded(self._rows.get(slot_name(slot)), RESULTS)
 
     def answer(self, suite: str, key: str) -> Answer | None:
@@ -145,7 +145,7 @@ class StoredRows:
         return self._decoded(self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
     def next_generation(self, slot: ResultKey, row: CaseResult | None) -> int:
-        """Return the generation for a new result in place of `row` and of its answers; 0 for a new result key."""
+        """Return the generation of a result that replaces `row` and unjudged answers; 0 for a new result key."""
         unjudged = self._unjudged.get(digest_of(slot_name(slot)), _NONE)
         return 1 + max(unjudged, _NONE if row is None else row.generation)
 

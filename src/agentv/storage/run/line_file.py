@@ -41,7 +41,7 @@ def _checked(descriptor: int, path: Path) -> int:
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
-_COPIED_BYTES = 1 << 20
+_COUNTED_BYTES = 1 << 20
 _LARGE = 1 << 30
 
 _write = ctypes.PyDLL(None).write
@@ -56,7 +56,7 @@ _write.restype = ctypes.c_ssize_t
 class LineFile:
     """A file that grows by whole lines. One writer at a time; `next_seq` is the number of the next line, from 0.
 
-    Opening it cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is the size of it.
+    Opening it cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is its size.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +69,7 @@ class LineFile:
             os.ftruncate(self.descriptor, self._end)
 
     def append(self, line: bytes) -> None:
-        """Write one line, given without its newline; when this returns, the line survives the process.
+        """Write one line, given without its newline; when this returns, the line survives a crash of the process.
 
         Raises OSError when the whole line cannot be written; the file is then as before.
         """
@@ -82,7 +82,7 @@ class LineFile:
         self.next_seq += 1
 
     def _write_rest(self, data: bytes) -> None:
-        """Write the rest of a short write; raises the OSError of a full disk, which the short write did not."""
+        """Write the rest of a line after a short write, which does not raise. Raises OSError if the disk is full."""
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
@@ -98,7 +98,7 @@ class LineFile:
 def _count_lines(descriptor: int) -> tuple[int, int]:
     """Return the number of whole lines of a file, and the offset of their end."""
     lines = end = offset = 0
-    while chunk := os.pread(descriptor, _COPIED_BYTES, offset):
+    while chunk := os.pread(descriptor, _COUNTED_BYTES, offset):
         lines += chunk.count(b"\n")
         last = chunk.rfind(b"\n")
         if last >= 0:

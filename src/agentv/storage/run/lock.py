@@ -1,4 +1,4 @@
-"""One writer for a run: an advisory lock that ends with its process; the file names the holder."""
+"""One writer for a run: an advisory lock that is released when its process ends; the file names that process."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ LOCK_NAME = "lock"
 class RunLock:
     """An exclusive lock for writing a run, held until `release` or the end of the process.
 
-    `name` is the lock file, `what` the part of the run that it locks, as messages call it.
+    `name` is the name of the lock file; `what` is the name of the locked part in messages.
     """
 
     def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
@@ -50,7 +50,7 @@ def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
 
 
 def is_being_written(folder: Path) -> bool:
-    """Return True if the process that holds the run is alive; one on another host is assumed to be."""
+    """Return True if the process that holds the lock is alive; a process on another host is assumed to be alive."""
     holder = read_holder(folder)
     if holder is None:
         return False

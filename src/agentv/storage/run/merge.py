@@ -19,12 +19,12 @@ _SHOWN = 5
 
 
 def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
-    """Return, by result key, the index of the run that its results are taken from: the first that has it.
+    """Return the index of the run to take the results of each result key from: the first run that has the key.
 
     Raises ConfigError when two runs have different keys for a result: another case, target or evaluator.
     """
     owners, keys = DigestMap("I"), DigestMap()
-    twice: list[str] = []
+    conflicts: list[str] = []
     for place, run in enumerate(runs):
         for row in run.results():
             name, key = slot_name(row.slot), _key(row)
@@ -33,10 +33,10 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
                 owners.put(name, place)
                 keys.put(name, key)
             elif known != key:
-                twice.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
-    if twice:
-        more = f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
-        raise ConfigError(f"two of the runs have different results of a case: {', '.join(twice[:_SHOWN])}{more}")
+                conflicts.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
+    if conflicts:
+        more = f" and {len(conflicts) - _SHOWN} more" if len(conflicts) > _SHOWN else ""
+        raise ConfigError(f"two of the runs have different results of a case: {', '.join(conflicts[:_SHOWN])}{more}")
     return owners
 
 
@@ -58,7 +58,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
     numbers = array("q")
     for answer in run.all_answers():
         owner = owners.get(slot_name(answer.slot))
-        if owner is None:  # answered, and not judged yet
+        if owner is None:  # answered, but not judged
             owners.put(slot_name(answer.slot), place)
         is_taken = owner in (None, place)
         seq = store.append_answer(answer, run_id=run.run_id).seq if is_taken else None
@@ -69,8 +69,8 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
             store.append(replace(row, answer_ref=None if seq is None else AnswerRef(seq)))
     for slot in run.retired():
         store.note("case_retired", {"slot": slot.to_json()})
-    mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
-    labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in mine]
+    owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
+    labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in owned]
     if labels:
         append_labels(Path(store.folder), labels, run_id=store.run_id)
 

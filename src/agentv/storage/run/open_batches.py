@@ -19,9 +19,9 @@ def find_open_batch(
 ) -> BatchTicket | None:
     """Return the ticket of the latest open batch that answers what is `left` of the answer keys `keys`, or None.
 
-    A batch of another run must answer all that is left and hold no keys but `keys`. A batch of the calling run, `own`,
-    need only answer some of what is left: the rest of it is done. Batches that were fetched, failed, or belong to
-    another run that is still being written are not open.
+    A batch of another run must have all keys in `left` and none outside `keys`. A batch of the calling run, `own`,
+    needs only one key in `left`, because its other keys may have been answered since. Batches that were fetched,
+    failed, or belong to another run that is still being written are not open.
     """
     closed: set[str] = set()
     for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):

@@ -124,7 +124,7 @@ def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
 
 
 class FoundScores(Struct, frozen=True):
-    """One side of a comparison. `reference` finds the same scores later; `stored` is None for a file of scores."""
+    """One side of a comparison. `reference` names it in later commands; `stored` is None for a file of scores."""
 
     side: Side
     reference: str

@@ -1,4 +1,4 @@
-"""Read a run's folder, also while it is being written. Nothing here writes."""
+"""Read-only access to a run's folder, also while it is being written."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def slot_name(slot: ResultKey) -> str:
 
 
 class Generations:
-    """The highest generation of each result key that has one above 0, in 13 bytes; most runs have none."""
+    """The highest generation of each result key, if above 0; most runs have none. An entry takes 13 bytes."""
 
     def __init__(self) -> None:
         self._highest = DigestMap("I")
@@ -62,7 +62,7 @@ class LineReader(Protocol[Row_co]):
 
 
 class _RowHead(Subset, frozen=True):
-    """The fields of a result that decide where it belongs."""
+    """The fields of a result that decide whether it is current, and its state."""
 
     WHOLE = CaseResult
 
@@ -94,7 +94,7 @@ _decode_head = msgspec.json.Decoder(_RowHead).decode
 class StoredRun:
     """A run on disk. Each method reopens its file and yields records in the order of writing.
 
-    A torn last line (the writer was killed, or is writing now) is left out. Raises StorageError, with the number of
+    A torn last line (the writer was killed, or is writing now) is skipped. Raises StorageError, with the number of
     the line, for a line that cannot be read, and for a schema newer than this program.
     """
 
@@ -122,10 +122,10 @@ class StoredRun:
         return tuple(path for path in paths if isinstance(path, str))
 
     def may_repeat_cases(self) -> bool:
-        """Return False if each case has one row at most, so that nothing needs to be remembered of each case.
+        """Return False if no case has more than one row, so that a summary need not remember each case.
 
-        The plan says so by its numbers; for a stream, whose length was not known, the rows do: one target, no trial
-        after the first.
+        This follows from the planned numbers of rows and cases. The plan of a stream has no such numbers: then the run
+        must have one target, and no row a second trial.
         """
         planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
         if isinstance(planned, int) and isinstance(suites, list):

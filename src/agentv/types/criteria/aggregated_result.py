@@ -32,8 +32,8 @@ class EvaluationRunError(Struct, frozen=True):
 class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
-    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It includes `scored` of
-    `expected` results; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
+    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It is made of `scored`
+    results out of `expected`; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
     `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the judgement is not
     clean: nothing was scored, or something that has weight or is required could not be judged. `judge_usage` and
     `judge_cost_usd` are those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep
@@ -139,13 +139,13 @@ def _read_error(raw: JsonValue, problems: Problems, at: str) -> EvaluationRunErr
 class CriteriaEvaluator(Protocol):
     """An evaluator of the criteria API (the PRD's Evaluator); accepted wherever an evaluator is.
 
-    `type` names the sort of evaluator. `evaluate` may be a plain function or a coroutine and returns one result for
+    `type` is the kind of evaluator. `evaluate` may be a plain function or a coroutine and returns one result for
     each criterion that it judges.
     """
 
     @property
     def type(self) -> str:
-        """The sort of evaluator."""
+        """The kind of evaluator."""
 
     def evaluate(
         self, given: EvaluationInput, criteria: Sequence[EvaluationCriteria], /

@@ -14,7 +14,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ROLES, Message
 from agentv.types.messages_json import content_text, message_from_json, message_to_json, messages_to_json
 
-_ELSEWHERE = {
+_FOREIGN_NAMES = {
     "input": "prompt",
     "question": "prompt",
     "output": "response",
@@ -57,7 +57,7 @@ class EvaluationInput(Struct, frozen=True):
             if not isinstance(value, tuple):
                 force_setattr(self, name, tuple(value or ()))
         problems = Problems(type(self).__name__)
-        _check_sorts(self, problems)
+        _check_types(self, problems)
         moment: object = self.timestamp
         if moment is not None:
             try:
@@ -103,7 +103,7 @@ class EvaluationInput(Struct, frozen=True):
             agent_id=fields.text("agent_id"),
             metadata=fields.mapping("metadata") or {},
         )
-        fields.close(meant=_ELSEWHERE)
+        fields.close(meant=_FOREIGN_NAMES)
         return given
 
     def to_dict(self) -> dict[str, JsonValue]:
@@ -124,7 +124,7 @@ class EvaluationInput(Struct, frozen=True):
         return {key: value for key, value in known.items() if value is not None}
 
 
-def _check_sorts(given: EvaluationInput, problems: Problems) -> None:
+def _check_types(given: EvaluationInput, problems: Problems) -> None:
     """Record values of types that cannot be judged."""
     response: object = given.response
     if not isinstance(response, str | Message):

@@ -25,7 +25,7 @@ class JudgedLine(Struct, frozen=True):
 
     @property
     def state(self) -> RowState:
-        """The verdict; `error` when there is no clean judgement."""
+        """The verdict; `error` when there is none."""
         return "error" if self.judged is None else self.judged.verdict or "error"
 
     @property
@@ -68,7 +68,7 @@ class CriterionSummary(Struct, frozen=True):
 class ScoreReport(Struct, frozen=True):
     """The report on a stream. `read` lines were read, `counts` holds the judged ones by state.
 
-    `worst` are the lowest scores that did not pass, `errors` the first lines without a clean judgement. Durations are
+    `worst` are the lowest scores that did not pass, `errors` the first lines without a verdict. Durations are
     those of judging; costs are those of judges, None when a price is unknown. Intervals treat each line as a case.
     """
 
@@ -91,7 +91,7 @@ class ScoreReport(Struct, frozen=True):
 
     @property
     def judged(self) -> int:
-        """The number of cleanly judged lines: the denominator of every rate and mean."""
+        """The number of lines with a verdict: the denominator of every rate and mean."""
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
     @property

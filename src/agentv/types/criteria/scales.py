@@ -87,7 +87,7 @@ class EvaluationCriteria(Struct, frozen=True):
 
     def faults(self) -> Iterator[str]:
         """Yield the problems that make the criterion unusable, each a sentence that begins with the field."""
-        wrong = tuple(self._wrong_sorts())
+        wrong = tuple(self._wrong_types())
         if wrong:
             yield from wrong
             return
@@ -97,12 +97,12 @@ class EvaluationCriteria(Struct, frozen=True):
             yield f"`weight` must be a finite number of at least 0, not {self.weight:g}"
         different = len(set(map(str.casefold, self.labels)))
         if (self.labels or self.scale == LABELS) and not MIN_LABELS <= different == len(self.labels):
-            yield f"`{_labelled(self.scale)}` must list at least two labels, each different, from worst to best"
+            yield f"`{_labelled(self.scale)}` must list at least two labels, all different, from worst to best"
         low, high = 0.0 if self.min is None else self.min, 1.0 if self.max is None else self.max
         if (self.min is not None or self.max is not None) and not -math.inf < low < high < math.inf:
             yield f"`min` must be less than `max`; {low:g} to {high:g} is not a range"
 
-    def _wrong_sorts(self) -> Iterator[str]:
+    def _wrong_types(self) -> Iterator[str]:
         for name in ("name", "description", "scale"):
             if not isinstance(getattr(self, name), str):
                 yield f"`{name}` must be a text, not {getattr(self, name)!r}"

@@ -33,7 +33,7 @@ class AnswerRef(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A target's answer for one slot, or its failure (`error` set, `text` empty).
+    """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
     `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is

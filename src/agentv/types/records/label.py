@@ -16,7 +16,7 @@ HumanScore: TypeAlias = str | bool | int | float
 class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One annotator's score of one criterion of the answer in `slot`.
 
-    `answer_key` and `answer_ref` are those of the judged answer: a row that is run again gets another one.
+    `answer_key` and `answer_ref` are those of the judged answer: when a row is run again, it has another answer.
     `seq` is the number of the label's line, None before it is written.
     """
 
@@ -63,5 +63,5 @@ class Feedback(Struct, frozen=True):
 
     def is_about(self, slot: ResultKey) -> bool:
         """Return True if it matches the answer in `slot`: its case, and its suite, target and trial if given."""
-        said = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
-        return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)
+        pairs = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
+        return self.eval_id == slot.eval_id and all(wanted is None or wanted == found for wanted, found in pairs)

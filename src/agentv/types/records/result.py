@@ -19,7 +19,7 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The usage and cost of one side of a row; tokens are None when they are not known."""
+    """The usage and cost of the target or the judges of a row; tokens are None when they are not known."""
 
     input: int | None = None
     output: int | None = None
@@ -67,7 +67,7 @@ class UsageBy(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @classmethod
     def of(cls, target: Spent | None = None, judge: Spent | None = None) -> Self | None:
-        """Return both sides; None when nothing is known of either."""
+        """Return the usage of both; None when neither is known."""
         return None if target is None and judge is None else cls(target, judge)
 
 
@@ -75,12 +75,12 @@ _NO_SLOT = ResultKey("", "", "")
 
 
 class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One attempt at one case: the record that every store keeps.
+    """The result of one case with one target in one trial, as every store saves it.
 
-    `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. Both judge fields
-    are None for a row with `status: error` at stage target; a row whose evaluator failed has its score but counts
-    nowhere. `single_form` says that the case used the older one-evaluator form, which exports write flat. `eval_id`,
-    `suite`, `target` and `trial` repeat the slot, for people who read lines.
+    `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. `score` and
+    `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
+    but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, which
+    exports write flat. `eval_id`, `suite`, `target` and `trial` repeat the slot, for people who read lines.
     """
 
     schema: str = always(RESULT_SCHEMA)

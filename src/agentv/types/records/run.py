@@ -26,7 +26,7 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EventRecord(Struct, frozen=True):
     """An event of a run: a line of events.jsonl.
 
-    Its own `fields` are in the same object as the others. Unknown types are preserved; readers skip them.
+    In the line, the keys of `fields` are beside `type`, `time` and `seq`. Readers skip events of unknown types.
     """
 
     type: str
