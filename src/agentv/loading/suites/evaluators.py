@@ -207,12 +207,12 @@ def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope)
     except PluginError as error:
         reader.error(at, str(error))
         return None
-    _unknown(reader, at, f"unknown evaluator type {written!r}", scope)
+    _unknown(reader, at, written, scope)
     return None
 
 
-def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) -> None:
-    written = message.rsplit("'", 2)[1]
+def _unknown(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> None:
+    message = f"unknown evaluator type {written!r}"
     allowed = f"known: {', '.join(scope.registry.canonical_names())}"
     near = nearest(written, scope.registry.names())
     if written in scope.profiles:
