@@ -164,6 +164,20 @@ def test_a_broken_line_in_the_middle_is_named_by_its_number(store: RunFolder) ->
         list(open_run(Path(store.folder)).results())
 
 
+def test_a_damaged_event_of_a_retired_case_is_named_by_its_number(store: RunFolder) -> None:
+    store.append(make_result())
+    store.note("case_retired", {"slot": {"suite": "evals/a.yaml", "eval_id": "a", "target": "agent"}})
+    path = Path(store.folder, "events.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if b"case_retired" in line)
+    lines[number] = lines[number].replace(b'"slot":', b'"slot" ')
+    path.write_bytes(b"".join(lines))
+    run = open_run(Path(store.folder))
+    for read in (run.counts, run.retired, lambda: list(run.results())):
+        with pytest.raises(StorageError, match=rf"events\.jsonl:{number + 1}: "):
+            read()
+
+
 def test_only_the_highest_generation_of_a_slot_is_current(store: RunFolder) -> None:
     other = make_result().slot.__class__("evals/refunds.yaml", "other", "agent-v2")
     store.append(make_result(candidate_answer="first", answer_ref=AnswerRef(0)))

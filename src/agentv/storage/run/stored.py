@@ -1,6 +1,6 @@
 """Read-only access to a run's folder, also while it is being written."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -49,6 +49,7 @@ class Generations:
 
 
 Row_co = TypeVar("Row_co", covariant=True)
+R = TypeVar("R")
 
 
 class LineReader(Protocol[Row_co]):
@@ -147,10 +148,7 @@ class StoredRun:
         """Yield the planned cases with these names (suite, id); the others are not decoded further."""
         name = "cases.jsonl"
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            try:
-                head = _decode_case_head(line)
-            except (ValueError, RecursionError) as error:
-                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+            head = self._decoded(name, number, line, _decode_case_head)
             if (head.suite, head.eval_id) in names:
                 yield self._row(name, number, line, CASES)
 
@@ -239,9 +237,10 @@ class StoredRun:
 
     def _retired(self) -> set[ResultKey]:
         retired: set[ResultKey] = set()
-        for line in whole_lines(self.folder / "events.jsonl"):
+        name = "events.jsonl"
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
             if b'"case_re' in line:
-                event = _decode_retirement(line)
+                event = self._decoded(name, number, line, _decode_retirement)
                 change = {"case_retired": retired.add, "case_returned": retired.discard}.get(event.type)
                 if change is not None:
                     change(event.slot)
@@ -259,8 +258,11 @@ class StoredRun:
             yield number, line, self._head(name, number, line)
 
     def _head(self, name: str, number: int, line: bytes) -> _RowHead:
+        return self._decoded(name, number, line, _decode_head)
+
+    def _decoded(self, name: str, number: int, line: bytes, decode_line: Callable[[bytes], R]) -> R:
         try:
-            return _decode_head(line)
+            return decode_line(line)
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {error}") from error
 
