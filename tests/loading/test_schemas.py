@@ -36,6 +36,7 @@ _BEYOND_A_SCHEMA = frozenset(
         "evaluator-bare-type",
         "evaluator-name-twice",
         "evaluator-script-missing",
+        "evaluator-type-with-apostrophe",
         "evaluator-unknown-type",
         "legacy-grader",
         "message-no-content",
