@@ -1,6 +1,7 @@
 """Every record survives a round trip through a line of JSON; newer schemas are refused, unknown keys ignored."""
 
 import math
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -12,9 +13,8 @@ from tests.support.strategies import answers, case_records, case_results, events
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, RESULTS, RUNS
 from agentv.storage.records.encode import event_line, to_record
 from agentv.storage.records.json_line import decode, encode
-from agentv.storage.records.narrow import read_objects
 from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer
 from agentv.types.records.fields import milliseconds
 from agentv.types.records.result import CaseResult
@@ -23,6 +23,12 @@ from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 def through_json(record: JsonObject) -> JsonObject:
     return decode(encode(record))
+
+
+def evaluator_records(record: JsonObject) -> list[JsonObject]:
+    listed = record["evaluator_results"]
+    assert isinstance(listed, list)
+    return [each for each in listed if isinstance(each, Mapping)]
 
 
 @given(answers())
@@ -132,9 +138,31 @@ def test_a_score_that_none_can_be_is_refused(score: float) -> None:
     record = through_json(to_record(make_result()))
     with pytest.raises(ValueError, match="score: expected a score from 0 to 1"):
         RESULTS.of_record({**record, "score": score})
-    (first, *others) = read_objects(record, "evaluator_results")
+    (first, *others) = evaluator_records(record)
     with pytest.raises(ValueError, match="score: expected a score from 0 to 1"):
         RESULTS.of_record({**record, "evaluator_results": [{**first, "score": score}, *others]})
     value: JsonObject = {"criterion_name": "polite", "value": score}
     with pytest.raises(ValueError, match="value: expected a score from 0 to 1"):
         RESULTS.of_record({**record, "evaluator_results": [{**first, "results": [value]}, *others]})
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("0.5", r"evaluator_results\[0\]: expected `object`, got `str`"),
+        ({"name": "polite", "type": "rule_based"}, r"evaluator_results\[0\]: .*missing required field `score`"),
+        ({"name": "polite", "type": "rule_based", "score": None}, r"evaluator_results\[0\]: .*field `score`"),
+    ],
+)
+def test_an_evaluator_without_a_readable_score_is_refused_not_skipped_or_zero(entry: JsonValue, message: str) -> None:
+    record = through_json(to_record(make_result()))
+    with pytest.raises(ValueError, match=message):
+        RESULTS.of_record({**record, "evaluator_results": [entry]})
+
+
+def test_a_failed_evaluator_may_have_no_score() -> None:
+    record = through_json(to_record(make_result()))
+    error: JsonObject = {"kind": "timeout", "message": "no reply"}
+    entry: JsonObject = {"name": "judge", "type": "llm_judge", "status": "error", "error": error}
+    (failed,) = RESULTS.of_record({**record, "evaluator_results": [entry]}).evaluator_results
+    assert (failed.status, failed.error and failed.error.message) == ("error", "no reply")

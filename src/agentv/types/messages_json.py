@@ -129,24 +129,6 @@ def trace_summary_to_json(summary: TraceSummary | None) -> dict[str, JsonValue] 
     }
 
 
-def trace_summary_from_json(value: JsonValue) -> TraceSummary | None:
-    """Read a trace summary; None when the value is not one."""
-    if not isinstance(value, Mapping):
-        return None
-    calls = value.get("toolCallsByName")
-    names = value.get("toolNames")
-    return TraceSummary(
-        event_count=_integer(value.get("eventCount")),
-        tool_names=tuple(str(name) for name in names) if isinstance(names, list | tuple) else (),
-        tool_calls_by_name={str(k): _integer(v) for k, v in calls.items()} if isinstance(calls, Mapping) else {},
-        error_count=_integer(value.get("errorCount")),
-    )
-
-
-def _integer(value: JsonValue) -> int:
-    return int(value) if isinstance(value, int | float) else 0
-
-
 def _first(fields: JsonObject, *names: str) -> JsonValue:
     """Return the value of the first spelling that is present; snake_case comes first."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)

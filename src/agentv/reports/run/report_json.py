@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import asdict
+
 from agentv.reports.run.row_text import row_reason
 from agentv.reports.text.printable import printable_json
 from agentv.types.json_value import JsonObject, JsonValue
@@ -17,7 +19,6 @@ from agentv.types.summaries import (
     TrialSummary,
     baseline_to_json,
 )
-from agentv.types.usage import Usage
 
 REPORT_SCHEMA = "agentv-report-1"
 
@@ -69,7 +70,7 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "trials": [_trial(trial) for trial in target.trials],
         "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
         "saved_usd": target.saved_usd,
-        "usage": {"target": _usage(target.target_usage), "judge": _usage(target.judge_usage)},
+        "usage": {"target": asdict(target.target_usage), "judge": asdict(target.judge_usage)},
         "latency_median_s": target.latency_median_s,
         "latency_median_interval": interval_to_json(target.latency_median_interval),
         "latency_p95_s": target.latency_p95_s,
@@ -123,17 +124,6 @@ def corrected_to_json(rate: CorrectedRate) -> JsonObject:
         "corrected_interval": interval_to_json(rate.interval),
         "labels": rate.labels,
         "reason": rate.reason,
-    }
-
-
-def _usage(usage: Usage) -> Mapping[str, JsonValue]:
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cached_input": usage.cached_input,
-        "reasoning": usage.reasoning,
-        "total": usage.total,
-        "requests": usage.requests,
     }
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentv.storage.cache.folder import MOST_BYTES, CacheFile, CacheFolder, CacheLimit
 from agentv.storage.records.json_line import decode, encode, time_text
@@ -20,7 +20,6 @@ from agentv.storage.records.narrow import (
     read_number,
     read_text,
     read_time,
-    usage_to_record,
 )
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
@@ -105,7 +104,7 @@ def _body(response: ProviderResponse) -> dict[str, JsonValue]:
         "text": response.text,
         "output_messages": messages_to_json(response.output_messages),
         "trace": trace_to_json(response.trace),
-        "usage": None if response.usage is None else usage_to_record(response.usage),
+        "usage": None if response.usage is None else asdict(response.usage),
         "cost_usd": response.cost_usd,
         "finish_reason": response.finish_reason,
         "session": response.session,

@@ -62,12 +62,16 @@ def _only_evaluator(record: JsonObject) -> object:
 
 
 def _evaluators(listed: object) -> object:
-    return [_evaluator(each) for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else listed
+    if not isinstance(listed, list):
+        return listed
+    return [_evaluator(each) if isinstance(each, Mapping) else each for each in listed]
 
 
 def _evaluator(record: JsonObject) -> JsonObject:
     known = _without_none(record)
-    upgraded: dict[str, Any] = {"type": "llm_judge", "score": 0.0, **known}
+    upgraded: dict[str, Any] = {"type": "llm_judge", **known}
+    if known.get("status", "scored") != "scored":
+        upgraded.setdefault("score", 0.0)
     request = next((known[name] for name in _REQUEST_NAMES if name in known), None)
     if request is not None:
         upgraded["evaluator_provider_request"] = request

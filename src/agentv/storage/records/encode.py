@@ -6,7 +6,7 @@ whose values follow from the record that contains it.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -24,9 +24,6 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 S = TypeVar("S", bound=Struct)
-StoredValue: TypeAlias = Answer | CaseResult | CaseRecord | RunRecord | Label
-
-
 N = TypeVar("N", Answer, CaseResult)
 
 
@@ -52,7 +49,7 @@ def answer_line(answer: Answer) -> Answer:
         changes["output_messages"] = messages_to_json(answer.output_messages)
     if answer.error is not None:
         changes["error"] = failure_to_record(answer.error)
-    if not all(map(_is_utc, [call.started_at for call in answer.calls])):
+    if any(not _is_utc(call.started_at) for call in answer.calls):
         changes["calls"] = tuple(replace(call, started_at=call.started_at.astimezone(UTC)) for call in answer.calls)
     return _changed(answer, changes)
 
@@ -74,7 +71,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
         changes["output_messages"] = messages_to_json(result.output_messages)
     if result.error is not None:
         changes["error"] = failure_to_record(result.error)
-    if [each for each in result.evaluator_results if each.error is not None or each.evaluator_results]:
+    if any(each.error is not None or each.evaluator_results for each in result.evaluator_results):
         changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
     return _changed(result, changes)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 
 
@@ -44,31 +44,12 @@ def read_number(record: JsonObject, key: str, default: float = 0.0) -> float:
 
 def read_integer(record: JsonObject, key: str, default: int = 0) -> int:
     """Return the whole number under `key`, or `default`."""
-    value = optional_integer(record, key)
-    return default if value is None else value
-
-
-def optional_integer(record: JsonObject, key: str) -> int | None:
-    """Return the whole number under `key`, None when it is absent."""
     value = optional_number(record, key)
-    if value is not None and not math.isfinite(value):
-        raise _unexpected(key, "a whole number", value)
-    return None if value is None else int(value)
-
-
-def read_texts(record: JsonObject, key: str) -> tuple[str, ...]:
-    """Return the list of texts under `key`, empty when it is absent."""
-    value = record.get(key)
     if value is None:
-        return ()
-    if not isinstance(value, list | tuple):
-        raise _unexpected(key, "a list", value)
-    return tuple(map(str, value))
-
-
-def optional_texts(record: JsonObject, key: str) -> tuple[str, ...] | None:
-    """Return the list of texts under `key`, None when it is absent."""
-    return None if record.get(key) is None else read_texts(record, key)
+        return default
+    if not math.isfinite(value):
+        raise _unexpected(key, "a whole number", value)
+    return int(value)
 
 
 def optional_object(record: JsonObject, key: str) -> JsonObject | None:
@@ -84,28 +65,8 @@ def read_object(record: JsonObject, key: str) -> JsonObject:
     return optional_object(record, key) or {}
 
 
-def read_objects(record: JsonObject, key: str) -> tuple[JsonObject, ...]:
-    """Return the objects in the list under `key`, skipping other elements."""
-    value = record.get(key)
-    if not isinstance(value, list | tuple):
-        return ()
-    return tuple(item for item in value if isinstance(item, Mapping))
-
-
 def _unexpected(key: str, wanted: str, value: object) -> ValueError:
     return ValueError(f"{key}: expected {wanted}, found {repr(value)[:60]}")
-
-
-def usage_to_record(usage: Usage) -> dict[str, JsonValue]:
-    """Return token counts as a record."""
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cached_input": usage.cached_input,
-        "reasoning": usage.reasoning,
-        "total": usage.total,
-        "requests": usage.requests,
-    }
 
 
 def optional_usage(record: JsonObject, key: str = "usage") -> Usage | None:
@@ -113,5 +74,4 @@ def optional_usage(record: JsonObject, key: str = "usage") -> Usage | None:
     fields = optional_object(record, key)
     if fields is None or "input" not in fields:
         return None
-    names = ("input", "output", "cached_input", "reasoning", "total", "requests")
-    return Usage(*(read_integer(fields, name) for name in names))
+    return Usage(**{name: read_integer(fields, name) for name in Usage.__struct_fields__})
