@@ -76,8 +76,8 @@ def evaluate(
     TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer.
     `evaluators` (configs, objects, functions of the context) replace the suite's; a case with evaluators of its own
     uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store the run in: by
-    default the nearest one for an eval file, and none (memory only) for cases given as objects. `store` is a team
-    database (`postgresql://…`) to store the run in as well; it also needs a folder, and is never read from an
+    default the nearest one for an eval file, and none (memory only) for cases given as objects. `store` is the URL
+    of a team's store (`postgresql://…`) to store the run in as well; it also needs a folder, and is never read from an
     environment variable. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.

@@ -27,8 +27,9 @@ def load_reference(reference: Reference) -> Callable[..., Any]:
 class Spec(Struct, frozen=True):
     """A registered plug-in: its names, its settings, and its factory.
 
-    `settings` is a frozen dataclass whose fields carry their description in `metadata={"help": …}`; loading derives
-    the strict model, the JSON Schema and the docs table from it. `cost` says whether using it may cost money.
+    `settings` is a frozen Struct whose fields carry their descriptions (`Annotated[..., Meta(description=…)]`);
+    loading derives the strict model, the JSON Schema and the docs table from it. `cost` says whether using it may
+    cost money.
     """
 
     name: str
@@ -56,23 +57,27 @@ class Spec(Struct, frozen=True):
     reports_cost: bool = False
     """Providers only: a program that reports the cost of each answer, whether or not a price is configured."""
     embeds: bool = False
-    """Providers only: makes embeddings (types.embeddings.EmbeddingProvider)."""
+    """Providers only: makes embeddings (types.provider.EmbeddingProvider)."""
     answers: bool = True
     """Providers only: False for one that only makes embeddings and therefore cannot be the target of a run."""
+    run_store: Reference | None = None
+    """Stores only: `run_store(url)` makes the store of runs behind a StoreUrl, whose scheme is one of its names."""
+    password_variable: str | None = None
+    """Stores only: the environment variable that may hold the password of a URL without one."""
 
     def load_factory(self) -> Callable[..., Any]:
         """Return the factory.
 
         `factory(config, settings, tools)` makes an evaluator, `factory(target, tools)` a provider, `factory(tools)` a
-        report, `factory(settings)` a store.
+        report, `factory(settings)` a store of judgements.
         """
         return load_reference(self.factory)
 
     def load_settings(self) -> type:
-        """Return the settings dataclass."""
+        """Return the settings class."""
         settings = load_reference(self.settings)
         if not isinstance(settings, type):
-            raise PluginError(f"{self.name}: settings must be a dataclass, got {settings!r}")
+            raise PluginError(f"{self.name}: settings must be a class, got {settings!r}")
         return settings
 
 

@@ -230,9 +230,60 @@ def test_a_variable_that_is_not_set_is_named(call: Call, project: Path) -> None:
 def test_a_missing_store_url_is_reported(call: Call) -> None:
     code, _, err = call("store", "list")
     assert (code, "no store is configured" in err) == (4, True)
+
+
+def test_a_store_url_without_a_store_for_runs_behind_it_is_reported_without_its_password(call: Call) -> None:
     code, _, err = call("store", "list", "--store", "mysql://ann:secret-pw@host/db")
-    assert (code, "postgresql://user@host/database, not mysql://" in err) == (4, True)
+    assert (code, "unknown store 'mysql'" in err, "postgres" in err) == (4, True, True)
     assert "secret-pw" not in err
+    code, _, err = call("run", "suite.yaml", "--store", "json_file://ann:secret-pw@host/db")
+    assert (code, "store 'json_file' keeps judgements, not runs; stores for runs: postgres" in err) == (4, True)
+    assert "secret-pw" not in err
+
+
+COPIES = """
+import shutil
+from pathlib import Path
+
+from agentv import store
+
+
+class CopiedRun:
+    def __init__(self, run, place):
+        self.run, self.place = run, place
+
+    def __getattr__(self, name):
+        return getattr(self.run, name)
+
+    def close(self, state):
+        self.run.close(state)
+        shutil.copytree(self.run.folder, self.place / self.run.run_id, dirs_exist_ok=True)
+
+
+@store("copies")
+class Copies:
+    def __init__(self, url):
+        self.place = Path(url.removeprefix("copies://").replace("ann:secret-pw@", ""))
+
+    def share_run(self, open_folder):
+        self.place.mkdir(exist_ok=True)
+        return CopiedRun(open_folder(), self.place)
+"""
+
+
+def test_a_run_is_shared_in_the_store_of_a_plugin_and_continues_there(call: Call, project: Path) -> None:
+    (project / "copies.py").write_text(COPIES)
+    (project / ".agentv.yaml").write_text("plugins: [copies.py]\n")
+    code, _, err = call("run", "suite.yaml", "--store", "copies://ann:secret-pw@shared")
+    assert (code, "secret-pw" in err) == (0, False)
+    (copy,) = (project / "shared").iterdir()
+    assert len((copy / "results.jsonl").read_text().splitlines()) == 3
+    assert "secret-pw" not in (copy / "run.json").read_text()
+    write_suite(project, 5)
+    code, _, err = call("resume", "latest")
+    assert (code, len((project / "ann@shared" / copy.name / "results.jsonl").read_text().splitlines())) == (0, 5)
+    code, _, err = call("store", "list", "--store", "copies://shared")
+    assert (code, "takes runs only while they run (agentv run --store)" in err) == (4, True)
 
 
 def test_a_password_is_neither_printed_nor_stored(call: Call, project: Path) -> None:

@@ -13,13 +13,13 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.mirrored_run import MirroredRun
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.shared_run import SharedRun
-from agentv.storage.postgres.url import parse_store_url
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run
+from agentv.templating.store_url import parse_store_url
 from agentv.types.messages import Message
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import Answer, AnswerRef
@@ -58,7 +58,7 @@ def open_folder(tmp_path: Path) -> Opened:
 def open_shared(tmp_path: Path) -> Opened:
     """A run that is pushed to the team's database, read back from the database."""
     url = parse_store_url(upgraded_database())
-    store = SharedRun(url, lambda: RunFolder(tmp_path / ".agentv" / "runs", RUN.run_id, clock=at_noon))
+    store = MirroredRun(url, lambda: RunFolder(tmp_path / ".agentv" / "runs", RUN.run_id, clock=at_noon))
 
     def read(kind: str) -> list[Any]:
         with connect(url) as connection:

@@ -1,19 +1,16 @@
-"""HTTP providers are imported while files are read, other providers are not; modules for the end come later."""
+"""HTTP providers are imported while files are read, other providers are not."""
 
 import os
 import sys
 import threading
-from asyncio import AbstractEventLoop
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import pytest
 from tests.support.own_process import in_own_process
 
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.running.early_import import import_beside, import_later
+from agentv.engine.running.early_import import import_beside
 
 MODEL = "{name: model, provider: openai, model: m}"
 CANNED = "{name: default, provider: mock, response: hi}"
@@ -58,37 +55,3 @@ def none_of_a_file_that_planning_rejects() -> None:
 )
 def test_model_api_is_imported_early_if_it_is_certain_to_be_called(check: object) -> None:
     in_own_process(check)  # type: ignore[arg-type]
-
-
-class Later:
-    """An event loop whose callbacks run when the test says so."""
-
-    def call_later(self, delay_s: float, call: Callable[[], None]) -> None:
-        assert delay_s > 0
-        self.comes = call
-
-
-def what_the_end_needs() -> None:
-    later = Later()
-    import_later("colorsys", cast(AbstractEventLoop, later))
-    assert "colorsys" not in sys.modules
-    later.comes()
-    wait_for_imports()
-    assert "colorsys" in sys.modules
-
-
-def nothing_that_is_there_and_nothing_that_breaks() -> None:
-    threading.excepthook = lambda _args: os._exit(1)
-    later = Later()
-    import_later("no_such_module", cast(AbstractEventLoop, later))
-    later.comes()
-    wait_for_imports()
-    import_later("sys", cast(AbstractEventLoop, None))  # else it would ask the loop
-
-
-def test_what_is_imported_already_or_cannot_be_is_left_alone() -> None:
-    in_own_process(nothing_that_is_there_and_nothing_that_breaks)
-
-
-def test_what_only_the_end_needs_is_imported_while_the_run_goes_on() -> None:
-    in_own_process(what_the_end_needs)

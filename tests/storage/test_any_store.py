@@ -17,13 +17,13 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.mirrored_run import Mirror, MirroredRun
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.shared_run import Mirror, SharedRun
-from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run.folder import LINE_FILES, RunFolder
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import AnswerRef
 
@@ -160,13 +160,13 @@ class SharedMachine(StoreMachine):
         self.mirrors: list[Mirror] = []
 
     def open(self) -> ResultStore:
-        store = SharedRun(self.url, lambda: RunFolder(self.folder / "runs", self.run_id, clock=at_noon))
+        store = MirroredRun(self.url, lambda: RunFolder(self.folder / "runs", self.run_id, clock=at_noon))
         self.mirrors.append(store._mirror)
         return store
 
     def crash(self, torn: bytes, file: str) -> None:
         """Let the mirror of the killed writer continue for a while beside the next one, like a lingering connection."""
-        assert isinstance(self.store, SharedRun)
+        assert isinstance(self.store, MirroredRun)
         kill(self.store._inner, torn, file)
         self.store._mirror.finish(patience_s=0)
 

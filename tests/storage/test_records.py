@@ -162,7 +162,7 @@ def test_an_evaluator_without_a_readable_score_is_refused_not_skipped_or_zero(en
 
 def test_a_failed_evaluator_may_have_no_score() -> None:
     record = through_json(to_record(make_result()))
-    error: JsonObject = {"kind": "timeout", "message": "no reply"}
+    error: JsonObject = {"kind": "judge_error", "message": "no reply"}
     entry: JsonObject = {"name": "judge", "type": "llm_judge", "status": "error", "error": error}
     (failed,) = RESULTS.of_record({**record, "evaluator_results": [entry]}).evaluator_results
     assert (failed.status, failed.error and failed.error.message) == ("error", "no reply")

@@ -23,7 +23,7 @@ import pytest
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.migrations import upgrade
-from agentv.storage.postgres.url import parse_store_url
+from agentv.templating.store_url import parse_store_url
 
 UNPRIVILEGED_UID = 65534
 STARTS_S = 30.0

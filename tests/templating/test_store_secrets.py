@@ -2,7 +2,8 @@
 
 import pytest
 
-from agentv.templating.secrets import SecretRedactor, store_secrets
+from agentv.templating.secrets import SecretRedactor
+from agentv.templating.store_url import store_secrets
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import agentv
 from agentv import EvalCase, EvaluationCriteria, EvaluationInput, EvaluationScore, Message, TargetConfig, ToolCall
 from agentv.loading.project import ProjectConfig
 from agentv.storage.postgres.judgements import PostgresSettings
-from agentv.storage.postgres.url import parse_store_url
+from agentv.templating.store_url import parse_store_url
 
 SECRET = "hunter2-canary"
 URL = f"postgresql://me:{SECRET}@localhost/evals"

@@ -67,7 +67,7 @@ class ProjectConfig(Struct, frozen=True):
     """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
     Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `store` is the URL of the
-    team's database as written, with `${{ NAME }}` not yet filled in.
+    team's store as written, with `${{ NAME }}` not yet filled in.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -176,7 +176,7 @@ NO_STORE = "none"
 
 
 def choose_store(option: str | None, cwd: Path, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the team's database, None when there is none.
+    """Return the URL of the team's store, None when there is none.
 
     It is the option, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest `.agentv.yaml`,
     with `${{ NAME }}` filled in; `none` turns off the sources after it. Raises ConfigError for a variable that is not

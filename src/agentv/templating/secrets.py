@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import parse_qsl, unquote
+from collections.abc import Iterable, Mapping
 
 REDACTED = "***"
 SHORTEST_SECRET = 8
@@ -39,34 +38,3 @@ class SecretRedactor:
 
 def _in_json(secret: str) -> tuple[str, str]:
     return json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
-
-
-SHORTEST_REDACTED = 4
-"""A shorter password would redact parts of words; inside its URL it is redacted all the same."""
-
-
-def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
-    """Return the texts to redact so that the password of a database's URL is not shown.
-
-    `password` is one given separately from the URL. A password that is also a word of the URL (`postgres:postgres@`)
-    is redacted only inside the URL, because the word may occur anywhere.
-    """
-    return tuple(dict.fromkeys(_secrets(url, password)))
-
-
-def _secrets(url: str, password: str) -> Iterator[str]:
-    scheme, _, rest = url.partition("://")
-    who, at, place = rest.rpartition("@")
-    user, _, written = who.partition(":")
-    given = [value for name, value in parse_qsl(url.rpartition("?")[2]) if "pass" in name or "secret" in name]
-    if not (written or given or password):
-        return
-    if written or given:
-        yield url
-    if at and written:
-        yield f":{written}@"
-    words = {scheme, unquote(user), *place.partition("?")[0].replace("/", ":").split(":")}
-    for each in (written, *given, password):
-        for form in (each, unquote(each)):
-            if len(form) >= SHORTEST_REDACTED and form not in words:
-                yield form

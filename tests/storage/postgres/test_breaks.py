@@ -14,11 +14,11 @@ from tests.support.postgres_server import own_server, upgraded_database, wait_a_
 from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.mirrored_run import Mirror, MirroredRun
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.shared_run import Mirror, SharedRun
-from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import StorageError
 from agentv.types.protocols import ReportingStore
 from agentv.types.records.answer import AnswerRef
@@ -32,7 +32,7 @@ class Running:
     def __init__(self, url: StoreUrl, runs: Path) -> None:
         self.url = url
         self.messages: list[str] = []
-        self.store = SharedRun(url, lambda: RunFolder(runs, RUN.run_id, clock=at_noon))
+        self.store = MirroredRun(url, lambda: RunFolder(runs, RUN.run_id, clock=at_noon))
         assert isinstance(self.store, ReportingStore)
         self.store.report_to(self.messages.append)
         self.store.begin(make_run())
@@ -159,15 +159,15 @@ def test_a_run_that_cannot_be_stored_is_refused_before_it_has_a_folder() -> None
     with own_server() as server:
         no_tables, gone = server.url(), upgraded_database(server)
         with pytest.raises(StorageError, match="agentv store upgrade"):
-            SharedRun(parse_store_url(no_tables), open_folder)
+            MirroredRun(parse_store_url(no_tables), open_folder)
     with pytest.raises(StorageError, match="cannot be reached"):
-        SharedRun(parse_store_url(gone), open_folder)
+        MirroredRun(parse_store_url(gone), open_folder)
 
 
 def test_a_run_of_the_same_id_that_is_not_this_one_is_refused(tmp_path: Path) -> None:
     url = parse_store_url(upgraded_database())
     Running(url, tmp_path / "one").store.close("finished")
-    other = SharedRun(url, lambda: RunFolder(tmp_path / "other", RUN.run_id, clock=at_noon))
+    other = MirroredRun(url, lambda: RunFolder(tmp_path / "other", RUN.run_id, clock=at_noon))
     with pytest.raises(StorageError, match="different run"):
         other.begin(make_run(plan={"planned": 77}))
     other.close("failed")

@@ -7,7 +7,7 @@ from tests.support.postgres_server import new_database, upgraded_database
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.migrations import check_version, migrations, newest_version, upgrade, version_of
-from agentv.storage.postgres.url import parse_store_url
+from agentv.templating.store_url import parse_store_url
 from agentv.types.errors import StorageError
 
 

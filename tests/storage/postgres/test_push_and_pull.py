@@ -15,13 +15,14 @@ from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, mak
 from tests.support.strategies import answers, case_results
 
 from agentv.storage.postgres.connection import connect
-from agentv.storage.postgres.pull import Pulled, RunPuller
+from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
-from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.stored import open_run
+from agentv.storage.shared_runs import Pulled
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label

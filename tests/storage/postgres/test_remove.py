@@ -13,9 +13,9 @@ from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.remove import remove_shared_runs
-from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run.blobs import BLOB_LIMIT
 from agentv.storage.run.folder import RunFolder
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import AnswerRef
 

@@ -145,7 +145,7 @@ def carry_on_with(
         )
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
-            store = shared(shared_in, lambda: reopen_store(folder, clock=clock))
+            store = shared(shared_in, plan.specs, lambda: reopen_store(folder, clock=clock))
             try:
                 resume_plan = prepare(make_resume_plan(plan, stored, purpose), plan, stored)
                 if continuing.budget_usd is None and plan.options.budget_usd is not None:

@@ -21,7 +21,6 @@ from agentv.cli.screen_options import Screen
 from agentv.cli.terminal import reader_is_gone
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.early_import import import_later
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import run_plan
 from agentv.registry import Registry
@@ -200,7 +199,6 @@ async def _run_with_signals(
     leave: Callable[[], None],
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
-    import_later("agentv.cli.running.running", asyncio.get_running_loop())
     stop = StopSignal()
     store, resume_plan = opened
     with stopping_on_signals(stop, leave=leave):

@@ -1,4 +1,4 @@
-"""`agentv store`: share runs through the team's PostgreSQL database."""
+"""`agentv store`: share runs through the team's store, such as a PostgreSQL database."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from agentv.storage.postgres.connection import Connection
-    from agentv.storage.postgres.run_rows import SharedRunInfo
-    from agentv.storage.postgres.url import StoreUrl
+    from agentv.storage.shared_runs import ManagedRunStore, SharedRun, SharedRuns
+    from agentv.templating.store_url import StoreUrl
     from agentv.types.json_value import JsonObject
 
 
@@ -25,7 +24,7 @@ _store: Callable[..., Any] = click.option(
 
 @click.group("store")
 def command() -> None:
-    """Share runs through the team's PostgreSQL database; run folders stay on each machine."""
+    """Share runs through the team's store, such as a PostgreSQL database; run folders stay on each machine."""
 
 
 @command.command("upgrade")
@@ -33,17 +32,12 @@ def command() -> None:
 @_as_json
 def upgrade_command(url: str | None, *, as_json: bool) -> int:
     """Create or upgrade the tables of the database. Does nothing if they are up to date."""
-    from agentv.storage.postgres.connection import connect, store_errors
-    from agentv.storage.postgres.migrations import newest_version, upgrade
-
-    place = _place(url)
-    connection = connect(place)
-    with connection, store_errors(place, "cannot be upgraded"):
-        taken = upgrade(connection, place)
-    done = f"upgraded with {', '.join(taken)}" if taken else "is up to date"
+    place, store = _chosen(url)
+    upgraded = store.upgrade()
+    done = f"upgraded with {', '.join(upgraded.applied)}" if upgraded.applied else "is up to date"
     _print_result(
-        {"store": place.shown, "version": newest_version(), "applied": list(taken)},
-        f"{place}: {done} (version {newest_version()})",
+        {"store": place.shown, "version": upgraded.version, "applied": list(upgraded.applied)},
+        f"{place}: {done} (version {upgraded.version})",
         as_json=as_json,
     )
     return 0
@@ -61,7 +55,6 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
-    from agentv.storage.postgres.push import RunPusher
     from agentv.storage.run.find import find_run
     from agentv.types.errors import StorageError
 
@@ -69,19 +62,17 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     folders = [find_run(home, run) for run in runs]
     code = 0
     pushed: list[JsonObject] = []
-    with _opened(url) as (connection, place):
+    with _opened(url) as (shared, place):
         for folder in folders:
             try:
-                pusher = RunPusher(folder, connection, place)
-                lines = pusher.push()
-                pusher.settle()
+                run = shared.push(folder)
             except StorageError as error:
                 code = EXIT_STORE
                 click.echo(f"error: {error}", err=True)
                 continue
-            pushed.append({"run_id": pusher.run_id, "lines": lines})
+            pushed.append({"run_id": run.run_id, "lines": run.lines})
             if not as_json:
-                click.echo(f"{pusher.run_id}: {f'{lines} lines pushed' if lines else 'already there'}")
+                click.echo(f"{run.run_id}: {f'{run.lines} lines pushed' if run.lines else 'already there'}")
         if as_json:
             _print_result({"store": place.shown, "pushed": pushed}, "", as_json=True)
     return code
@@ -99,14 +90,12 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
-    from agentv.storage.postgres.pull import RunPuller
-    from agentv.storage.postgres.run_rows import find_shared_run
     from agentv.storage.run.find import runs_folder
 
     home = find_home(Path.cwd())
-    with _opened(url) as (connection, place):
-        run_id = find_shared_run(connection, place, run)
-        pulled = RunPuller(connection, place, run_id).pull(runs_folder(home))
+    with _opened(url) as (shared, place):
+        run_id = shared.find(run)
+        pulled = shared.pull(run_id, runs_folder(home))
     done = f"{pulled.lines} lines pulled into" if pulled.lines else "already here:"
     described: JsonObject = {
         "store": place.shown,
@@ -125,10 +114,9 @@ def list_command(url: str | None, *, as_json: bool) -> int:
     """List the runs in the database, latest first."""
     from agentv.reports.run.run_view import counts_text
     from agentv.reports.text.printable import one_line
-    from agentv.storage.postgres.run_rows import list_shared_runs
 
-    with _opened(url) as (connection, place):
-        runs = list_shared_runs(connection, place)[::-1]
+    with _opened(url) as (shared, place):
+        runs = shared.list()[::-1]
     lines = [
         f"{one_line(run.run_id)}  {run.state:11}  {counts_text(run.counts)}  {one_line(run.name or '')}".rstrip()
         for run in runs
@@ -149,22 +137,20 @@ def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bo
     RUN is a run id or its prefix, a name, latest or latest~1. A run in progress reappears with its next result.
     """
     from agentv.reports.text.printable import one_line
-    from agentv.storage.postgres.remove import remove_shared_runs
-    from agentv.storage.postgres.run_rows import find_shared_run
 
-    with _opened(url) as (connection, place):
-        ids = list(dict.fromkeys(find_shared_run(connection, place, run) for run in runs))
+    with _opened(url) as (shared, place):
+        ids = list(dict.fromkeys(map(shared.find, runs)))
         what = f"{len(ids)} run{'' if len(ids) == 1 else 's'}"
         for run_id in ids:
             click.echo(one_line(run_id), err=as_json)
         if not yes and sys.stdin.isatty():
             click.confirm(f"delete {what} from {place} for all users?", abort=True, err=True)
-        gone = remove_shared_runs(connection, place, ids)
+        gone = shared.remove(ids)
     _print_result({"store": place.shown, "deleted": list(gone)}, f"deleted {what} from {place}", as_json=as_json)
     return 0
 
 
-def _to_json(run: "SharedRunInfo") -> "JsonObject":
+def _to_json(run: "SharedRun") -> "JsonObject":
     return {
         "run_id": run.run_id,
         "name": run.name,
@@ -175,35 +161,36 @@ def _to_json(run: "SharedRunInfo") -> "JsonObject":
     }
 
 
-def _place(url: str | None) -> "StoreUrl":
-    """Return the database from the option, environment or config. Raises ConfigError when none is set."""
+def _chosen(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
+    """Return the store of the option, environment or config. Raises ConfigError for none, or one without commands."""
     import os
     from pathlib import Path
 
-    from agentv.loading.project import choose_store
-    from agentv.storage.postgres.url import parse_store_url
+    from agentv.engine.planning.inputs import load_project_parts
+    from agentv.engine.running.run_stores import open_run_store
+    from agentv.engine.stored.team_store import named_store
+    from agentv.storage.shared_runs import ManagedRunStore
     from agentv.types.errors import ConfigError
 
-    chosen = choose_store(url, Path.cwd(), os.environ)
-    if chosen is None:
+    place = named_store(url, cwd=Path.cwd(), env=os.environ)
+    if place is None:
         raise ConfigError(
             "no store is configured: give its URL (postgresql://user@host/database), set AGENTV_STORE, "
             "or set `store:` in .agentv.yaml"
         )
-    return parse_store_url(chosen)
+    specs, _gates = load_project_parts([Path.cwd()])
+    store = open_run_store(place, specs)
+    if not isinstance(store, ManagedRunStore):
+        raise ConfigError(f"the store {place} takes runs only while they run (agentv run --store); it has no commands")
+    return place, store
 
 
 @contextmanager
-def _opened(url: str | None) -> "Iterator[tuple[Connection, StoreUrl]]":
-    """Connect to the database and check that its tables have the current version."""
-    from agentv.storage.postgres.connection import connect, store_errors
-    from agentv.storage.postgres.migrations import check_version
-
-    place = _place(url)
-    with connect(place) as connection:
-        with store_errors(place, "cannot be read"):
-            check_version(connection, place)
-        yield connection, place
+def _opened(url: str | None) -> "Iterator[tuple[SharedRuns, StoreUrl]]":
+    """Open the store until the end of the block."""
+    place, store = _chosen(url)
+    with store.opened() as shared:
+        yield shared, place
 
 
 def _print_result(fields: "JsonObject", text: str, *, as_json: bool) -> None:

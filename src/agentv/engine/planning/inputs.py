@@ -15,7 +15,7 @@ from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.targets.targets import load_targets
 from agentv.registry import Specs
-from agentv.templating.secrets import store_secrets
+from agentv.templating.store_url import store_secrets
 from agentv.types.cases import EvalSuite
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.problems import Problem

@@ -13,6 +13,7 @@ from agentv.engine.plugins.loading import MARK
 from agentv.evaluators.criteria_evaluator import adapted
 from agentv.execution.user_code import raised_at
 from agentv.registry import Registry, Spec
+from agentv.templating.store_url import StoreUrl
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import PluginError, StorageError
 from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
@@ -117,14 +118,20 @@ def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: 
 
 def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
     """Return the spec of a store. Raises PluginError for a wrong signature."""
+    run_store = None
     if isinstance(plugin, type):
-        if not callable(getattr(plugin, "save_result", None)):
-            raise PluginError(f"store {name!r}: class {plugin.__name__} has no method save_result(result)")
+        keeps_judgements, shares_runs = (callable(getattr(plugin, each, None)) for each in ("save_result", "share_run"))
+        if not keeps_judgements and not shares_runs:
+            message = f"class {plugin.__name__} has neither save_result(result) nor share_run(open_folder)"
+            raise PluginError(f"store {name!r}: {message}")
+        run_store = _run_store(name, plugin) if shares_runs else None
         if not hasattr(plugin, "kind"):
             plugin.kind = name  # type: ignore[attr-defined]  # recorded as the storage type of a judgement
         settings, make = _class_parts(plugin)
 
         def factory(settings: object, _base_dir: str) -> object:
+            if not keeps_judgements:
+                raise PluginError(f"store {name!r} is for runs: class {plugin.__name__} has no save_result(result)")
             return make(None, settings, None)
     else:
         settings = _settings_of(name, plugin)
@@ -135,7 +142,16 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
                 raise PluginError(f"store {name!r} returned {type(made).__name__}, which has no save_result(result)")
             return made
 
-    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, run_store=run_store)
+
+
+def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
+    """Return the function that makes a class's store of runs. Raises PluginError unless the class takes `url`."""
+    try:
+        inspect.signature(plugin).bind(url="")
+    except TypeError:
+        raise PluginError(f"store {name!r} must take url and no other argument: {_shown(name, plugin)}") from None
+    return lambda url: plugin(url=url.text)
 
 
 def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
@@ -228,11 +244,12 @@ def report(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Ma
 
 
 def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
-    """Register a function or class as a store of that name, for the results of criteria-based evaluation.
+    """Register a function or class as a store of that name, for the results of criteria-based evaluation or for runs.
 
     A class has `save_result(result)`, sync or async; a dataclass' fields become settings. A function returns an object
-    that has it, and its keyword-only parameters become settings. Entry points: `agentv.stores`. Raises PluginError
-    for a wrong signature.
+    that has it, and its keyword-only parameters become settings. A class that takes `url` and has
+    `share_run(open_folder)` stores runs for `--store NAME://…`: see RunStore (docs/how-to/extending.md). Entry points:
+    `agentv.stores`. Raises PluginError for a wrong signature.
     """
     return _marker("store", partial(store_spec, name, aliases=aliases))
 

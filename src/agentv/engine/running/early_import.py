@@ -1,15 +1,13 @@
-"""Imports in background threads: HTTP providers before the first call, modules for the end of a run after it.
+"""Imports in a background thread: HTTP providers, while eval files are read.
 
 aiohttp is the slowest import of a run, and a part of it, reading the certificates, releases the GIL.
 """
 
-import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from agentv.engine.planning.options import RunOptions
 from agentv.loading.files.places import find_repository_root, find_targets_file
@@ -18,11 +16,6 @@ from agentv.providers import PROVIDERS
 from agentv.registry import Spec
 from agentv.types.errors import AgentvError
 
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
-
-_DELAY_S = 1.0
 _POLL_S = 0.005
 _READS_CERTIFICATES = "aiohttp.connector"
 """The module that reads the certificates on import."""
@@ -58,18 +51,3 @@ def _http_providers(folder: Path, options: RunOptions, cwd: Path) -> Iterator[Sp
             spec = PROVIDERS.get(choose_target(known, name).provider)
             if spec.is_model_api or spec.is_web_service:
                 yield spec
-
-
-def import_later(module: str, loop: "AbstractEventLoop") -> None:
-    """Import a module that only the end of a run needs, in a thread, after the run has started.
-
-    The first call does not wait for it. An import at the end of a long run could find a file of an upgraded version.
-    """
-    if module not in sys.modules:
-        importing = Thread(target=_import_quietly, args=(module,), name="agentv-import", daemon=True)
-        loop.call_later(_DELAY_S, importing.start)
-
-
-def _import_quietly(module: str) -> None:
-    with suppress(Exception):  # the end of the run imports it again and reports errors
-        importlib.import_module(module)

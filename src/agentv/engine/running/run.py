@@ -19,9 +19,9 @@ from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.early_import import import_later
 from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
+from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.execution.user_code import call_user_code
@@ -103,7 +103,6 @@ async def run_plan(
     awaiting task is cancelled, the store is closed and the cancellation is raised again.
     """
     started = clock()
-    import_later("agentv.engine.stored.corrected_rates", asyncio.get_running_loop())
     stop = stop or StopSignal()
     recorder = RunRecorder(plan, store, list(observers), stop)
     if isinstance(store, ReportingStore):
@@ -129,8 +128,6 @@ async def run_plan(
             recorder.save_report(report)
         finally:
             store.close(stop.state)
-    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - imported by import_later
-
     report = with_corrected_rates(report)
     recorder.emit(RunEnded(report))
     return report

@@ -1,35 +1,34 @@
-"""The store of a run: a new or existing folder, optionally shared in the team's database, or memory."""
+"""The store of a run: a new or existing folder, optionally shared in the team's store, or memory."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agentv.engine.planning.plan import RunPlan
+from agentv.execution.user_code import raised_at
+from agentv.registry import Specs, load_reference
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.lock import RunLock
+from agentv.storage.shared_runs import RunStore
+from agentv.templating.store_url import StoreUrl
+from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.types.protocols import Clock, ResultStore
 
-if TYPE_CHECKING:
-    from agentv.storage.postgres.url import StoreUrl
 
+def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: StoreUrl | None = None) -> ResultStore:
+    """Return the store of a new run, which is shared in the team's store if its URL is given.
 
-def make_store(
-    plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: "StoreUrl | None" = None
-) -> ResultStore:
-    """Return the store of a new run.
-
-    A run without selected cases is not stored, so that `latest` names a run with results.
-
-    `shared_in` is the team's database. Raises StorageError if that cannot store the run.
+    A run without selected cases is not stored, so that `latest` names a run with results. Raises ConfigError when
+    the URL names no store for runs, StorageError when that cannot store the run.
     """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
         from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
 
         return MemoryStore(run_id, clock=clock)
-    return shared(shared_in, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
+    return shared(shared_in, plan.specs, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
@@ -42,13 +41,42 @@ def refuse_second_writer(folder: Path) -> None:
     RunLock(folder).release()
 
 
-def shared(shared_in: "StoreUrl | None", open_folder: Callable[[], RunFolder]) -> ResultStore:
-    """Open a run's folder, shared in the team's database if there is one.
+def shared(shared_in: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:
+    """Open a run's folder, shared in the team's store if there is one.
 
-    Raises StorageError, before the folder is opened, if the database cannot store the run.
+    Raises ConfigError or StorageError, before the folder is opened, if the team's store cannot store the run.
     """
     if shared_in is None:
         return open_folder()
-    from agentv.storage.postgres.shared_run import SharedRun  # noqa: PLC0415 - for shared runs only
+    store = open_run_store(shared_in, specs)
+    with _named_errors(shared_in):
+        return store.share_run(open_folder)
 
-    return SharedRun(shared_in, open_folder)
+
+def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
+    """Return the store of runs behind a URL, whose scheme names its plug-in.
+
+    Raises UnknownNameError for an unknown scheme, ConfigError for the name of a store that keeps no runs.
+    """
+    spec = specs.stores.get(url.scheme)
+    if spec.run_store is None:
+        known = ", ".join(each.name for each in specs.stores if each.run_store is not None)
+        raise ConfigError(f"the store {spec.name!r} keeps judgements, not runs; stores for runs: {known}")
+    make = load_reference(spec.run_store)
+    with _named_errors(url):
+        made = make(url)
+    if not isinstance(made, RunStore):
+        raise PluginError(f"store {spec.name!r} returned {type(made).__name__}, which has no share_run(open_folder)")
+    return made
+
+
+@contextmanager
+def _named_errors(url: StoreUrl) -> Iterator[None]:
+    """Turn what a plug-in's own code raises into a PluginError that names the store, without its password."""
+    try:
+        yield
+    except (AgentvError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a plug-in's own code may raise anything
+        message = url.redact(f"{type(error).__name__}: {error}")
+        raise PluginError(f"the store {url} failed: {message}{raised_at(error)}") from None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentv.storage.postgres.url import StoreUrl
+from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import MissingExtraError, StorageError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from msgspec import Meta, Struct
 from agentv.storage.postgres.connection import check_driver, connect, store_errors
 from agentv.storage.postgres.line_columns import fitting_text
 from agentv.storage.postgres.migrations import check_version
-from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.records.json_line import encode
 from agentv.templating.environment import fill_variables, variables_in
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, TemplateError
 from agentv.types.struct_fields import repr_without
@@ -44,9 +44,17 @@ class PostgresSettings(Struct, frozen=True, kw_only=True):
         try:
             variables_in(self.url)
             if "${{" not in self.url:
-                parse_store_url(self.url)
+                parse_postgres_url(self.url)
         except (ConfigError, TemplateError) as error:
             raise ValueError(f"`url`: {error}") from None
+
+
+def parse_postgres_url(text: str) -> StoreUrl:
+    """Return the URL of a PostgreSQL database. Raises ConfigError for another one."""
+    url = parse_store_url(text)
+    if url.scheme not in ("postgresql", "postgres"):
+        raise ConfigError(f"expected a store URL like postgresql://user@host/database, not {url.scheme}://…")
+    return url
 
 
 def make_postgres(settings: PostgresSettings, base_dir: str) -> "PostgresStorageProvider":  # noqa: ARG001 - a factory's signature
@@ -68,7 +76,7 @@ class PostgresStorageProvider:
     kind = "postgres"
 
     def __init__(self, url: str) -> None:
-        self.url: StoreUrl = parse_store_url(url)
+        self.url: StoreUrl = parse_postgres_url(url)
         self._connections: list[Connection] = []
         # A store is not closed by its caller, so its connection is closed when the store is collected.
         weakref.finalize(self, _close_all, self._connections)

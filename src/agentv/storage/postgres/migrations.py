@@ -8,7 +8,7 @@ from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
-    from agentv.storage.postgres.url import StoreUrl
+    from agentv.templating.store_url import StoreUrl
 
 _LOCK = 0x6167656E7476
 """The id of the advisory lock for upgrades: `agentv` as a number."""

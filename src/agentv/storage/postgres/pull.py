@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from agentv.storage.postgres.blob_tables import pull_blobs
 from agentv.storage.postgres.connection import store_errors
 from agentv.storage.postgres.line_columns import TABLES, LineTable
@@ -17,21 +15,15 @@ from agentv.storage.run.folder import RUN_FILE, make_run_folder
 from agentv.storage.run.line_file import LineFile, whole_lines
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import StoredRun
+from agentv.storage.shared_runs import Pulled
 from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
-    from agentv.storage.postgres.url import StoreUrl
+    from agentv.templating.store_url import StoreUrl
 
 PAGE = 1000
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-class Pulled(Struct, frozen=True):
-    """The outcome of a pull: `lines` is the number of lines that the folder lacked."""
-
-    folder: Path
-    lines: int
 
 
 class RunPuller:

@@ -16,7 +16,7 @@ from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
-    from agentv.storage.postgres.url import StoreUrl
+    from agentv.templating.store_url import StoreUrl
 
 
 MOST_LINES = 1000

@@ -7,7 +7,7 @@ from agentv.storage.postgres.connection import store_errors
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
-    from agentv.storage.postgres.url import StoreUrl
+    from agentv.templating.store_url import StoreUrl
 
 # A push inserts its reference to a blob first, so this lock keeps pushes and deletions of blobs apart.
 _ALONE = "LOCK TABLE agentv.run_blobs IN SHARE ROW EXCLUSIVE MODE"

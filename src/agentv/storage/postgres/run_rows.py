@@ -1,20 +1,17 @@
 """List and find the runs of the team's database."""
 
 import re
-from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
 
 from agentv.storage.postgres.connection import store_errors
 from agentv.storage.records.decode import RUNS
+from agentv.storage.shared_runs import SharedRun
 from agentv.types.errors import ConfigError
 from agentv.types.records.run import RunRecord
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
-    from agentv.storage.postgres.url import StoreUrl
+    from agentv.templating.store_url import StoreUrl
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
@@ -40,17 +37,6 @@ FROM (
 """
 
 
-class SharedRunInfo(Struct, frozen=True):
-    """One run of the team's list; `counts` are its current results by state, `pushed_at` is its last push."""
-
-    run_id: str
-    name: str | None
-    created_at: datetime | None
-    state: str
-    pushed_at: datetime
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
 def same_run(record: bytes, run: RunRecord) -> bool:
     """Return True if another copy's run.json describes this run; its name and tags may differ."""
     try:
@@ -60,7 +46,7 @@ def same_run(record: bytes, run: RunRecord) -> bool:
     return (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)
 
 
-def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedRunInfo, ...]:
+def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedRun, ...]:
     """Return all runs of the database, oldest first."""
     with store_errors(url, "cannot be read"):
         counts: dict[str, dict[str, int]] = {}
@@ -69,7 +55,7 @@ def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedR
             counts.setdefault(run_id, {})[str(state)] = count
         rows = connection.execute(_RUNS).fetchall()
     return tuple(
-        SharedRunInfo(
+        SharedRun(
             run_id=run_id,
             name=name,
             created_at=created_at,

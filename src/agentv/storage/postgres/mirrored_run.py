@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from agentv.storage.postgres.connection import connect, store_errors
 from agentv.storage.postgres.migrations import check_version
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.url import StoreUrl
 from agentv.storage.run.folder import RunFolder
+from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 from agentv.types.records.answer import Answer
@@ -137,7 +137,7 @@ class Mirror:
 INTERRUPTED_PATIENCE_S = 3.0
 
 
-class SharedRun:
+class MirroredRun:
     """A ResultStore: the run folder acknowledges every record, and a Mirror pushes it to the database.
 
     The constructor connects first, and raises StorageError when the database cannot be reached or has tables of

@@ -1,4 +1,4 @@
-"""The stores for criteria judgements, by name. Importing this module loads none of them."""
+"""The stores for criteria judgements and for runs, by name. Importing this module loads none of them."""
 
 from agentv.registry import Registry, Spec, make_registry
 
@@ -17,7 +17,9 @@ STORES: Registry = make_registry(
             "the team's PostgreSQL database, one row for each judgement",
             settings="agentv.storage.postgres.judgements:PostgresSettings",
             factory="agentv.storage.postgres.judgements:make_postgres",
-            aliases=("Postgres", "PostgresStorageProvider"),
+            aliases=("postgresql", "Postgres", "PostgresStorageProvider"),
+            run_store="agentv.storage.postgres.store:PostgresStore",
+            password_variable="PGPASSWORD",  # noqa: S106 - its name
         ),
     ),
 )

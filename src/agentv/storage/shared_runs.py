@@ -1,0 +1,90 @@
+"""What a store of shared runs can do, by method, and the values that it returns."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
+
+from agentv.storage.run.folder import RunFolder
+from agentv.types.protocols import ResultStore
+
+
+@runtime_checkable
+class RunStore(Protocol):
+    """A place in which a team shares runs; a plug-in makes it from its URL."""
+
+    def share_run(self, open_folder: Callable[[], RunFolder]) -> ResultStore:
+        """Open a run's folder; return a store that writes the folder and this place.
+
+        It raises StorageError before it opens the folder when the place cannot store the run: a run must not cost
+        anything before that is known. Losing the place later does not stop the run, because its folder has everything;
+        a ReportingStore can say so.
+        """
+
+
+class SharedRun(Struct, frozen=True):
+    """One shared run; `counts` are its current results by state, `pushed_at` is its last push."""
+
+    run_id: str
+    name: str | None
+    created_at: datetime | None
+    state: str
+    pushed_at: datetime
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Pushed(Struct, frozen=True):
+    """The outcome of a push: `lines` is the number of lines that the store lacked."""
+
+    run_id: str
+    lines: int
+
+
+class Pulled(Struct, frozen=True):
+    """The outcome of a pull: `lines` is the number of lines that the folder lacked."""
+
+    folder: Path
+    lines: int
+
+
+class Upgraded(Struct, frozen=True):
+    """The outcome of an upgrade: the version of the store's tables, and the names of the steps that were missing."""
+
+    version: int
+    applied: tuple[str, ...]
+
+
+class SharedRuns(Protocol):
+    """The runs of a store that is open. Every method raises StorageError when the store fails."""
+
+    def list(self) -> tuple[SharedRun, ...]:
+        """Return all runs, oldest first."""
+
+    def find(self, reference: str) -> str:
+        """Return the id of the run that a reference names: an id or its start, a name, `latest`.
+
+        Raises ConfigError, listing the runs, when no run or several runs match.
+        """
+
+    def push(self, folder: Path) -> Pushed:
+        """Copy what the store lacks of a run folder."""
+
+    def pull(self, run_id: str, runs_folder: Path) -> Pulled:
+        """Copy what this machine lacks of a run."""
+
+    def remove(self, run_ids: Sequence[str]) -> tuple[str, ...]:
+        """Delete runs; return the ids that existed."""
+
+
+@runtime_checkable
+class ManagedRunStore(RunStore, Protocol):
+    """A store that `agentv store` can manage too."""
+
+    def upgrade(self) -> Upgraded:
+        """Create or upgrade the tables. Raises StorageError."""
+
+    def opened(self) -> AbstractContextManager[SharedRuns]:
+        """Open the store until the end of the block. Raises StorageError when its tables have another version."""

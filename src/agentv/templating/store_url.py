@@ -1,0 +1,139 @@
+"""The URL of a store for runs, which is shown and recorded without its password. Pure."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from msgspec import Struct
+
+from agentv.templating.secrets import REDACTED, SecretRedactor
+from agentv.types.errors import ConfigError
+from agentv.types.struct_fields import repr_without
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*://.*", re.DOTALL)
+_SHOWN_PARAMETERS = ("host", "port", "dbname")
+_PUBLIC_PARAMETERS = (
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "gssencmode",
+    "host",
+    "hostaddr",
+    "options",
+    "passfile",
+    "port",
+    "require_auth",
+    "service",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "user",
+)
+"""The parameters that may be stored with a run: those for connecting that cannot hold a password."""
+
+
+class StoreUrl(Struct, frozen=True):
+    """The URL of a store; its scheme is the name of the store's plug-in.
+
+    `text` has the password and is only for connecting. `hint` is advice for the user when the store cannot be reached.
+    """
+
+    text: str
+    hint: str = ""
+
+    def __repr__(self) -> str:
+        """Return the default repr without the password."""
+        return repr_without(self, "text")
+
+    @property
+    def scheme(self) -> str:
+        """The name of the store's plug-in, or one of its aliases."""
+        return self.text.partition("://")[0]
+
+    @property
+    def shown(self) -> str:
+        """The URL for messages: without its password, and without parameters that may hold one."""
+        before, _, query = self._rest()
+        if "@" in query:
+            return f"{self.scheme}://{REDACTED}"
+        parameters = "&".join(f"{name}={value}" for name, value in parse_qsl(query) if name in _SHOWN_PARAMETERS)
+        return f"{self.scheme}://{_without_password(before)}{f'?{parameters}' if parameters else ''}"
+
+    @property
+    def public(self) -> str:
+        """The URL to store with a run: without its password, or `***` when it cannot be parsed."""
+        before, _, query = self._rest()
+        if "@" in query:
+            return REDACTED
+        known = [(name, value) for name, value in parse_qsl(query) if name in _PUBLIC_PARAMETERS]
+        parameters = urlencode(known, quote_via=quote)
+        return f"{self.scheme}://{_without_password(before)}{f'?{parameters}' if parameters else ''}"
+
+    @property
+    def place(self) -> str:
+        """The host and the database, without the user."""
+        return self.shown.partition("://")[2].rpartition("@")[2]
+
+    def redact(self, message: str) -> str:
+        """Return a message about this database without the secrets of its URL."""
+        return SecretRedactor((self.text, *store_secrets(self.text))).redact(message)
+
+    def __str__(self) -> str:
+        """Return the URL without its password."""
+        return self.shown
+
+    def _rest(self) -> tuple[str, str, str]:
+        """Split what follows the scheme at its first `?`.
+
+        An `@` after that is a password with an unescaped `?`, or a parameter with an unescaped `@`: ambiguous.
+        """
+        return self.text.partition("://")[2].partition("?")
+
+
+def parse_store_url(text: str) -> StoreUrl:
+    """Return the URL of a store, like `postgresql://user:password@host/database`. Raises ConfigError for other text."""
+    if _URL.fullmatch(text.strip()) is None:
+        raise ConfigError("expected a store URL like postgresql://user@host/database")
+    return StoreUrl(text.strip())
+
+
+def _without_password(before: str) -> str:
+    """Return `user@host/database` of `user:password@host/database`."""
+    credentials, _, place = before.rpartition("@")
+    user = credentials.partition(":")[0]
+    return f"{f'{user}@' if user else ''}{place}"
+
+
+SHORTEST_REDACTED = 4
+"""A shorter password would redact parts of words; inside its URL it is redacted all the same."""
+
+
+def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
+    """Return the texts to redact so that the password of a database's URL is not shown.
+
+    `password` is one given separately from the URL. A password that is also a word of the URL (`postgres:postgres@`)
+    is redacted only inside the URL, because the word may occur anywhere.
+    """
+    return tuple(dict.fromkeys(_secrets(url, password)))
+
+
+def _secrets(url: str, password: str) -> Iterator[str]:
+    scheme, _, rest = url.partition("://")
+    who, at, place = rest.rpartition("@")
+    user, _, written = who.partition(":")
+    given = [value for name, value in parse_qsl(url.rpartition("?")[2]) if "pass" in name or "secret" in name]
+    if not (written or given or password):
+        return
+    if written or given:
+        yield url
+    if at and written:
+        yield f":{written}@"
+    words = {scheme, unquote(user), *place.partition("?")[0].replace("/", ":").split(":")}
+    for each in (written, *given, password):
+        for form in (each, unquote(each)):
+            if len(form) >= SHORTEST_REDACTED and form not in words:
+                yield form
