@@ -1,7 +1,6 @@
 """Run a plan with its display and exports, stop cleanly on a signal, and print the report at the end."""
 
 import asyncio
-import gc
 import os
 import random
 import shutil
@@ -161,7 +160,6 @@ OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]
 
 def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenStore) -> int:
     """Run, print the report, then what could not be written; return the exit code."""
-    gc.freeze()  # everything imported so far stays alive, so collections need not scan it
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
     # Outputs that cannot be written are refused before the run folder is created.
