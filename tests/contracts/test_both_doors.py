@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.contracts.test_evaluators import CANDIDATES, SETTINGS, VERDICT
 from tests.support.judging import Judge, signed
 
@@ -119,6 +121,59 @@ def test_both_doors_give_the_same_score(type_: str, candidate: str, on_a_scale: 
     else:
         assert other.overall_score == pytest.approx(one.score, abs=1e-12)
         assert other.run_errors == ()
+
+
+WEIGHTS = st.sampled_from([0.0, 0.25, 1.0, 3.0, 1e-100, 1e100])
+
+
+@st.composite
+def weighted_suites(draw: st.DrawFn) -> tuple[list[EvaluatorConfig], tuple[EvaluationCriteria, ...]]:
+    """Return evaluators that each give one result, and criteria for all of them, one for all of them, or none."""
+    lengths = draw(st.lists(st.integers(0, 40), min_size=1, max_size=5))
+    names = [f"at most {length} ({place})" for place, length in enumerate(lengths)]
+    weights = [draw(WEIGHTS) for _ in lengths]
+    kind = draw(st.sampled_from(["none", "by name", "own", "shared"]))
+    scale = st.sampled_from(["binary", "pass/fail", "likert5", "numeric", "percent"])
+    criteria = {
+        "none": (),
+        "by name": tuple(EvaluationCriteria(name, scale=draw(scale), weight=draw(WEIGHTS)) for name in names),
+        "own": tuple(EvaluationCriteria(f"own {name}", scale=draw(scale), weight=draw(WEIGHTS)) for name in names),
+        "shared": (EvaluationCriteria("shared", scale=draw(scale), weight=draw(WEIGHTS.filter(bool))),),
+    }[kind]
+    scored = {"own": [each.name for each in criteria], "shared": ["shared"] * len(names)}.get(kind, [None] * len(names))
+    evaluators = [
+        EvaluatorConfig(name, "length", {"max": length}, weight=weight, criterion=criterion)
+        for name, length, weight, criterion in zip(names, lengths, weights, scored, strict=True)
+    ]
+    return evaluators, criteria
+
+
+@given(weighted_suites())
+def test_weights_count_alike_in_both_doors(suite: tuple[list[EvaluatorConfig], tuple[EvaluationCriteria, ...]]) -> None:
+    evaluators, criteria = suite
+    text = "twenty characters...."
+    case = EvalCase("refund-1", (Message("user", QUESTION),), criteria=criteria, evaluators=tuple(evaluators))
+
+    async def both() -> tuple[float, float | None]:
+        score, _ = await run_evaluators_for_case(case, ProviderResponse(text), judge_provider=None)
+        config = EvaluationRunConfig(evaluators=evaluators)
+        return score.score, (await run_evaluation(EvaluationInput(text, criteria), config)).overall_score
+
+    one, other = asyncio.run(both())
+    assert other == pytest.approx(one, abs=1e-12)
+
+
+def test_weights_of_evaluators_and_criteria_multiply_in_both_doors() -> None:
+    evaluators = [
+        EvaluatorConfig("long enough", "length", {"min": 1}, weight=3.0),
+        EvaluatorConfig("short enough", "length", {"max": 1}, weight=1.0),
+    ]
+    plain = asyncio.run(run_evaluation(EvaluationInput("yes"), EvaluationRunConfig(evaluators=evaluators)))
+    assert plain.overall_score == 0.75
+    criteria = (EvaluationCriteria("long enough"), EvaluationCriteria("short enough", weight=3.0))
+    case = EvalCase("a", (Message("user", QUESTION),), criteria=criteria, evaluators=tuple(evaluators))
+    score, results = asyncio.run(run_evaluators_for_case(case, ProviderResponse("yes")))
+    assert (score.score, [each.weight for each in results]) == (0.5, [3.0, 3.0])
 
 
 @pytest.mark.parametrize("type_", [type_ for type_ in SETTINGS if EVALUATORS.get(type_).is_deterministic])

@@ -183,11 +183,16 @@ def test_criteria_evaluator_can_be_a_member_of_a_composite() -> None:
     assert (result.result("polite").value, result.run_errors) == (1.0, ())
 
 
-def test_a_scale_called_almost_like_a_known_one_is_warned_about() -> None:
+@pytest.mark.parametrize(
+    ("scale", "meant"), [("likert", "likert5"), ("Likert5", "likert5"), ("pass-fail", "pass/fail")]
+)
+def test_a_scale_called_almost_like_a_known_one_is_an_error(scale: str, meant: str) -> None:
     config = EvaluationRunConfig(evaluators=[PLEASE])
-    given = EvaluationInput("please", (EvaluationCriteria("polite", scale="likert"),))
-    (warning,) = run_evaluation_sync(given, config).warnings
-    assert "'likert' is not a known scale and will not be averaged; did you mean 'likert5'?" in warning
+    given = EvaluationInput("please", (EvaluationCriteria("polite", scale=scale),))
+    with pytest.raises(EvalFileError, match=f"'{scale}' is unknown; did you mean '{meant}'"):
+        run_evaluation_sync(given, config)
+    labelled = EvaluationInput("please", (EvaluationCriteria("polite", scale=scale, labels=("no", "yes")),))
+    assert run_evaluation_sync(labelled, config).overall_score == 1.0
     mood = EvaluationInput("please", (EvaluationCriteria("polite", scale="mood"),))
     assert run_evaluation_sync(mood, config).warnings == ()
 

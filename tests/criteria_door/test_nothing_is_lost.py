@@ -62,6 +62,16 @@ def test_a_failure_that_belongs_to_no_criterion_leaves_no_verdict(criteria: tupl
     assert judged([Own(fails, weight=0), PLEASE], criteria).verdict == "pass"
 
 
+def test_an_evaluator_that_fails_without_criteria_counts_as_the_policy_says() -> None:
+    excluded = judged([Own(fails), PLEASE], ())
+    assert (excluded.overall_score, excluded.scored, excluded.expected) == (1.0, 1, 2)
+    zero = judged([Own(fails), PLEASE], (), error_policy="zero")
+    assert (zero.overall_score, zero.scored, zero.expected, zero.verdict) == (0.5, 2, 2, None)
+    assert [error.evaluator for error in zero.run_errors] == ["Own"]
+    weighed = judged([Own(fails, weight=3.0), PLEASE], (), error_policy="zero")
+    assert weighed.overall_score == 0.25
+
+
 def test_criterion_left_out_by_an_evaluator_without_names_is_an_error() -> None:
     result = judged([Own(lambda: [EvaluationResult("short", score=True)]), PLEASE])
     assert (result.verdict, result.scored, result.expected) == (None, 2, 3)

@@ -203,7 +203,9 @@ def test_a_report_function_takes_the_report_and_the_rows() -> None:
 
 
 def test_a_store_class_saves_results() -> None:
-    with pytest.raises(PluginError, match=r"store 'wrong': class Wrong has neither save_result\(result\) nor"):
+    with pytest.raises(
+        PluginError, match=r"store 'wrong': class Wrong has neither save_result\(result\) nor share_run"
+    ):
 
         @store("wrong")
         class Wrong:

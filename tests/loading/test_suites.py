@@ -179,11 +179,9 @@ def test_evaluator_wins_over_grader(tmp_path: Path) -> None:
     assert (case.evaluator, case.grader) == ("llm_judge", None)
 
 
-def test_an_unknown_scale_close_to_a_known_one_is_a_warning(tmp_path: Path) -> None:
-    suite = load(tmp_path, "criteria: [{name: a, scale: likert-5}, {name: b, scale: stars}]\n" + CASE)
-    assert [warning.message for warning in suite.warnings] == [
-        "'likert-5' is not a known scale and will not be averaged; did you mean 'likert5'?"
-    ]
+def test_an_unknown_scale_close_to_a_known_one_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(EvalFileError, match="'likert-5' is unknown; did you mean 'likert5'"):
+        load(tmp_path, "criteria: [{name: a, scale: likert-5}, {name: b, scale: stars}]\n" + CASE)
 
 
 def test_cost_is_not_read_from_files(tmp_path: Path) -> None:

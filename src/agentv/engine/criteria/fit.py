@@ -1,7 +1,7 @@
 """The assignment of criteria to evaluators, made and checked before anything runs."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.engine.criteria.plan import WHERE, CriteriaPlan, PlannedEvaluator
 from agentv.loading.models.settings import criteria_named_by
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.fields import Problems
 from agentv.types.struct_fields import names_of_fields
@@ -27,15 +27,13 @@ class FittedEvaluator(Struct, frozen=True):
 class FittedPlan(Struct, frozen=True):
     """The selected evaluators, fitted to the criteria of an input. `names` is empty if there are no criteria.
 
-    `unclaimed` are the criteria left to evaluators whose criteria are not known in advance. `warnings` do not prevent a
-    run.
+    `unclaimed` are the criteria left to evaluators whose criteria are not known in advance.
     """
 
     evaluators: tuple[FittedEvaluator, ...]
     criteria: tuple[EvaluationCriteria, ...]
     names: frozenset[str]
     unclaimed: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedPlan:
@@ -72,19 +70,7 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
         criteria=criteria,
         names=frozenset(names),
         unclaimed=unclaimed,
-        warnings=tuple(_odd_scales(criteria)),
     )
-
-
-def _odd_scales(criteria: Sequence[EvaluationCriteria]) -> Iterator[str]:
-    """Yield a warning for each custom scale whose name is close to a built-in one."""
-    for each in criteria:
-        near = None if each.scale in NAMED_SCALES or each.labels else nearest(each.scale, NAMED_SCALES)
-        if near is not None:
-            yield (
-                f"criterion {each.name!r}: {each.scale!r} is not a known scale and will not be averaged; "
-                f"did you mean {near!r}?"
-            )
 
 
 def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:

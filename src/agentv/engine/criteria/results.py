@@ -16,7 +16,7 @@ from agentv.types.usage import Usage, total_usage
 class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, the errors, and the usage of judges.
 
-    `is_unplaced`: an evaluator with a weight failed, and it is not known which criteria it would have scored.
+    `unassigned` are failures of evaluators of which it is not known which criteria they would have scored.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -24,14 +24,14 @@ class JudgedCriteria(Struct, frozen=True):
     warnings: tuple[str, ...]
     usage: Usage | None
     cost_usd: float | None
-    is_unplaced: bool = False
+    unassigned: tuple[WeighedResult, ...] = ()
 
 
 def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
     """Return the results per criterion of every evaluator, in order."""
     weighed: list[WeighedResult] = []
     errors: list[EvaluationRunError] = []
-    silent: list[EvaluatorResult] = []
+    unassigned: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
         placed = _results_of(plan, fitted, result)
         broken = [
@@ -42,12 +42,12 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         weighed += [WeighedResult(each, result.weight) for each in placed]
         errors += broken
         if result.error is not None and not broken:
-            silent.append(result)
+            unassigned.append(result)
     missed = tuple(_missed(plan, results, weighed)) if plan.unclaimed else ()
     weighed += [each for each, _ in missed]
-    errors += [error for _, error in missed] or [
-        EvaluationRunError(each.name, each.error.message, each.error.kind) for each in silent if each.error is not None
-    ]
+    errors += [error for _, error in missed]
+    if not missed:
+        errors += [EvaluationRunError(each.name, _message(each), _kind(each)) for each in unassigned]
     usages = [result.usage for result in results if result.usage is not None]
     return JudgedCriteria(
         weighed=tuple(weighed),
@@ -55,8 +55,18 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         warnings=tuple(_warnings(results)),
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
-        is_unplaced=any(each.weight > 0 for each in silent),
+        unassigned=() if missed else tuple(_failed_whole(each, plan) for each in unassigned),
     )
+
+
+def _message(result: EvaluatorResult) -> str:
+    return "" if result.error is None else result.error.message
+
+
+def _failed_whole(result: EvaluatorResult, plan: FittedPlan) -> WeighedResult:
+    """Return the failure of an evaluator as one result, under the evaluator's own name."""
+    failed = failed_result(_message(result), criterion_named(result.name, plan.criteria), kind=result.type)
+    return WeighedResult(failed, result.weight)
 
 
 def _kind(result: EvaluatorResult) -> FailureKind:

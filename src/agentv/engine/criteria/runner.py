@@ -218,7 +218,8 @@ class EvaluationRunner:
     ) -> AggregatedEvaluationResult:
         criteria = fitted.plan.criteria
         judged = judged_criteria(fitted.plan, results)
-        score = criteria_score(judged.weighed, criteria, error_policy=self.config.error_policy)
+        counted = (*judged.weighed, *judged.unassigned)
+        score = criteria_score(counted, criteria, error_policy=self.config.error_policy)
         listed = tuple(each.result for each in judged.weighed)
         return AggregatedEvaluationResult(
             overall_score=score.overall,
@@ -234,9 +235,9 @@ class EvaluationRunner:
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,
-            warnings=(*fitted.plan.warnings, *judged.warnings, *mixed_ranges(listed, criteria)),
+            warnings=(*judged.warnings, *mixed_ranges(listed, criteria)),
             duration_ms=duration_ms,
-            verdict=criteria_verdict(score, judged.weighed, criteria, results, is_unplaced=judged.is_unplaced),
+            verdict=criteria_verdict(score, counted, criteria, results),
         )
 
     async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embeds_for_money, judge_targets, needs_judge
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.scoring.results.aggregation import to_result
+from agentv.scoring.results.criteria import weight_in
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject
@@ -66,6 +68,8 @@ async def score_context(
     runtime, due = tools.runtime, []
     for evaluator in evaluators:
         config = config_of(evaluator)
+        if context.criteria:
+            config = replace(config, weight=weight_in(context.criteria, config))
         is_skipped = tools.only_free and costs_money(config, runtime, tools.known)
         make = None if is_skipped else partial(tools.live, evaluator)
         due.append(DueEvaluator(config, make, config.timeout_s or tools.timeout_s))

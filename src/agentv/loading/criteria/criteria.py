@@ -6,7 +6,7 @@ from typing import TypeAlias
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.models import CriterionModel
-from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 
 NamedCriteria: TypeAlias = Mapping[str, tuple[EvaluationCriteria, ...]]
@@ -50,10 +50,6 @@ def _written(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
     model = reader.read(CriterionModel, at)
     if model is None:
         return ()
-    near = nearest(str(model.scale), NAMED_SCALES) if model.is_custom_scale else None
-    if near is not None:
-        message = f"{model.scale!r} is not a known scale and will not be averaged; did you mean {near!r}?"
-        reader.warn((*at, "scale"), message)
     criterion = model.to_criterion()
     for fault in criterion.faults():
         reader.error((*at, fault.split("`")[1]), fault)

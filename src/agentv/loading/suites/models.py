@@ -10,7 +10,7 @@ from agentv.loading.models.file_model import DEPRECATED, DefinedAs, FileModel, L
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.gates import Gates
 from agentv.types.cases import TurnAggregate
-from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.problems import Problem
@@ -207,11 +207,6 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
             max=self.max,
             labels=labels,
         )
-
-    @property
-    def is_custom_scale(self) -> bool:
-        """True if the scale is a custom one, whose scores are stored but not averaged."""
-        return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
 
 
 class CaseModel(SingleFormModel, frozen=True, kw_only=True):

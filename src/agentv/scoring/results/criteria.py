@@ -1,7 +1,12 @@
-"""Score over criteria: each criterion's weight counts once, however many results it has."""
+"""Score over criteria: each criterion counts once, however many results it has.
+
+Its weight is its own, times the mean weight of the evaluators that scored it. With one result for each evaluator that
+is the mean over evaluators of a case, where an evaluator's weight is multiplied by its criterion's (`weight_in`).
+"""
 
 import math
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -10,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from agentv.scoring.results.aggregation import case_verdict, weighted_mean
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria, EvaluationScale
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.json_value import JsonObject
@@ -179,15 +185,15 @@ def criteria_score(
     """Return the weighted mean over criteria; several results of one criterion are averaged first.
 
     An undefined criterion has weight 1. A result without a value and without an error is on a custom scale: it is
-    expected, but not scored. An evaluator of weight 0 is reported but not counted.
+    expected, but not scored. An evaluator of weight 0 is reported, not counted; if all have weight 0, the score is 0.
     """
-    weighing = [
+    valued = [
         (each.result.criterion_name, each.weight, value)
         for each in weighed
-        if each.weight > 0 and (value := _counted(each.result, error_policy)) is not None
+        if (value := _counted(each.result, error_policy)) is not None
     ]
-    overall = mean_over_criteria(weighing, weights_of(criteria)) if weighing else None
-    return CriteriaScore(overall, scored=len(weighing), expected=len(weighed))
+    overall = mean_over_criteria(valued, weights_of(criteria)) if valued else None
+    return CriteriaScore(overall, scored=sum(weight > 0 for _, weight, _ in valued), expected=len(weighed))
 
 
 def criteria_verdict(
@@ -195,14 +201,11 @@ def criteria_verdict(
     weighed: Sequence[WeighedResult],
     criteria: Sequence[EvaluationCriteria],
     said: Sequence[EvaluatorResult],
-    *,
-    is_unplaced: bool = False,
 ) -> Verdict | None:
     """Return the verdict of a judgement by the same rules as for a case; None when it is not clean.
 
     A judge's failure never counts as a wrong answer: an error of a result that has weight or is required leaves no
-    verdict, whatever the error policy makes of the score. `said` are the evaluators' results; `is_unplaced` says that
-    there was such an error without a criterion.
+    verdict, whatever the error policy makes of the score. `said` are the evaluators' results.
     """
     weights = weights_of(criteria)
     broken = any(
@@ -210,7 +213,7 @@ def criteria_verdict(
         for each in weighed
     )
     unheard = any(result.error is not None and result.required is not False for result in said)
-    return None if score.overall is None or broken or unheard or is_unplaced else case_verdict(score.overall, said)
+    return None if score.overall is None or broken or unheard else case_verdict(score.overall, said)
 
 
 def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:
@@ -225,11 +228,29 @@ def weights_of(criteria: Iterable[EvaluationCriteria]) -> Mapping[str, float]:
 
 
 def mean_over_criteria(entries: Iterable[tuple[str, float, float]], weights: Mapping[str, float]) -> float:
-    """Return the mean over criteria of `(criterion, weight among its results, value)`."""
+    """Return the mean over criteria of `(criterion, weight of the evaluator, value)`; weight 0 does not count."""
     by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for name, weight, value in entries:
-        by_name[name].append((weight, value))
-    return weighted_mean((weights.get(name, 1.0), weighted_mean(pairs)) for name, pairs in by_name.items())
+        if weight > 0:
+            by_name[name].append((weight, value))
+    return weighted_mean(
+        (product(weights.get(name, 1.0), _mean_weight(pairs)), weighted_mean(pairs)) for name, pairs in by_name.items()
+    )
+
+
+def _mean_weight(pairs: Sequence[tuple[float, float]]) -> float:
+    return math.fsum(weight / len(pairs) for weight, _ in pairs)
+
+
+def weight_in(criteria: Iterable[EvaluationCriteria], config: EvaluatorConfig) -> float:
+    """Return an evaluator's weight in its case: its own, times that of the criterion that it scores."""
+    own = config.criterion or config.name
+    return next((product(config.weight, each.weight) for each in criteria if each.name == own), config.weight)
+
+
+def product(weight: float, other: float) -> float:
+    """Return the product of two weights, which is finite and positive if both are."""
+    return min(max(weight * other, sys.float_info.min), sys.float_info.max) if weight > 0 and other > 0 else 0.0
 
 
 def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[EvaluationCriteria]) -> tuple[str, ...]:

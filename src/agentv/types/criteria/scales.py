@@ -7,6 +7,7 @@ from typing import Self, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from agentv.types.errors import nearest
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonValue
 
@@ -95,6 +96,9 @@ class EvaluationCriteria(Struct, frozen=True):
             yield "`name` must not be empty"
         if not (math.isfinite(self.weight) and self.weight >= 0):
             yield f"`weight` must be a finite number of at least 0, not {self.weight:g}"
+        near = None if self.scale in NAMED_SCALES or self.labels else nearest(self.scale, NAMED_SCALES)
+        if near is not None:
+            yield f"`scale` {self.scale!r} is unknown; did you mean {near!r}? A scale of your own may list `labels`"
         different = len(set(map(str.casefold, self.labels)))
         if (self.labels or self.scale == LABELS) and not MIN_LABELS <= different == len(self.labels):
             yield f"`{_labelled(self.scale)}` must list at least two labels, all different, from worst to best"
