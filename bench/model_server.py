@@ -78,11 +78,26 @@ class _FirstRequest:
         self._came.add_done_callback(lambda came: send(json.dumps(came.result()).encode()))
 
 
+class _Refusals:
+    """Refuses every n-th request with the advice to repeat it at once; with 0, none."""
+
+    def __init__(self, every: int) -> None:
+        self._every, self._requests = every, 0
+
+    def is_due(self) -> bool:
+        self._requests += 1
+        return self._every > 0 and self._requests % self._every == 0
+
+
+_OK = "200 OK"
+_REFUSED = "429 Too Many Requests\r\nRetry-After: 0"
+
+
 class _Connection(asyncio.Protocol):
     """One client connection. Requests are handled one after the other; later data waits in the buffer."""
 
-    def __init__(self, first: _FirstRequest, delay_s: float) -> None:
-        self._first, self._delay_s = first, delay_s
+    def __init__(self, first: _FirstRequest, refusals: _Refusals, delay_s: float) -> None:
+        self._first, self._refusals, self._delay_s = first, refusals, delay_s
         self._buffer = b""
         self._transport: asyncio.Transport | None = None
 
@@ -104,16 +119,19 @@ class _Connection(asyncio.Protocol):
             self._first.send_to(self._send)
             return
         self._first.note()
+        if self._refusals.is_due():
+            self._send(b'{"error": {"message": "Slow down."}}', _REFUSED)
+            return
         reply = reply_to(rest[:length])
         if self._delay_s:
             asyncio.get_running_loop().call_later(self._delay_s, self._send, reply)
         else:
             self._send(reply)
 
-    def _send(self, body: bytes) -> None:
+    def _send(self, body: bytes, status: str = _OK) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-            self._transport.write(head + body)
+            head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            self._transport.write(head.encode() + body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +147,13 @@ class ModelServer:
 
 
 @contextmanager
-def serving(*, delay_s: float = 0.0, own_core: bool = True) -> Iterator[ModelServer]:
+def serving(*, delay_s: float = 0.0, refuse_every: int = 0, own_core: bool = True) -> Iterator[ModelServer]:
     """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`.
 
+    Every `refuse_every`-th request gets HTTP 429 with `Retry-After: 0`.
     Without `own_core` the measured program may use all cores: for benchmarks with little load on the server.
     """
-    command = (sys.executable, "-m", "bench.model_server", str(delay_s))
+    command = (sys.executable, "-m", "bench.model_server", str(delay_s), str(refuse_every))
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         assert process.stdin is not None  # noqa: S101 - for the type checker
         assert process.stdout is not None  # noqa: S101 - for the type checker
@@ -146,9 +165,9 @@ def serving(*, delay_s: float = 0.0, own_core: bool = True) -> Iterator[ModelSer
             process.stdin.close()  # the server ends with its input
 
 
-async def _serve(delay_s: float) -> None:
-    first, loop = _FirstRequest(), asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(first, delay_s), HOST, 0, backlog=1024)
+async def _serve(delay_s: float, refuse_every: int) -> None:
+    first, refusals, loop = _FirstRequest(), _Refusals(refuse_every), asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(first, refusals, delay_s), HOST, 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
     server.close()
@@ -157,4 +176,6 @@ async def _serve(delay_s: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("delay_s", type=float, help="seconds until a reply")
-    asyncio.run(_serve(parser.parse_args().delay_s))
+    parser.add_argument("refuse_every", type=int, help="refuse every n-th request; 0: none")
+    given = parser.parse_args()
+    asyncio.run(_serve(given.delay_s, given.refuse_every))

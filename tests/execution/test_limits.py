@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 from tests.support.virtual_time import let_pass, run_virtually
 
-from agentv.execution.limits import AccountLimiter
+from agentv.execution.limits import FEW, AccountLimiter
 from agentv.types.provider import Quota
 
 LATENCY_S = 0.4
@@ -176,6 +176,45 @@ def test_an_unknown_limit_is_learned_with_less_than_a_tenth_refused(make: Callab
     assert outcome.took_s < IDEAL_S * 2, "it must not get lost in being careful"
 
 
+@dataclass
+class Flaky:
+    """Has no limit, but refuses some calls at random."""
+
+    share: float
+    delay_s: float | None
+    rng: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def accepts(self, _now: float) -> bool:
+        return self.rng.random() >= self.share
+
+    def retry_after_s(self, _now: float) -> float | None:
+        return self.delay_s
+
+    def quota(self) -> Quota | None:
+        return None
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.5, None], ids=["retry at once", "retry soon", "no delay given"])
+@pytest.mark.parametrize(("share", "at_most"), [(0.01, 1.1), (0.05, 2.0)])
+def test_a_few_refusals_without_a_limit_behind_them_do_not_slow_a_run_down(
+    share: float, at_most: float, delay_s: float | None
+) -> None:
+    smooth = drive(Flaky(0.0, None), calls=3000, workers=50)
+    outcome = drive(Flaky(share, delay_s), calls=3000, workers=50)
+    assert outcome.took_s <= smooth.took_s * at_most
+
+
+def test_one_refusal_with_a_long_delay_stops_all_calls_for_that_long_but_not_longer() -> None:
+    class Once(Flaky):
+        def accepts(self, now: float) -> bool:  # noqa: ARG002 - a server's signature
+            self.share, was_refused = self.share + 1, self.share == 100
+            return not was_refused
+
+    smooth = drive(Flaky(0.0, None), calls=3000, workers=50)
+    outcome = drive(Once(0, 30.0), calls=3000, workers=50)
+    assert smooth.took_s + 28 <= outcome.took_s <= smooth.took_s * 1.1 + 30
+
+
 def test_without_a_limiter_most_calls_are_refused() -> None:
     """The control: the same workers with nothing in between."""
 
@@ -270,11 +309,17 @@ def test_every_request_of_a_dialogue_counts_against_the_pace() -> None:
     assert run_virtually(work()) == pytest.approx(30, rel=0.1)
 
 
+async def refuse_often(limiter: AccountLimiter) -> None:
+    """Refuse so many calls in a row that the limiter takes it for a limit."""
+    for _ in range(FEW + 1):
+        (await limiter.acquire()).done(refused=True, retry_after_s=1)
+
+
 def test_a_call_that_failed_gives_no_reason_to_go_faster() -> None:
     async def work(refused: bool | None) -> float:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time)
-        (await limiter.acquire()).done(refused=True, retry_after_s=1)
+        await refuse_often(limiter)
         for _ in range(200):
             (await limiter.acquire()).done(refused=refused)
         return loop.time()
@@ -286,7 +331,7 @@ def test_a_learned_pace_recovers_from_calls_of_many_requests_too() -> None:
     async def work(requests: int) -> float:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time)
-        (await limiter.acquire()).done(refused=True, retry_after_s=1)
+        await refuse_often(limiter)
         for _ in range(840 // requests):
             (await limiter.acquire()).done(requests=requests)
         return loop.time()

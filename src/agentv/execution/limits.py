@@ -6,6 +6,7 @@ of the clock that is passed in, so that tests need not wait.
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
@@ -19,12 +20,21 @@ HEADROOM = 0.98
 ROUNDING = 1e-9
 """A smaller debt is a rounding error and causes no sleep."""
 
-SLOWER = 0.7
+RECENT = 20
+FEW = 2
+"""So many refusals among the last 20 calls are no sign of a limit: only the refused calls wait."""
+
+SLOWER = 0.9
 SLOWEST = 0.25
-"""A refusal multiplies a learned pace by a factor between these two, depending on the measured rate."""
+"""A learned pace becomes this share of the measured rate, but at least that share of the pace before."""
 
 FASTER = 1.05
+GROWTH = 4
+"""The concurrency grows by one when a quarter of the calls in flight have succeeded: a run needs it back soon."""
+
 PAUSE_S = 1.0
+"""The pause after a refusal without a requested delay. A requested delay that is longer stops all calls at once."""
+
 LONGEST_PAUSE_S = 5.0
 SLOWEST_PER_MINUTE = 12.0
 SLOWEST_WITH_RETRY_AFTER_PER_MINUTE = 60.0
@@ -100,9 +110,10 @@ class Permit:
 class AccountLimiter:
     """Limits calls to the pace that an account allows.
 
-    `requests_per_minute` and `tokens_per_minute` are configured, or read from quota headers, or learned: a refusal
-    halves the concurrency, sets or lowers a pace, and delays all calls for as long as the server requests; successful
-    calls let both grow back slowly. `max_concurrency` bounds the concurrency (the workers of all targets).
+    `requests_per_minute` and `tokens_per_minute` are configured, or read from quota headers, or learned: refusals
+    lower the concurrency by their share of the recent calls, set or lower a pace, and delay all calls for as long as
+    the server requests; successful calls let both grow back. A few refusals among many successful calls delay only
+    the refused calls. `max_concurrency` bounds the concurrency (the workers of all targets).
     """
 
     def __init__(
@@ -128,6 +139,7 @@ class AccountLimiter:
         self._counted_from = now()
         self._refusals_in_a_row = 0
         self._accepted_count = 0
+        self._recent: deque[bool] = deque(maxlen=RECENT)
         # The holder of the lock decides when the next call starts; the others wait in order of arrival.
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -220,9 +232,10 @@ class AccountLimiter:
     def _accepted(self, requests: int) -> None:
         self._refusals_in_a_row = 0
         self._accepted_count += requests
+        self._recent.append(False)
         if math.isfinite(self._at_once) and self._at_once < self._most_at_once:
-            # One more after as many successful calls as are in flight: additive increase, as in TCP.
-            self._at_once = min(self._most_at_once, self._at_once + 1 / max(1.0, self._at_once))
+            # Additive increase, as in TCP.
+            self._at_once = min(self._most_at_once, self._at_once + GROWTH / max(1.0, self._at_once))
         if self._learned is not None and self._accepted_count // 20 > (self._accepted_count - requests) // 20:
             self._learned.per_minute *= FASTER
 
@@ -231,11 +244,16 @@ class AccountLimiter:
         now = self._now()
         if sent_at <= self._adjusted_at:
             return
+        self._recent.append(True)
+        refused = sum(self._recent)
+        if refused <= FEW and (retry_after_s or 0.0) <= PAUSE_S:
+            return
         self._adjusted_at = now
         self._refusals_in_a_row += 1
         if math.isinf(self._at_once):
             self._at_once = self._in_flight + 1.0
-        self._at_once = max(1.0, self._at_once / 2)
+        self._at_once = max(1.0, self._at_once * max(0.5, 1 - refused / len(self._recent)))
+        self._recent.clear()
         pause_s = min(LONGEST_PAUSE_S, PAUSE_S * 2.0 ** (self._refusals_in_a_row - 1))
         self._held_until = max(self._held_until, now + (pause_s if retry_after_s is None else retry_after_s))
         self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
@@ -252,4 +270,4 @@ class AccountLimiter:
             self._learned.wait_s(now, 0)  # fill at the old pace until now
             self._learned.level = min(self._learned.level, 0.0)
             pace = self._learned.per_minute
-            self._learned.per_minute = max(least, min(pace * SLOWER, max(measured, pace * SLOWEST)))
+            self._learned.per_minute = max(least, min(pace, max(measured * SLOWER, pace * SLOWEST)))
