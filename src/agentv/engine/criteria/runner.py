@@ -160,7 +160,7 @@ class EvaluationRunner:
                 results = await self._run_evaluators(given, fitted, runtime)
         duration_ms = (time.perf_counter() - started) * 1000
         judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
-        return replace(judgement, result=await self._stored(judgement.result))
+        return Judgement(await self._stored(judgement.result), judgement.evaluators)
 
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
