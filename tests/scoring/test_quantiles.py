@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.counting.judged_summary import Quantiles
+from agentv.scoring.counting.tallies import Quantiles
 
 
 @given(st.lists(st.floats(min_value=1e-6, max_value=1e5), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 1.0]))

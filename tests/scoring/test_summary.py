@@ -167,6 +167,25 @@ def test_only_ten_failing_rows_are_kept_and_all_are_counted() -> None:
     assert (len(summary.counts.failing), summary.counts.failing_total) == (10, 25)
 
 
+def test_the_lowest_scores_and_the_first_errors_are_kept() -> None:
+    low = [make_row(f"c{n}", score=0.5 - n / 10) for n in range(6)]
+    broken = [make_row(f"b{n}", score=None, error=BROKEN) for n in range(7)]
+    counts = summary_of(make_row("a"), *low, make_row("d", score=0.0), *broken, make_row("s", is_skipped=True)).counts
+    assert [row.eval_id for row in counts.worst] == ["c5", "d", "c4", "c3", "c2"]
+    assert [row.eval_id for row in counts.errors] == ["b0", "b1", "b2", "b3", "b4"]
+
+
+def test_a_criterion_without_a_value_is_listed_only_for_given_answers() -> None:
+    own = EvaluationResult("mood", "brisk", scale="moods")
+    row = replace(
+        make_row("a"), evaluator_results=(EvaluatorResult(name="m", type="human", score=1.0, results=(own,)),)
+    )
+    for are_given, listed in ((False, []), (True, [("mood", 0, None)])):
+        summary = Summary(by=("criterion",), are_given=are_given)
+        summary.add(row)
+        assert [(each.name, each.rows, each.mean_score) for each in summary.groups()] == listed
+
+
 def test_a_gate_on_a_percentile_sees_the_duration_that_the_record_shows() -> None:
     summary = Summary()
     summary.add(make_row("a", duration_ms=200.3))

@@ -42,8 +42,10 @@ class RunReport(Struct, frozen=True):
     """The report of a run: counts, means, rows that did not pass, notes, and the verdict.
 
     `failing` holds the first rows that did not pass, up to a limit, in the order they finished; `failing_total` counts
-    all. `needs` lists what is required to resume the run. `corrected` are the pass rates of judges with a calibration.
-    `results` holds every row when the run was only in memory, else it is empty.
+    all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` lists what is required to
+    resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
+    was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
+    read, and the percentiles of the time to judge one.
     """
 
     run_id: str
@@ -55,6 +57,8 @@ class RunReport(Struct, frozen=True):
     verdict: RunVerdict
     failing: tuple[CaseResult, ...] = ()
     failing_total: int = 0
+    worst: tuple[CaseResult, ...] = ()
+    errors: tuple[CaseResult, ...] = ()
     flaky: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
@@ -64,6 +68,9 @@ class RunReport(Struct, frozen=True):
     groups: tuple[GroupSummary, ...] = ()
     corrected: tuple[CorrectedRate, ...] = ()
     results: tuple[CaseResult, ...] = ()
+    read: int | None = None
+    judging_median_s: float | None = None
+    judging_p95_s: float | None = None
 
     def __repr__(self) -> str:
         """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import loss, own_stdout, reader_is_gone
 from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.clock import make_clock
@@ -33,11 +34,11 @@ from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
-from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate, judged_summary_for
+from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate, stream_summary_for
 from agentv.storage.judgements.json_file import append_record, check_can_append
 from agentv.storage.records.json_line import encode
-from agentv.types.criteria.judged_lines import JudgedLine, ScoreReport
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
+from agentv.types.results import RunReport
 
 _STDOUT = "-"
 _LIVE_EVERY_S = 0.25
@@ -79,8 +80,8 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             screen.progress(scoring)
 
         lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
-        summary = judged_summary_for(gates)
-        scoring = LineScoring(lines, runner, save, make_clock(), on_stopping=screen.stopping, summary=summary)
+        summary = stream_summary_for(gates)
+        scoring = LineScoring(lines, runner, save, make_clock(), summary=summary, on_stopping=screen.stopping)
         asyncio.run(_score(scoring, options.workers))
         is_stored = options.output is not None or config.storage is not None
         report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
@@ -185,7 +186,7 @@ class _Screen:
             start = "\r\x1b[K" if self._display == "live" else ""
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
-    def end(self, report: ScoreReport, output: str | None) -> None:
+    def end(self, report: RunReport, output: str | None) -> None:
         """Print the report."""
         if self._display == "json":
             self._write(score_json_text(report, output=output), nl=False)

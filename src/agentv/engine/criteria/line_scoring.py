@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.recorder import MAX_NOTES, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_recorded_input
-from agentv.scoring.counting.judged_summary import JudgedSummary
+from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
-from agentv.types.criteria.judged_lines import JudgedLine, ScoreReport
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
+from agentv.types.results import RunReport
 
 SaveLine = Callable[[JudgedLine], None]
 """Saves one judged line. Raises StorageError, which ends the stream."""
@@ -31,9 +32,9 @@ class LineScoring(Struct):
     runner: EvaluationRunner
     save: SaveLine
     clock: Clock
+    summary: Summary
     on_stopping: Callable[[str], None] = lambda _reason: None
     stop: StopSignal = field(default_factory=StopSignal)
-    summary: JudgedSummary = field(default_factory=JudgedSummary)
     notes: dict[str, None] = field(default_factory=dict)
     unsaved: int = 0
 
@@ -67,10 +68,10 @@ class LineScoring(Struct):
         if not isinstance(line, Line):
             return self._failed(line, line.message)
         try:
-            result = await self.runner.run(read_recorded_input(line.data, line.file, line.number))
+            made = await self.runner.judge(read_recorded_input(line.data, line.file, line.number))
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
-        return JudgedLine(line.file, line.number, result.timestamp, result)
+        return JudgedLine(line.file, line.number, made.result.timestamp, made.result, made.evaluators)
 
     def _failed(self, line: ReadLine, message: str) -> JudgedLine:
         failure = Failure("config_error", message, stage="load")
@@ -85,8 +86,9 @@ class LineScoring(Struct):
                 self.stop.fail(str(error))
                 self._stop_reading()
             return
-        self.summary.add(line)
+        self.summary.add(line.to_row(), has_trials=False)
         if line.judged is not None:
+            self.summary.judging.add(line.judged.duration_ms / 1000)
             self._note(line.judged.warnings)
             lost = [each.message for each in line.judged.run_errors if each.kind == "store_error"]
             self.unsaved += bool(lost)
@@ -99,27 +101,15 @@ class LineScoring(Struct):
 
     def report(
         self, gates: Sequence[ScopedGate] | None, *, max_errors: int, duration_s: float, is_stored: bool
-    ) -> ScoreReport:
+    ) -> RunReport:
         """Return the report of all lines so far, with the verdict."""
-        summary = self.summary
         ending = replace(self._ending(), is_stored=is_stored)
-        return ScoreReport(
-            state=ending.state,
+        verdict = run_verdict(self.summary, ending, gates=gates, max_errors=max_errors)
+        return replace(
+            self.summary.report("", ending.state, verdict),
             read=self.lines.read,
-            counts=dict(summary.all.counts),
-            mean=summary.all.mean,
-            criteria=summary.criteria(),
-            verdict=run_verdict(summary, ending, gates=gates, max_errors=max_errors),
-            worst=summary.worst,
-            errors=tuple(summary.errors),
             notes=tuple(self._notes_at_end()),
-            judge_usage=summary.usage,
-            cost_usd=summary.cost_usd,
-            median_s=summary.durations_s.at(0.5),
-            p95_s=summary.durations_s.at(0.95),
             duration_s=duration_s,
-            mean_interval=summary.all.mean_interval,
-            pass_rate_interval=summary.all.pass_rate_interval,
         )
 
     def _notes_at_end(self) -> Iterator[str]:

@@ -16,10 +16,12 @@ from agentv.types.usage import Usage, total_usage
 class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, the errors, and the usage of judges.
 
-    `unassigned` are failures of evaluators of which it is not known which criteria they would have scored.
+    `evaluators` has the results of the evaluators, each with those of its criteria instead of its own. `unassigned` are
+    failures of evaluators of which it is not known which criteria they would have scored.
     """
 
     weighed: tuple[WeighedResult, ...]
+    evaluators: tuple[EvaluatorResult, ...]
     errors: tuple[EvaluationRunError, ...]
     warnings: tuple[str, ...]
     usage: Usage | None
@@ -32,6 +34,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     weighed: list[WeighedResult] = []
     errors: list[EvaluationRunError] = []
     unassigned: list[EvaluatorResult] = []
+    evaluators: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
         placed = _results_of(plan, fitted, result)
         broken = [
@@ -41,16 +44,20 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         ]
         weighed += [WeighedResult(each, result.weight) for each in placed]
         errors += broken
+        evaluators.append(replace(result, results=placed))
         if result.error is not None and not broken:
             unassigned.append(result)
     missed = tuple(_missed(plan, results, weighed)) if plan.unclaimed else ()
-    weighed += [each for each, _ in missed]
-    errors += [error for _, error in missed]
+    for place, each, error in missed:
+        weighed.append(each)
+        errors.append(error)
+        evaluators[place] = replace(evaluators[place], results=(*evaluators[place].results, each.result))
     if not missed:
         errors += [EvaluationRunError(each.name, _message(each), _kind(each)) for each in unassigned]
     usages = [result.usage for result in results if result.usage is not None]
     return JudgedCriteria(
         weighed=tuple(weighed),
+        evaluators=tuple(evaluators),
         errors=tuple(errors),
         warnings=tuple(_warnings(results)),
         usage=total_usage(usages) if usages else None,
@@ -88,20 +95,23 @@ def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
 
 def _missed(
     plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
-) -> Iterator[tuple[WeighedResult, EvaluationRunError]]:
-    """Yield an error for each criterion that evaluators with unknown criteria should have scored and did not."""
-    pairs = zip(plan.evaluators, results, strict=True)
-    candidates = [result for fitted, result in pairs if fitted.scores is None]
-    if any(result.status == "skipped" for result in candidates):
+) -> Iterator[tuple[int, WeighedResult, EvaluationRunError]]:
+    """Yield an error for each criterion that evaluators with unknown criteria should have scored and did not.
+
+    Each comes with the place of the first evaluator to blame.
+    """
+    candidates = [place for place, fitted in enumerate(plan.evaluators) if fitted.scores is None]
+    if any(results[place].status == "skipped" for place in candidates):
         return
-    to_blame = [result for result in candidates if result.error is not None] or candidates
+    blamed = [place for place in candidates if results[place].error is not None] or candidates
+    to_blame = [results[place] for place in blamed]
     weight, names = max(result.weight for result in to_blame), ", ".join(result.name for result in to_blame)
     reason = "; ".join(each.error.message for each in to_blame if each.error is not None) or "no evaluator scored it"
     scored = {each.result.criterion_name for each in weighed}
     for name in plan.unclaimed:
         if name not in scored:
             failed = failed_result(reason, criterion_named(name, plan.criteria), kind=to_blame[0].type)
-            yield WeighedResult(failed, weight), EvaluationRunError(names, reason, _kind(to_blame[0]), name)
+            yield blamed[0], WeighedResult(failed, weight), EvaluationRunError(names, reason, _kind(to_blame[0]), name)
 
 
 def _results_of(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:

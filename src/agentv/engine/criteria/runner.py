@@ -90,6 +90,13 @@ class _Fit(Struct):
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
 
 
+class Judgement(Struct, frozen=True):
+    """A judgement, with the results of the evaluators that it is made of."""
+
+    result: AggregatedEvaluationResult
+    evaluators: tuple[EvaluatorResult, ...]
+
+
 class EvaluationRunner:
     """Judges given answers by one configuration, which is read once, when the runner is created.
 
@@ -139,17 +146,21 @@ class EvaluationRunner:
         Raises EvalFileError with every problem of the configuration and the criteria before anything runs; failures of
         evaluators, judges and stores are in `run_errors`.
         """
+        return (await self.judge(given)).result
+
+    async def judge(self, given: EvaluationInput) -> Judgement:
+        """Return what `run` does, with the evaluators' results, each with those of the criteria that it judged."""
         started = time.perf_counter()
         snapshot, metadata = snapshot_of(given), deep_copy(self.config.metadata)
         fitted = self._fit_to(given.criteria)
         if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge):
-            results = await self._judge(given, fitted, self._runtime)
+            results = await self._run_evaluators(given, fitted, self._runtime)
         else:
             async with self._make_runtime() as runtime:
-                results = await self._judge(given, fitted, runtime)
+                results = await self._run_evaluators(given, fitted, runtime)
         duration_ms = (time.perf_counter() - started) * 1000
-        result = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
-        return await self._stored(result)
+        judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
+        return Judgement(await self._stored(judgement.result), judgement.evaluators)
 
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
@@ -174,7 +185,7 @@ class EvaluationRunner:
             self._fits[criteria] = known
         return known
 
-    async def _judge(
+    async def _run_evaluators(
         self, given: EvaluationInput, fitted: _Fit, runtime: Runtime | None
     ) -> tuple[EvaluatorResult, ...]:
         """Return the result of each evaluator, in order."""
@@ -215,13 +226,13 @@ class EvaluationRunner:
         *,
         metadata: JsonObject,
         duration_ms: float,
-    ) -> AggregatedEvaluationResult:
+    ) -> Judgement:
         criteria = fitted.plan.criteria
         judged = judged_criteria(fitted.plan, results)
         counted = (*judged.weighed, *judged.unassigned)
         score = criteria_score(counted, criteria, error_policy=self.config.error_policy)
         listed = tuple(each.result for each in judged.weighed)
-        return AggregatedEvaluationResult(
+        result = AggregatedEvaluationResult(
             overall_score=score.overall,
             results=listed,
             scored=score.scored,
@@ -239,6 +250,7 @@ class EvaluationRunner:
             duration_ms=duration_ms,
             verdict=criteria_verdict(score, counted, criteria, results),
         )
+        return Judgement(result, judged.evaluators)
 
     async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:
         """Save a judgement in every store; a store that fails adds a run error and affects nothing else."""

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
@@ -200,18 +201,9 @@ class RunRecorder(Struct):
         max_errors = self.plan.options.max_errors
         counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.counted(self.summary)
         verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
-        return RunReport(
-            run_id=self.store.run_id,
-            state=self.stop.state,
+        return replace(
+            self.summary.report(self.store.run_id, self.stop.state, verdict),
             planned=self.plan.planned,
-            targets=self.summary.targets(),
-            evaluators=self.summary.evaluators(),
-            groups=self.summary.groups(),
-            histogram=tuple(self.summary.counts.histogram),
-            verdict=verdict,
-            failing=tuple(self.summary.counts.failing),
-            failing_total=self.summary.counts.failing_total,
-            flaky=self.summary.flaky,
             notes=tuple(self.notes),
             duration_s=duration_s,
             folder=self.store.folder,

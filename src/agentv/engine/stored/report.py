@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
 
+from msgspec.structs import replace
+
 from agentv.engine.running.notes import RunNotes, load_notes
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.stored_plan import stored_options
@@ -39,19 +41,10 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         verdict = _judge(run, summary, gates, unread=unread)
         notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
         recorded = RunNotes(verdict, _planned(run), notes, 0.0)
-    return RunReport(
-        run_id=run.run_id,
-        state=state,
+    return replace(
+        summary.report(run.run_id, state, recorded.verdict),
         planned=recorded.planned,
-        targets=summary.targets(),
-        evaluators=summary.evaluators(),
-        groups=summary.groups(),
         corrected=corrected,
-        histogram=tuple(summary.counts.histogram),
-        verdict=recorded.verdict,
-        failing=tuple(summary.counts.failing),
-        failing_total=summary.counts.failing_total,
-        flaky=summary.flaky,
         notes=(*recorded.notes, *uncorrected),
         duration_s=recorded.duration_s,
         folder=str(run.folder),

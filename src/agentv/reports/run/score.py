@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct, structs
 
 from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.run.row_text import row_score
 from agentv.reports.text.amounts import (
     clock_text,
     count_text,
@@ -20,12 +21,22 @@ from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.text.signs import UNICODE, Signs
 from agentv.reports.text.table import side_by_side, table, with_reason
-from agentv.scoring.counting.tallies import Tally
-from agentv.types.criteria.judged_lines import CriterionSummary, JudgedLine, ScoreReport
+from agentv.scoring.counting.tallies import Tally, TargetTally, target_summary
+from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+from agentv.types.summaries import GroupSummary, TargetSummary
+from agentv.types.usage import Usage
 
 _LONGEST_REASON = 2000
+_NO_LINES = target_summary("", TargetTally())
+
+
+def _all_lines(report: RunReport) -> TargetSummary:
+    """Return the summary of all lines: they have one target, as their answers were given."""
+    return report.targets[0] if report.targets else _NO_LINES
 
 
 def score_progress_text(tally: Tally, *, read: int, elapsed_s: float, signs: Signs) -> str:
@@ -46,14 +57,14 @@ class ScoreView(Struct, frozen=True):
     signs: Signs = UNICODE
     paint: Paint = without_colour
 
-    def report(self, report: ScoreReport, *, files: Sequence[str] = ()) -> str:
+    def report(self, report: RunReport, *, files: Sequence[str] = ()) -> str:
         """Return the report; its last line is the verdict with the exit code. `files` are the written outputs."""
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
-        totals = side_by_side([_quality(report), _counts(report)], self.width) if report.counts else []
+        totals = side_by_side([_quality(report), _counts(report)], self.width) if report.targets else []
         blocks = [
             *(table(rows, self.width, self.paint) for rows in totals),
-            table(_criteria(report), self.width, self.paint) if report.criteria else [],
+            table(_criteria(report), self.width, self.paint) if report.groups else [],
             self._lines("lowest scores", report.worst),
             self._lines(f"errors: {errors:,}", report.errors, more=errors - len(report.errors)),
             [f"Note: {one_line(note)}" for note in report.notes],
@@ -62,31 +73,33 @@ class ScoreView(Struct, frozen=True):
         ]
         return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
-    def _lines(self, head: str, lines: Sequence[JudgedLine], *, more: int = 0) -> list[str]:
-        if not lines:
+    def _lines(self, head: str, rows: Sequence[CaseResult], *, more: int = 0) -> list[str]:
+        if not rows:
             return []
         shown = [self.paint(head, "bold")]
-        for line in lines:
-            mark = self.paint(self.signs.marks[line.state], state_colour(line.state))
-            head, reason = self.signs.within(_head(line)), self.signs.within(line_reason(line))
+        for row in rows:
+            state = row_state(row)
+            mark = self.paint(self.signs.marks[state], state_colour(state))
+            head, reason = self.signs.within(_head(row)), self.signs.within(line_reason(row))
             shown += with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
         return [*shown, f"and {more:,} more"] if more > 0 else shown
 
 
-def _quality(report: ScoreReport) -> list[list[str]]:
+def _quality(report: RunReport) -> list[list[str]]:
+    lines = _all_lines(report)
     return [
         ["lines", "pass rate", "95 %", "mean", "95 %"],
         [
             _lines_text(report),
-            f"{percent_text(report.pass_rate)} of {report.judged:,}" if report.judged else "none judged",
-            percent_interval_text(report.pass_rate_interval),
-            score_text(report.mean),
-            score_interval_text(report.mean_interval),
+            f"{percent_text(lines.pass_rate)} of {lines.judged:,}" if lines.judged else "none judged",
+            percent_interval_text(lines.pass_rate_interval),
+            score_text(lines.mean_score),
+            score_interval_text(lines.mean_interval),
         ],
     ]
 
 
-def _counts(report: ScoreReport) -> list[list[str]]:
+def _counts(report: RunReport) -> list[list[str]]:
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
     return [
         ["lines", *states.values()],
@@ -94,11 +107,11 @@ def _counts(report: ScoreReport) -> list[list[str]]:
     ]
 
 
-def _lines_text(report: ScoreReport) -> str:
-    return f"{sum(report.counts.values()):,} of {report.read:,}"
+def _lines_text(report: RunReport) -> str:
+    return f"{_all_lines(report).rows:,} of {report.read or 0:,}"
 
 
-def _criteria(report: ScoreReport) -> list[list[str]]:
+def _criteria(report: RunReport) -> list[list[str]]:
     return [
         ["criterion", "pass rate", "95 %", "mean", "95 %", "judged", "errors"],
         *(
@@ -106,48 +119,55 @@ def _criteria(report: ScoreReport) -> list[list[str]]:
                 one_line(each.name),
                 percent_text(each.pass_rate),
                 percent_interval_text(each.pass_rate_interval),
-                score_text(each.mean),
+                score_text(each.mean_score),
                 score_interval_text(each.mean_interval),
                 f"{each.judged:,}",
-                f"{each.errors:,}",
+                f"{each.counts.get('error', 0):,}",
             ]
-            for each in report.criteria
+            for each in report.groups
         ),
     ]
 
 
-def _head(line: JudgedLine) -> str:
-    judged = line.judged
-    score = "" if judged is None or line.state == "error" else score_text(judged.overall_score)
-    session = "" if judged is None or judged.session_id is None else f"session {judged.session_id}"
-    return "  ".join(one_line(part) for part in (line.place, score, session) if part)
+def _head(row: CaseResult) -> str:
+    session = "" if row.conversation_id is None else f"session {row.conversation_id}"
+    return "  ".join(one_line(part) for part in (row.eval_id, row_score(row), session) if part)
 
 
-def line_reason(line: JudgedLine) -> str:
-    """Return on one line why a line did not pass, at most 2,000 characters."""
-    reason = one_line(line.reason) or "no reason was given"
+def line_reason(row: CaseResult) -> str:
+    """Return why a line did not pass: the error, else the reasoning of the criteria; at most 2,000 characters."""
+    results = [result for each in row.evaluator_results for result in each.results]
+    missed = [each for each in results if each.value is not None and each.value < 1]
+    reasons = " | ".join(f"{each.criterion_name}: {each.reasoning or f'{each.value:g}'}" for each in missed)
+    reason = one_line((row.error.message if row.error is not None else "") or reasons) or "no reason was given"
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
 
-def _footer(report: ScoreReport, files: Sequence[str]) -> list[str]:
-    rows = sum(report.counts.values())
+def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
+    rows, usage = _all_lines(report).rows, _usage(report)
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
     lines = [f"Took {clock_text(report.duration_s)}{rate}"]
-    if report.judge_usage is not None:
-        usage = report.judge_usage
+    if usage is not None:
         tokens = f"{tokens_text(usage.total or usage.input + usage.output)} tokens"
-        times = f"median {seconds_text(report.median_s)}, p95 {seconds_text(report.p95_s)}"
-        lines.append(f"Judges: {money_text(report.cost_usd)}, {tokens}, {times}")
+        times = f"median {seconds_text(report.judging_median_s)}, p95 {seconds_text(report.judging_p95_s)}"
+        lines.append(f"Judges: {money_text(_all_lines(report).judge_cost_usd)}, {tokens}, {times}")
     if report.state == "interrupted":
-        lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if report.judged]
+        lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if _all_lines(report).judged]
     return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
+
+
+def _usage(report: RunReport) -> Usage | None:
+    """Return the tokens of the judges, None if none are known."""
+    usage = _all_lines(report).judge_usage
+    return None if usage == Usage() else usage
 
 
 SCORE_SCHEMA = "agentv-score-1"
 
 
-def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
+def score_to_json(report: RunReport, *, output: str | None) -> JsonObject:
     """Return the report as JSON. An unknown mean, rate or cost is null, never 0."""
+    lines, usage = _all_lines(report), _usage(report)
     return {
         "schema": SCORE_SCHEMA,
         "state": report.state,
@@ -156,49 +176,48 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
         "gates": [structs.asdict(gate) for gate in report.verdict.gates],
         "lines_read": report.read,
         "counts": dict(report.counts),
-        "mean_score": report.mean,
-        "mean_interval": interval_to_json(report.mean_interval),
-        "pass_rate": report.pass_rate,
-        "pass_rate_interval": interval_to_json(report.pass_rate_interval),
-        "criteria": [_criterion(each) for each in report.criteria],
-        "worst": [_line(line) for line in report.worst],
-        "errors": [_line(line) for line in report.errors],
+        "mean_score": lines.mean_score,
+        "mean_interval": interval_to_json(lines.mean_interval),
+        "pass_rate": lines.pass_rate,
+        "pass_rate_interval": interval_to_json(lines.pass_rate_interval),
+        "criteria": [_criterion(each) for each in report.groups],
+        "worst": [_line(row) for row in report.worst],
+        "errors": [_line(row) for row in report.errors],
         "notes": list(report.notes),
         "judges": {
-            "cost_usd": report.cost_usd,
-            "usage": None if report.judge_usage is None else structs.asdict(report.judge_usage),
+            "cost_usd": lines.judge_cost_usd,
+            "usage": None if usage is None else structs.asdict(usage),
         },
-        "judging_median_s": report.median_s,
-        "judging_p95_s": report.p95_s,
+        "judging_median_s": report.judging_median_s,
+        "judging_p95_s": report.judging_p95_s,
         "duration_s": report.duration_s,
         "output": output,
     }
 
 
-def score_json_text(report: ScoreReport, *, output: str | None) -> str:
+def score_json_text(report: RunReport, *, output: str | None) -> str:
     """Return the report as indented JSON that is safe to print."""
     return printable_json(pretty_json(score_to_json(report, output=output))) + "\n"
 
 
-def _criterion(criterion: CriterionSummary) -> JsonObject:
+def _criterion(criterion: GroupSummary) -> JsonObject:
     return {
         "name": criterion.name,
         "judged": criterion.judged,
-        "mean": criterion.mean,
+        "mean": criterion.mean_score,
         "mean_interval": interval_to_json(criterion.mean_interval),
         "pass_rate": criterion.pass_rate,
         "pass_rate_interval": interval_to_json(criterion.pass_rate_interval),
-        "errors": criterion.errors,
+        "errors": criterion.counts.get("error", 0),
     }
 
 
-def _line(line: JudgedLine) -> JsonValue:
-    judged = line.judged
+def _line(row: CaseResult) -> JsonValue:
     return {
-        "file": line.file,
-        "line": line.number,
-        "state": line.state,
-        "score": None if judged is None else judged.overall_score,
-        "session_id": None if judged is None else judged.session_id,
-        "reason": line_reason(line),
+        "file": row.file,
+        "line": row.line,
+        "state": row_state(row),
+        "score": row.score,
+        "session_id": row.conversation_id,
+        "reason": line_reason(row),
     }

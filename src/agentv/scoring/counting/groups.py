@@ -13,8 +13,12 @@ KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite")
 METADATA = "metadata."
 """The prefix of a metadata key: rows are grouped by its value; a list puts a row into several groups."""
 MAX_GROUPS = 1000
+MAX_STREAM_GROUPS = 200
 OTHERS = "(others)"
-"""The name for all groups of a kind after the first 1,000, except tags and the groups that gates name."""
+"""The name for all groups of a kind after the first 1,000, except tags and the groups that gates name.
+
+In a stream it is for those after the first 200: each line may bring new criteria.
+"""
 _NO_METADATA: JsonObject = {}
 
 
@@ -27,11 +31,15 @@ class Groups:
     """Tallies by kind and name of group.
 
     `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
-    of their own, also after the first MAX_GROUPS groups.
+    of their own, also after the first MAX_GROUPS groups. `are_given` is as for Summary.
     """
 
-    def __init__(self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = (), *, are_given: bool = False
+    ) -> None:
         self._named = named
+        self._are_given = are_given
+        self._max_groups = MAX_STREAM_GROUPS if are_given else MAX_GROUPS
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
     def add(
@@ -42,6 +50,8 @@ class Groups:
         `metadata` is that of their cases; it is needed only to group by it.
         """
         for by, tallies in self._tallies.items():
+            if self._are_given and by == "criterion":
+                self._list_criteria(kind)
             if by in _PARTS:
                 parts = _PARTS[by](kind)
                 if case is None and _has_duplicate_names(parts):
@@ -53,6 +63,12 @@ class Groups:
                 tally = tallies.get(group) or self._tally_for(by, group)
                 tally.add(state, score, rows, case)
 
+    def _list_criteria(self, kind: RowKind) -> None:
+        """List every criterion, also one on a scale that cannot be averaged, of which nothing is counted."""
+        for name, _, _ in kind.criteria:
+            if name not in self._tallies["criterion"]:
+                self._tally_for("criterion", name)
+
     def _add_whole(self, by: str, parts: Iterable[Scored], cases: int) -> None:
         """Count the parts of `cases` equal rows, each the only row of its case; parts of one name form one cluster."""
         by_name: dict[str, list[tuple[RowState, float | None]]] = {}
@@ -63,9 +79,9 @@ class Groups:
             tally.add_whole(named, cases)
 
     def _tally_for(self, by: str, group: str) -> Tally:
-        """Return a new tally for a group, or the common tally of all groups after the first MAX_GROUPS."""
+        """Return a new tally for a group, or the common tally of all groups after the first ones."""
         tallies = self._tallies[by]
-        is_own = by == "tag" or len(tallies) < MAX_GROUPS or (by, group) in self._named
+        is_own = by == "tag" or len(tallies) < self._max_groups or (by, group) in self._named
         return tallies.setdefault(group if is_own else OTHERS, Tally())
 
     def get(self, by: str, group: str) -> Tally | None:

@@ -1,7 +1,7 @@
 """Summary of a run's rows for gates and reports, up to date after every row."""
 
 import math
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -11,6 +11,7 @@ from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.scoring.counting.tallies import (
     JUDGED_STATES,
     Durations,
+    Quantiles,
     Tally,
     TargetTally,
     latency_interval,
@@ -27,7 +28,7 @@ from agentv.scoring.statistics.intervals import mean_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RowState
+from agentv.types.results import RowState, RunReport, RunState, RunVerdict
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, TargetSummary
 
 _CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
@@ -58,26 +59,32 @@ class TrialVerdicts:
 HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 MAX_FAILING = 10
+MAX_WORST = MAX_ERRORS = 5
 _COUNTED_AT_ONCE = 256
 """Rows waiting to be counted, grouped by kind: rules judge any number of rows in only a few ways."""
 
 
 class RowCounts:
-    """Counts of rows: of all, and by target, evaluator and group. `by`, `named`, `has_targets` as for Summary.
+    """Counts of rows: of all, and by target, evaluator and group. The arguments are as for Summary.
 
     Rows that are the only ones of their cases are counted by kind until `settle`.
     """
 
-    def __init__(self, by: Iterable[str], named: Collection[tuple[str, str]], *, has_targets: bool) -> None:
+    def __init__(
+        self, by: Iterable[str], named: Collection[tuple[str, str]], *, has_targets: bool, are_given: bool
+    ) -> None:
         self._has_targets = has_targets
+        self._are_given = are_given
         self._waiting: list[RowKind] = []
         self.all = Tally()
         self.histogram = [0] * HISTOGRAM_BINS
         self.failing: list[CaseResult] = []
         self.failing_total = 0
+        self.errors: list[CaseResult] = []
+        self.worst: list[CaseResult] = []
         self.targets: dict[str, TargetTally] = {}
         self.evaluators: dict[tuple[str, str], Tally] = {}
-        self.groups = Groups(by, named)
+        self.groups = Groups(by, named, are_given=are_given)
         self.trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
@@ -86,14 +93,12 @@ class RowCounts:
         case = case_of(result.slot) if has_trials or self._has_targets else None
         target = self.targets.get(result.slot.target)
         if target is None:
-            target = self.targets[result.slot.target] = TargetTally()
+            target = self.targets[result.slot.target] = TargetTally(are_given=self._are_given)
         target.add(result, state, case)
         if has_trials:
             self.trials.add(result.slot, state)
         if state not in ("pass", "skipped"):
-            self.failing_total += 1
-            if len(self.failing) < MAX_FAILING:
-                self.failing.append(result)
+            self._show(result, state)
         kind = kind_of(result, state)
         if case is None:
             self._waiting.append(kind)
@@ -102,6 +107,18 @@ class RowCounts:
         else:
             self.settle()
             self._count(kind, 1, case, has_trials=has_trials)
+
+    def _show(self, result: CaseResult, state: RowState) -> None:
+        """Hold a row that did not pass if it is one of the first, or one of the lowest scores, the lowest first."""
+        self.failing_total += 1
+        if len(self.failing) < MAX_FAILING:
+            self.failing.append(result)
+        if state == "error":
+            if len(self.errors) < MAX_ERRORS:
+                self.errors.append(result)
+        elif result.score is not None:
+            insort(self.worst, result, key=_score)
+            del self.worst[MAX_WORST:]
 
     def settle(self) -> None:
         """Count the waiting rows. All sums are exact, so the result does not depend on when it is called."""
@@ -133,6 +150,10 @@ class Summary:
     `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
     the groups that always get a tally of their own (scoring.groups). `has_targets` says that several targets may answer
     a case, so that their rows form one cluster.
+
+    `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
+    bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
+    of `judging`, the times that scoring took. A judge's call that reported neither tokens nor cost counts as free.
     """
 
     def __init__(
@@ -142,10 +163,13 @@ class Summary:
         by: Iterable[str] = ALWAYS_BY,
         named: Collection[tuple[str, str]] = (),
         has_targets: bool = True,
+        are_given: bool = False,
     ) -> None:
         kinds = tuple(by)
         self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
-        self._counts = RowCounts(kinds, named, has_targets=has_targets)
+        self._counts = RowCounts(kinds, named, has_targets=has_targets, are_given=are_given)
+        self._are_given = are_given
+        self.judging = Quantiles()
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
@@ -208,6 +232,27 @@ class Summary:
         """Return one summary per counted group, in order of first appearance."""
         return self.counts.groups.summaries()
 
+    def report(self, run_id: str, state: RunState, verdict: RunVerdict) -> RunReport:
+        """Return the report of all rows so far. Callers add what is not counted from rows."""
+        counts = self.counts
+        return RunReport(
+            run_id=run_id,
+            state=state,
+            planned=None,
+            targets=self.targets(),
+            evaluators=self.evaluators(),
+            groups=self.groups(),
+            histogram=tuple(counts.histogram),
+            verdict=verdict,
+            failing=tuple(counts.failing),
+            failing_total=counts.failing_total,
+            worst=tuple(counts.worst),
+            errors=tuple(counts.errors),
+            flaky=self.flaky,
+            judging_median_s=self.judging.at(0.5),
+            judging_p95_s=self.judging.at(0.95),
+        )
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (scoring.gates), None when there is nothing to measure."""
         match name:
@@ -216,7 +261,7 @@ class Summary:
             case "cost_usd":
                 return self.cost_usd
             case "p50" | "p95" | "p99":
-                found_us = percentile_us(self._latencies(), _share(name))
+                found_us = self._percentile_us(_share(name))
                 return None if found_us is None else found_us / _per_unit(argument)
             case "pass_at" | "pass_hat":
                 moments = self._trial_moments(name, argument)
@@ -273,8 +318,18 @@ class Summary:
                 found = self.counts.groups.get(name, argument)
                 return [] if found is None else [found]
 
+    def _percentile_us(self, share: float) -> float | None:
+        if not self._are_given:
+            return percentile_us(self._latencies(), share)
+        seconds = self.judging.at(share)
+        return None if seconds is None else seconds * 1_000_000
+
     def _latencies(self) -> list[Durations]:
         return [tally.latencies for tally in self.counts.targets.values()]
+
+
+def _score(result: CaseResult) -> float:
+    return result.score or 0.0
 
 
 def _share(percentile: str) -> float:

@@ -205,6 +205,31 @@ def _small(ordered: list[int]) -> "array[int]":
     return array("I" if ordered[-1] <= _MAX_UINT32 else "Q", ordered)
 
 
+_BUCKET_WIDTH = math.log(1.02)
+_SHORTEST_S = 1e-9
+
+
+class Quantiles:
+    """Counts of durations in buckets 2 % wide: percentiles accurate to 1 %, in constant memory for endless streams."""
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> None:
+        """Count one duration; one below 1e-9 counts as 1e-9."""
+        self._buckets[math.floor(math.log(max(seconds, _SHORTEST_S)) / _BUCKET_WIDTH)] += 1
+
+    def at(self, share: float) -> float | None:
+        """Return the seconds below which `share` (0..1) of the durations lie; None without any."""
+        wanted = share * self._buckets.total()
+        below = 0
+        for bucket, durations in sorted(self._buckets.items()):
+            below += durations
+            if below >= wanted:
+                return math.exp((bucket + 0.5) * _BUCKET_WIDTH)
+        return None
+
+
 _NOTHING = ClusterMoments.of_passes(0, 0)
 JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 
@@ -466,8 +491,9 @@ class _Spending(Struct):
 
 
 class TargetTally(Struct):
-    """Adds up the rows of one target."""
+    """Adds up the rows of one target. `are_given` is as for Summary."""
 
+    are_given: bool = False
     rows: Tally = field(default_factory=Tally)
     latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
@@ -489,7 +515,7 @@ class TargetTally(Struct):
             self._add_judges(result)
 
     def _add_judges(self, result: CaseResult) -> None:
-        unpriced = any(map(_has_unpriced_call, result.evaluator_results))
+        unpriced = not self.are_given and any(map(_has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         self.saved_usd += saved_by_judges(result)
 

@@ -1,7 +1,7 @@
 """The verdict of a run. Terminal, JUnit, Markdown, HTML and JSON all print its sentence."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,10 +10,6 @@ from agentv.scoring.counting.summary import Summary
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Gate, Measurements
 from agentv.types.results import GateResult, RunState, RunVerdict
-
-if TYPE_CHECKING:
-    from agentv.scoring.counting.judged_summary import JudgedSummary
-
 
 PASSED = 0
 GATE_FAILED = 1
@@ -175,11 +171,9 @@ def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Sum
     return Summary(suites, named=_names(gates), has_targets=has_targets)
 
 
-def judged_summary_for(gates: Sequence[ScopedGate] | None) -> "JudgedSummary":
-    """Return a summary of a stream."""
-    from agentv.scoring.counting.judged_summary import JudgedSummary  # noqa: PLC0415 - a run has none
-
-    return JudgedSummary(named=frozenset(name for _, name in _names(gates)))
+def stream_summary_for(gates: Sequence[ScopedGate] | None) -> Summary:
+    """Return a summary of a stream of given answers."""
+    return Summary(by=("criterion",), named=_names(gates), has_targets=False, are_given=True)
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:

@@ -154,10 +154,10 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
     reasons = [(result.name, result.reasoning) for result in results if result.reasoning]
     aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
     return CaseFields(
-        hits=tuple(hit for result in results for hit in result.hits),
-        misses=tuple(miss for result in results for miss in result.misses),
+        hits=tuple([hit for result in results for hit in result.hits]),
+        misses=tuple([miss for result in results for miss in result.misses]),
         reasoning=" | ".join(f"{name}: {text}" for name, text in reasons) or None,
-        expected_aspect_count=sum(max(1, result.expected_aspect_count) for result in results),
+        expected_aspect_count=sum([max(1, result.expected_aspect_count) for result in results]),
         raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
     )
 
