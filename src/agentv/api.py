@@ -40,7 +40,7 @@ T = TypeVar("T")
 class _Rows(Struct):
     """Collects finished rows."""
 
-    hears = (RowFinished,)
+    event_types = (RowFinished,)
     results: list[CaseResult] = field(default_factory=list)
 
     def notify(self, event: RunEvent) -> None:

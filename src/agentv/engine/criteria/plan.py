@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig, GivenEvaluator
 from agentv.engine.planning.given import named_target
-from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
+from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
     embedding_model,
@@ -167,15 +167,15 @@ class _Planning(Struct):
         return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
 
     def _with_named_judge(self, entry: dict[str, Any], index: int, specs: Specs) -> dict[str, Any]:
-        for place in (entry, entry.get("config")):
+        for mapping in (entry, entry.get("config")):
             for key in ("judge", "llm"):
-                if isinstance(place, dict) and key in place:
+                if isinstance(mapping, dict) and key in mapping:
                     try:
-                        target = named_target(place.pop(key), f"judge of evaluators[{index}]", specs)
+                        target = named_target(mapping.pop(key), f"judge of evaluators[{index}]", specs)
                     except ConfigError as error:
                         self.problems.note(f"$.evaluators[{index}].{key}", str(error))
                         continue
-                    place["target"] = self._added(target)
+                    mapping["target"] = self._added(target)
         return entry
 
     def _added(self, target: TargetConfig | str | None) -> str | None:
@@ -244,9 +244,9 @@ class _Planning(Struct):
         embeds = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
         known = KnownTargets({}, {}, specs)
         if paid or embeds or names - self.targets.keys():
-            neighbourhood = Neighbourhood(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
+            targets_loader = TargetsLoader(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
             try:
-                known = neighbourhood.load_targets(base_dir)
+                known = targets_loader.load_targets(base_dir)
             except AgentvError as error:
                 self.problems.note("$", str(error))
         return replace(known, configs={**known.configs, **self.targets}, resolved={})

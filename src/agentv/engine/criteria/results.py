@@ -16,7 +16,8 @@ from agentv.types.usage import Usage, total_usage
 class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, the errors, and the usage of judges.
 
-    `is_unplaced`: an evaluator with a weight failed, and it is not known which criteria it would have scored.
+    `has_unassigned_failure`: an evaluator with a weight failed, and it is not known which criteria it would have
+    scored.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -24,14 +25,14 @@ class JudgedCriteria(Struct, frozen=True):
     warnings: tuple[str, ...]
     usage: Usage | None
     cost_usd: float | None
-    is_unplaced: bool = False
+    has_unassigned_failure: bool = False
 
 
 def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
     """Return the results per criterion of every evaluator, in order."""
     weighed: list[WeighedResult] = []
     errors: list[EvaluationRunError] = []
-    silent: list[EvaluatorResult] = []
+    unassigned: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
         placed = _results_of(plan, fitted, result)
         broken = [
@@ -42,11 +43,13 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         weighed += [WeighedResult(each, result.weight) for each in placed]
         errors += broken
         if result.error is not None and not broken:
-            silent.append(result)
-    missed = tuple(_missed(plan, results, weighed)) if plan.unclaimed else ()
-    weighed += [each for each, _ in missed]
-    errors += [error for _, error in missed] or [
-        EvaluationRunError(each.name, each.error.message, each.error.kind) for each in silent if each.error is not None
+            unassigned.append(result)
+    unscored = tuple(_unscored_criteria(plan, results, weighed)) if plan.unclaimed else ()
+    weighed += [each for each, _ in unscored]
+    errors += [error for _, error in unscored] or [
+        EvaluationRunError(each.name, each.error.message, each.error.kind)
+        for each in unassigned
+        if each.error is not None
     ]
     usages = [result.usage for result in results if result.usage is not None]
     return JudgedCriteria(
@@ -55,7 +58,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         warnings=tuple(_warnings(results)),
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
-        is_unplaced=any(each.weight > 0 for each in silent),
+        has_unassigned_failure=any(each.weight > 0 for each in unassigned),
     )
 
 
@@ -76,10 +79,13 @@ def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
     return sum(costs) if costs and not unknown else None
 
 
-def _missed(
+def _unscored_criteria(
     plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
 ) -> Iterator[tuple[WeighedResult, EvaluationRunError]]:
-    """Yield an error for each criterion that evaluators with unknown criteria should have scored and did not."""
+    """Yield an error for each unscored criterion that belongs to no evaluator in particular.
+
+    It was left to the evaluators whose criteria are not known in advance, and none of them scored it.
+    """
     pairs = zip(plan.evaluators, results, strict=True)
     candidates = [result for fitted, result in pairs if fitted.scores is None]
     if any(result.status == "skipped" for result in candidates):
@@ -114,23 +120,25 @@ def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
 def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
     """Yield an evaluator's results for the criteria it should score, and an error for each that it left out.
 
-    The results of a rubric are its items, those of a composite its members: the score of its one criterion is then the
-    evaluator's own score.
+    A rubric returns one result per item, a composite one per member. If such an evaluator scores a single criterion,
+    its overall score is that criterion's score.
     """
     scores = fitted.scores
     if scores is None:
-        # A failure that concerns no criterion has a result under the evaluator's name, which is not a criterion.
-        own = None if result.error is None or not plan.names else result.error.message
+        # An evaluator that fails as a whole returns one result under its own name; drop it, as that is not a criterion.
+        own_error = None if result.error is None or not plan.names else result.error.message
         placed = (
-            each for each in result.results if each.criterion_name in plan.names or own is None or each.error != own
+            each
+            for each in result.results
+            if each.criterion_name in plan.names or own_error is None or each.error != own_error
         )
-        yield from (_known(plan, each, result) for each in placed)
+        yield from (_with_unknown_criterion_error(plan, each, result) for each in placed)
         return
     named = [each for each in result.results if each.criterion_name in scores]
     if result.error is not None and not any(each.value is not None or each.error for each in named):
         named = []
     if not named and len(scores) == 1 and result.error is None:
-        yield _whole(plan, scores[0], result)
+        yield _result_from_own_score(plan, scores[0], result)
         return
     yield from (_explained(each, result) for each in named)
     for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
@@ -139,7 +147,7 @@ def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
     # Members of a composite may have the names of criteria that the composite does not score.
     for stray in result.results if (named or len(scores) > 1) and not result.evaluator_results else ():
         if stray.criterion_name not in scores:
-            yield _known(plan, stray, result)
+            yield _with_unknown_criterion_error(plan, stray, result)
 
 
 def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
@@ -163,7 +171,7 @@ def _reason(result: EvaluatorResult) -> str | None:
     return result.reasoning or "; ".join((*result.misses, *result.hits)) or None
 
 
-def _whole(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationResult:
+def _result_from_own_score(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationResult:
     parts = [each.to_dict() for each in result.results]
     return result_of(
         result.score,
@@ -174,7 +182,9 @@ def _whole(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationRe
     )
 
 
-def _known(plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
+def _with_unknown_criterion_error(
+    plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult
+) -> EvaluationResult:
     """Return a result, with an error if its criterion is not one of the input's."""
     if not plan.names or each.criterion_name in plan.names:
         return each

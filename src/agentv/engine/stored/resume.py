@@ -139,15 +139,15 @@ class ResumePlan(Struct):
         """Return the task to score a stored answer, or None if there is no usable one."""
         if runner.has_nothing_to_score(task):
             return None
-        place, key = result_key_of(task), _answer_key(task, case, runner)
+        result_key, key = result_key_of(task), _answer_key(task, case, runner)
         # The answers of a renamed suite are stored under its old name.
-        found = (self.rows.answer(suite, key) for suite in (place.suite, *self.gone_suites))
+        found = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
         answer = next((each for each in found if each is not None), None)
         if answer is None:
             return None
-        before = row if answer.slot == place else self.rows.find(answer.slot)
-        generation = answer.generation if row is None else self.rows.next_generation(place, row)
-        return replace(task, generation=generation, stored=Stored(replace(answer, slot=place), before))
+        before = row if answer.slot == result_key else self.rows.find(answer.slot)
+        generation = answer.generation if row is None else self.rows.next_generation(result_key, row)
+        return replace(task, generation=generation, stored=Stored(replace(answer, slot=result_key), before))
 
     def _anew(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
         return replace(task, generation=self.rows.next_generation(result_key_of(task), row))

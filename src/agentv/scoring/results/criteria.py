@@ -196,13 +196,13 @@ def criteria_verdict(
     criteria: Sequence[EvaluationCriteria],
     said: Sequence[EvaluatorResult],
     *,
-    is_unplaced: bool = False,
+    has_unassigned_failure: bool = False,
 ) -> Verdict | None:
-    """Return the verdict of a judgement by the same rules as for a case; None when it is not clean.
+    """Return the verdict of a judgement by the same rules as for a case, or None.
 
     A judge's failure never counts as a wrong answer: an error of a result that has weight or is required leaves no
-    verdict, whatever the error policy makes of the score. `said` are the evaluators' results; `is_unplaced` says that
-    there was such an error without a criterion.
+    verdict, whatever the error policy makes of the score. `said` are the evaluators' results;
+    `has_unassigned_failure` says that there was such an error without a criterion.
     """
     weights = weights_of(criteria)
     broken = any(
@@ -210,7 +210,11 @@ def criteria_verdict(
         for each in weighed
     )
     unheard = any(result.error is not None and result.required is not False for result in said)
-    return None if score.overall is None or broken or unheard or is_unplaced else case_verdict(score.overall, said)
+    return (
+        None
+        if score.overall is None or broken or unheard or has_unassigned_failure
+        else case_verdict(score.overall, said)
+    )
 
 
 def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:

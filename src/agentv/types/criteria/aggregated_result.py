@@ -34,11 +34,10 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It is made of `scored`
     results out of `expected`; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
-    `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the judgement is not
-    clean: nothing was scored, or something that has weight or is required could not be judged. `judge_usage` and
-    `judge_cost_usd` are those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep
-    copy; `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall
-    time.
+    `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when nothing
+    was scored, or something that has weight or is required could not be judged. `judge_usage` and `judge_cost_usd` are
+    those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep copy;
+    `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall time.
     """
 
     overall_score: float | None
