@@ -18,7 +18,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
 from agentv.types.records.fields import milliseconds
 
-REPLY_KEPT = 2_000
+MAX_STORED_REPLY_CHARS = 2_000
 """The number of characters of an unreadable reply that are stored as reasoning."""
 
 Opinion = TypeVar("Opinion")
@@ -117,7 +117,7 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
     response).
     """
     score = score_of_failure(failure)
-    return score if unread is None else replace(score, misses=(), reasoning=unread[:REPLY_KEPT] or None)
+    return score if unread is None else replace(score, misses=(), reasoning=unread[:MAX_STORED_REPLY_CHARS] or None)
 
 
 async def call_judge(

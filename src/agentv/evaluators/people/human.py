@@ -62,7 +62,7 @@ class _LabelFile(Struct, frozen=True):
 
 
 def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: EvaluatorTools) -> "HumanEvaluator":
-    """Make a `human`. Raises EvaluatorError when its files cannot be read."""
+    """Return a `human` evaluator. Raises EvaluatorError when its files cannot be read."""
     try:
         problems = settings.problems(config.base_dir)
         files = [_read(path).by_case for path in settings.files(config.base_dir)]
