@@ -15,7 +15,7 @@ from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
@@ -104,7 +104,7 @@ class Runtime:
         self._cache = cache
         self.budget = budget
         self._uncalled = uncalled
-        self.shared: SharedParts = Shared()
+        self.shared: SharedParts = SharedResources()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
         self._overrides = overrides or {}
@@ -126,7 +126,7 @@ class Runtime:
         await asyncio.gather(*(embedder.aclose() for embedder in self._embedders.values()))
         closing = [provider.aclose() for _, provider in self._providers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
-        if isinstance(self.shared, Shared):
+        if isinstance(self.shared, SharedResources):
             await self.shared.aclose()
 
     def find_run(self, reference: str) -> str:

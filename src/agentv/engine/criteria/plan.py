@@ -25,7 +25,7 @@ from agentv.engine.planning.targets import LOCAL, KnownTargets
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.engine.running.judgement_stores import make_stores
 from agentv.evaluators.isolation import config_of
-from agentv.loading.criteria.run_configs import named_parts_around, read_given_entries, unselectable
+from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries, unmatched_entries
 from agentv.loading.models.settings import content_problems, missing_files, read_settings
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -120,7 +120,7 @@ class _Planning(Struct):
     def plan(self) -> CriteriaPlan:
         base_dir = Path(self.config.base_dir).resolve()
         specs, _ = load_project_parts([base_dir])
-        named, scope, found = named_parts_around(base_dir, specs)
+        named, scope, found = named_definitions_around(base_dir, specs)
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         if not self.config.evaluators:
             self.problems.note("$.evaluators", "there are no evaluators", allowed="name at least one")
@@ -303,7 +303,7 @@ class _Planning(Struct):
 
     def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
         only = self.config.only
-        for place in unselectable(only, configs, specs.evaluators):
+        for place in unmatched_entries(only, configs, specs.evaluators):
             names = [config.name for config in configs]
             message = f"{only[place] if only is not None else None!r} is not the name or type of an evaluator here"
             self.problems.note(f"$.only[{place}]", message, allowed=f"known: {', '.join(names)}")
