@@ -32,7 +32,7 @@ ANSWER_SUFFIX = ".json"
 
 
 class CachedAnswer(Struct, frozen=True):
-    """A stored response with its source: the name and the provider of the target, and `source` for run and time."""
+    """A stored response with the target's name and provider; `source` has the run and time it came from."""
 
     target: str
     provider: str
