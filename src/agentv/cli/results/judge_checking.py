@@ -226,7 +226,7 @@ def _checks(repeat: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptio
         JudgeCheck(
             run_id=repeat.stored.run_id,
             evaluator=name,
-            found=consistency(answers, options.repeats),
+            consistency=consistency(answers, options.repeats),
             answers=answers,
             calls=calls[name],
         )

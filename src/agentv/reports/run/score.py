@@ -60,7 +60,7 @@ class ScoreView(Struct, frozen=True):
             _footer(report, files),
             [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
         ]
-        return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+        return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
     def _lines(self, head: str, lines: Sequence[JudgedLine], *, more: int = 0) -> list[str]:
         if not lines:
@@ -68,7 +68,7 @@ class ScoreView(Struct, frozen=True):
         shown = [self.paint(head, "bold")]
         for line in lines:
             mark = self.paint(self.signs.marks[line.state], state_colour(line.state))
-            head, reason = self.signs.within(_head(line)), self.signs.within(line_reason(line))
+            head, reason = self.signs.escape_unsupported(_head(line)), self.signs.escape_unsupported(line_reason(line))
             shown += with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
         return [*shown, f"and {more:,} more"] if more > 0 else shown
 
