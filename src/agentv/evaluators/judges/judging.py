@@ -16,7 +16,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
-from agentv.types.records.fields import milliseconds
+from agentv.types.records.fields import rounded_ms
 
 MAX_STORED_REPLY_CHARS = 2_000
 """The number of characters of an unreadable reply that are stored as reasoning."""
@@ -225,6 +225,6 @@ def _to_call(
         score=score,
         usage=response.usage,
         cost_usd=response.cost_usd,
-        duration_ms=milliseconds(duration_ms if response.cached is None else response.cached.duration_ms),
+        duration_ms=rounded_ms(duration_ms if response.cached is None else response.cached.duration_ms),
         cached=response.cached is not None,
     )

@@ -94,10 +94,10 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         """
         problems = Problems(cls.__name__, ignores_unknown=True)
         fields = Fields(raw, problems)
-        snapshot = fields.any("input_snapshot")
+        snapshot = fields.value("input_snapshot")
         timestamp = fields.read("timestamp", moment_of)
-        if timestamp is None and not problems.noted:
-            problems.note("$", "`timestamp` is missing")
+        if timestamp is None and not problems.found:
+            problems.add("$", "`timestamp` is missing")
         known: dict[str, Any] = {
             "overall_score": fields.number("overall_score"),
             "results": tuple(EvaluationResult.read(item, problems, at) for at, item in fields.items("results")),
@@ -113,7 +113,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judge_cost_usd": fields.number("judge_cost_usd"),
             "warnings": tuple(str(item) for _, item in fields.items("warnings")),
             "duration_ms": fields.number("duration_ms") or 0.0,
-            "verdict": next((verdict for verdict in VERDICTS if verdict == fields.any("verdict")), None),
+            "verdict": next((verdict for verdict in VERDICTS if verdict == fields.value("verdict")), None),
         }
         problems.raise_any()
         return cls(timestamp=cast(datetime, timestamp), **known)
