@@ -30,14 +30,14 @@ Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 class ResumePlan(Struct):
     """What remains of a stored run, with counts of the work done on it.
 
-    `again` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not used. `retired`
-    are the result keys that were removed from the run before, `gone_suites` the suites that the run has and the plan
-    lacks. `spent` is what counts against the budget already.
+    `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
+    used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
+    and the plan lacks. `spent` is what counts against the budget already.
     """
 
     rows: StoredRows
     purpose: Purpose = "resume"
-    again: Callable[[CaseResult], bool] = lambda _row: False
+    should_rerun: Callable[[CaseResult], bool] = lambda _row: False
     fresh: frozenset[str] = frozenset()
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class ResumePlan(Struct):
         return self._anew(task, row) if stored is None else stored
 
     def _retried(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
-        if row is None or not self.again(row):
+        if row is None or not self.should_rerun(row):
             return None
         if row.error is not None and row.error.stage == "evaluator" and isinstance(task.case, EvalCase):
             return self._stored(task, task.case, row, runner) or self._anew(task, row)
