@@ -40,7 +40,7 @@ T = TypeVar("T")
 class _Rows(Struct):
     """Collects finished rows."""
 
-    hears = (RowFinished,)
+    event_types = (RowFinished,)
     results: list[CaseResult] = field(default_factory=list)
 
     def notify(self, event: RunEvent) -> None:
@@ -125,14 +125,14 @@ async def _evaluate(
     options: RunOptions,
 ) -> RunReport:
     cwd = Path.cwd()
-    shared_in = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
-    inputs, options = load_given(source, given, options, secrets_of_store(shared_in, os.environ))
+    store_url = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
+    inputs, options = load_given(source, given, options, secrets_of_store(store_url, os.environ))
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    plan = replace(plan, store=kept_name(destination.store, shared_in))
+    plan = replace(plan, store=kept_name(destination.store, store_url))
     clock = make_clock()
-    is_stored = destination.folder is not None or shared_in is not None or isinstance(source, str | os.PathLike)
-    store = make_store(plan, clock=clock, on_disk=is_stored, shared_in=shared_in)
+    is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
+    store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
     with ExitStack() as watching:

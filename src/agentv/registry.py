@@ -1,4 +1,4 @@
-"""Names → plug-ins: aliases, lazy factories, "did you mean". One registry for each sort of plug-in."""
+"""Names → plug-ins: aliases, lazy factories, "did you mean". One registry for each kind of plug-in."""
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ class Spec(Struct, frozen=True):
     """Providers only: a chat model, prompted with chat messages; its attempts are counted in `calls`."""
     is_web_service: bool = False
     """Providers only: called over HTTP without being a model API; its attempts are counted in `calls` as well."""
-    has_files: bool = False
+    reads_files: bool = False
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
     works_in_folder: bool = False
     """Providers only: works in a folder, so that a row may get its own workspace."""
@@ -92,7 +92,7 @@ class Announced(Struct, frozen=True):
 
 
 class Registry(Struct):
-    """The plug-ins of one sort. `what` completes messages: "unknown <what> 'x'".
+    """The plug-ins of one kind. `what` completes messages: "unknown <what> 'x'".
 
     `installed` lists what installed packages announce; it is called on the first lookup of an unknown name, or of all
     names. An `announced` plug-in is loaded when its name is looked up, or a name that is otherwise unknown (it may be
@@ -187,7 +187,7 @@ class Registry(Struct):
     def _load(self, name: str) -> None:
         announced = self.announced.pop(name)
         if self._known(name) is not None:
-            message = f"{self.what} {name!r} of {announced.brought_by} stands behind another one of that name"
+            message = f"{self.what} {name!r} of {announced.brought_by} is hidden by another one of that name"
             self.broken[name] = PluginError(message)
             return
         try:
@@ -231,14 +231,14 @@ class Specs(Struct, frozen=True):
         """Return a copy, so that a suite's plug-ins affect only its own run."""
         return Specs(self.providers.copy(), self.evaluators.copy(), self.reports.copy(), self.stores.copy())
 
-    def of(self, sort: str) -> Registry:
-        """Return the registry of a sort of plug-in: `evaluator`, `provider`, `report` or `store`."""
+    def of(self, kind: str) -> Registry:
+        """Return the registry of a kind of plug-in: `evaluator`, `provider`, `report` or `store`."""
         return {
             "evaluator": self.evaluators,
             "provider": self.providers,
             "report": self.reports,
             "store": self.stores,
-        }[sort]
+        }[kind]
 
 
 ENTRY_POINTS: Mapping[str, str] = {
@@ -247,4 +247,4 @@ ENTRY_POINTS: Mapping[str, str] = {
     "report": "agentv.reports",
     "store": "agentv.stores",
 }
-"""The sorts of plug-ins, each with the entry-point group through which installed packages provide them."""
+"""The kinds of plug-ins, each with the entry-point group through which installed packages provide them."""

@@ -135,7 +135,7 @@ def test_a_plugin_of_the_project_goes_before_an_installed_one(install: Install, 
     assert specs.evaluators.get("mine").summary == ""
     specs.evaluators.load_all()
     assert str(specs.evaluators.broken["mine"]) == (
-        "evaluator type 'mine' of far_away 1.0 stands behind another one of that name"
+        "evaluator type 'mine' of far_away 1.0 is hidden by another one of that name"
     )
     assert specs.evaluators.get("mine").summary == ""
 

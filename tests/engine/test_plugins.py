@@ -195,7 +195,8 @@ def test_a_report_function_takes_the_report_and_the_rows() -> None:
         def one(report: RunReport) -> str:
             return report.run_id
 
-    with pytest.raises(PluginError, match=r"'wrong' must not have settings, which `-o FILE` cannot set: wide\("):
+    wrong = r"'wrong' must not take settings: `-o FILE` has no way to pass them; it is wide\("
+    with pytest.raises(PluginError, match=wrong):
 
         @report("wrong")
         def wide(report: RunReport, rows: Any, *, width: int = 80) -> str:

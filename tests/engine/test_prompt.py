@@ -21,25 +21,25 @@ def case(*messages: Message) -> EvalCase:
 
 
 def test_one_visible_message_is_the_prompt_without_markers() -> None:
-    prompt = build_prompt(EvalCase("c", "What is 2 + 2?"), names_files=False)  # type: ignore[arg-type]  # a string is taken
+    prompt = build_prompt(EvalCase("c", "What is 2 + 2?"), quotes_paths_only=False)  # type: ignore[arg-type]  # a string is taken
     assert prompt.question == "What is 2 + 2?"
     assert prompt.chat_prompt is None
 
 
 def test_prompt_of_two_messages_has_role_markers_and_blank_lines() -> None:
-    prompt = build_prompt(case(says("system", "Be brief."), says("user", "Hello")), names_files=False)
+    prompt = build_prompt(case(says("system", "Be brief."), says("user", "Hello")), quotes_paths_only=False)
     assert prompt.question == "@[System]:\nBe brief.\n\n@[User]:\nHello"
     assert prompt.chat_prompt == (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello"))
 
 
 def test_an_assistant_message_alone_brings_role_markers() -> None:
-    assert build_prompt(case(says("assistant", "Hi")), names_files=False).question == "@[Assistant]:\nHi"
+    assert build_prompt(case(says("assistant", "Hi")), quotes_paths_only=False).question == "@[Assistant]:\nHi"
 
 
 def test_a_guideline_leaves_a_mark_where_it_stood_and_travels_apart() -> None:
     prompt = build_prompt(
         case(says("user", "Before", file("rules.instructions.md", "Be kind.", guideline=True), "After")),
-        names_files=False,
+        quotes_paths_only=False,
     )
     assert prompt.question == "Before\n<Attached: rules.instructions.md>\nAfter"
     assert prompt.guidelines == "=== rules.instructions.md ===\nBe kind."
@@ -49,27 +49,30 @@ def test_a_guideline_leaves_a_mark_where_it_stood_and_travels_apart() -> None:
 
 def test_a_message_of_guidelines_only_is_not_visible_and_brings_no_markers() -> None:
     guideline = file("rules.instructions.md", "Be kind.", guideline=True)
-    prompt = build_prompt(case(says("system", guideline), says("user", "Hello")), names_files=False)
+    prompt = build_prompt(case(says("system", guideline), says("user", "Hello")), quotes_paths_only=False)
     assert prompt.question == "<Attached: rules.instructions.md>\n\nHello"
     assert prompt.chat_prompt is None
 
 
 def test_prompt_quotes_files_for_models_and_names_them_for_agents() -> None:
     prompted = case(says("user", "Review", file("order.json", '{"id": 7}')))
-    assert build_prompt(prompted, names_files=False).question == 'Review\n<file path="order.json">\n{"id": 7}\n</file>'
-    assert build_prompt(prompted, names_files=True).question == 'Review\n<file: path="order.json">'
-    assert build_prompt(prompted, names_files=True).file_paths == ("/root/order.json",)
+    assert (
+        build_prompt(prompted, quotes_paths_only=False).question
+        == 'Review\n<file path="order.json">\n{"id": 7}\n</file>'
+    )
+    assert build_prompt(prompted, quotes_paths_only=True).question == 'Review\n<file: path="order.json">'
+    assert build_prompt(prompted, quotes_paths_only=True).file_paths == ("/root/order.json",)
 
 
 def test_a_binary_file_is_named_never_pasted() -> None:
     prompted = case(says("user", "Look", file("photo.png", None)))
-    assert build_prompt(prompted, names_files=False).question == 'Look\n<file: path="photo.png">'
+    assert build_prompt(prompted, quotes_paths_only=False).question == 'Look\n<file: path="photo.png">'
 
 
 def test_leading_system_messages_merge_and_end_with_the_guidelines() -> None:
     guideline = file("rules.instructions.md", "Be kind.", guideline=True)
     prompt = build_prompt(
-        case(says("system", "One."), says("system", "Two.", guideline), says("user", "Hello")), names_files=False
+        case(says("system", "One."), says("system", "Two.", guideline), says("user", "Hello")), quotes_paths_only=False
     )
     assert prompt.chat_prompt is not None
     assert prompt.chat_prompt[0] == ChatMessage(
@@ -81,7 +84,7 @@ def test_leading_system_messages_merge_and_end_with_the_guidelines() -> None:
 
 def test_guidelines_reach_the_model_without_a_system_message_too() -> None:
     guideline = file("rules.instructions.md", "Be kind.", guideline=True)
-    prompt = build_prompt(case(says("user", "Hi", guideline), says("assistant", "Yes?")), names_files=False)
+    prompt = build_prompt(case(says("user", "Hi", guideline), says("assistant", "Yes?")), quotes_paths_only=False)
     assert prompt.chat_prompt is not None
     assert prompt.chat_prompt[0].role == "system"
     assert "Be kind." in prompt.chat_prompt[0].content
@@ -96,7 +99,7 @@ def test_chat_prompt_turns_later_system_and_tool_turns_into_assistant() -> None:
             says("assistant"),
             says("user", "?"),
         ),
-        names_files=False,
+        quotes_paths_only=False,
     )
     assert prompt.chat_prompt == (
         ChatMessage("user", "Go"),
@@ -107,11 +110,16 @@ def test_chat_prompt_turns_later_system_and_tool_turns_into_assistant() -> None:
 
 
 def test_prompt_shows_objects_as_json_and_keeps_fenced_code() -> None:
-    assert build_prompt(case(Message("user", {"a": [1]})), names_files=False).question == '{\n  "a": [\n    1\n  ]\n}'
+    assert (
+        build_prompt(case(Message("user", {"a": [1]})), quotes_paths_only=False).question
+        == '{\n  "a": [\n    1\n  ]\n}'
+    )
     code = "Run\n```py\nprint(1)\n```\nplease"
-    assert build_prompt(case(says("user", code)), names_files=False).question == code
+    assert build_prompt(case(says("user", code)), quotes_paths_only=False).question == code
 
 
 def test_prompt_contains_tool_calls_of_earlier_turns() -> None:
     prompted = case(says("user", "Go"), says("assistant", calls=(ToolCall("lookup", {"id": 7}, output="open"),)))
-    assert '{"tool":"lookup","input":{"id":7},"output":"open"}' in build_prompt(prompted, names_files=False).question
+    assert (
+        '{"tool":"lookup","input":{"id":7},"output":"open"}' in build_prompt(prompted, quotes_paths_only=False).question
+    )

@@ -389,7 +389,7 @@ def test_observer_with_hears_gets_only_those_events(tmp_path: Path) -> None:
             """Do nothing: nothing is open."""
 
     class Choosing(Watching):
-        hears = (RowFinished, RunEnded)
+        event_types = (RowFinished, RunEnded)
 
     choosing, watching = Choosing(), Watching()
     case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from agentv.execution.processes.process import Exits
+from agentv.execution.processes.process import ExitWatcher
 
 PATIENCE_S = 30.0
 needs_pidfd = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has pidfds")
@@ -41,14 +41,14 @@ def test_to_forget_a_command_that_is_over_leaves_the_next_one_watched(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]"
 ) -> None:
     async def one_after_another() -> list[str]:
-        exits, exited = Exits.of(asyncio.get_running_loop()), ExitNames()
+        exits, exited = ExitWatcher.of(asyncio.get_running_loop()), ExitNames()
         first = exits.watch(over, lambda: exited.names.put_nowait("first"))
         names = [await exited.next()]
         exits.watch(waiting, lambda: exited.names.put_nowait("second"))  # its pidfd has the number that is free again
         exits.forget(first)
         waiting.communicate()
         names.append(await exited.next())
-        exits.leave()
+        exits.release()
         return names
 
     assert asyncio.run(one_after_another()) == ["first", "second"]
@@ -58,12 +58,12 @@ def test_a_forgotten_command_is_not_reported(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]"
 ) -> None:
     async def forgotten() -> str:
-        exits, exited = Exits.of(asyncio.get_running_loop()), ExitNames()
+        exits, exited = ExitWatcher.of(asyncio.get_running_loop()), ExitNames()
         exits.forget(exits.watch(over, lambda: exited.names.put_nowait("forgotten")))
         exits.watch(waiting, lambda: exited.names.put_nowait("watched"))
         waiting.communicate()
         first = await exited.next()
-        exits.leave()
+        exits.release()
         return first
 
     assert asyncio.run(forgotten()) == "watched"
@@ -75,8 +75,8 @@ def test_a_command_started_after_its_caller_left_leaves_nothing_open(
 ) -> None:
     async def left() -> None:
         before = psutil.Process().num_fds()
-        exits = Exits.of(asyncio.get_running_loop())
-        exits.leave()
+        exits = ExitWatcher.of(asyncio.get_running_loop())
+        exits.release()
         with pytest.raises(ValueError, match="closed epoll"):
             exits.watch(waiting, waiting.kill)
         assert psutil.Process().num_fds() == before
@@ -100,7 +100,7 @@ def test_the_exit_of_an_unwatched_process_is_ignored(
         loop.set_exception_handler(lambda _, context: reports.append(context["message"]))
         with monkeypatch.context() as patch:
             patch.setattr(select, "epoll", made)
-            exits, exited = Exits.of(loop), ExitNames()
+            exits, exited = ExitWatcher.of(loop), ExitNames()
         stranger = os.pidfd_open(over.pid)
         epolls[0].register(stranger, select.EPOLLIN)
         exits.watch(waiting, lambda: exited.names.put_nowait("watched"))
@@ -108,7 +108,7 @@ def test_the_exit_of_an_unwatched_process_is_ignored(
         waiting.communicate()
         reports.append(await exited.next())
         assert epolls[0].poll(0) == []
-        exits.leave()
+        exits.release()
         os.close(stranger)
         return reports
 
@@ -124,7 +124,7 @@ def test_where_the_loop_can_watch_nothing_more_nothing_is_left_open(monkeypatch:
         before = psutil.Process().num_fds()
         monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", refuse)
         with pytest.raises(OSError, match="No space left"):
-            Exits.of(asyncio.get_running_loop())
+            ExitWatcher.of(asyncio.get_running_loop())
         gc.collect()
         assert psutil.Process().num_fds() == before
 

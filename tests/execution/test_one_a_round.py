@@ -1,7 +1,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agentv.execution.sharing import CROWD, TurnQueue
+from agentv.execution.sharing import WAITING_PER_EXTRA_TASK, TurnQueue
 
 
 async def _woken_together(number: int, turn: Callable[[], Awaitable[None]]) -> list[str]:
@@ -50,10 +50,12 @@ def test_tasks_go_on_in_the_order_in_which_they_came() -> None:
 
 
 def test_of_a_crowd_a_tenth_goes_on_at_once() -> None:
-    events = asyncio.run(_woken_together(10 * CROWD, TurnQueue().turn))
+    events = asyncio.run(_woken_together(10 * WAITING_PER_EXTRA_TASK, TurnQueue().turn))
 
     before = events[: events.index("sent 1")]
-    assert 1 + CROWD <= sum(event.startswith("goes on") for event in before) <= 3 * CROWD
+    assert (
+        1 + WAITING_PER_EXTRA_TASK <= sum(event.startswith("goes on") for event in before) <= 3 * WAITING_PER_EXTRA_TASK
+    )
 
 
 def test_who_comes_alone_does_not_wait() -> None:

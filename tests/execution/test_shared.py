@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 
 
 def test_a_part_is_opened_once_and_closed_at_the_end_last_first() -> None:
@@ -18,7 +18,7 @@ def test_a_part_is_opened_once_and_closed_at_the_end_last_first() -> None:
         happened.append(f"close {name}")
 
     async def run() -> None:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             calls = [shared.get("a", lambda: part("a")) for _ in range(5)]
             assert await asyncio.gather(*calls) == ["a"] * 5
             assert await shared.get("b", lambda: part("b")) == "b"
@@ -38,7 +38,7 @@ def test_a_part_that_failed_to_open_is_tried_again() -> None:
         yield "open"
 
     async def run() -> str:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             with pytest.raises(OSError, match="not yet"):
                 await shared.get("part", part)
             return await shared.get("part", part)
@@ -59,7 +59,7 @@ def test_a_part_that_takes_long_to_open_holds_up_no_other() -> None:
         happened.append(f"close {name}")
 
     async def run() -> None:
-        async with asyncio.timeout(30), Shared() as shared:
+        async with asyncio.timeout(30), SharedResources() as shared:
             slow = [asyncio.ensure_future(shared.get("slow", lambda: part("slow"))) for _ in range(2)]
             await asyncio.sleep(0)
             assert await shared.get("quick", lambda: part("quick")) == "quick"
@@ -75,7 +75,7 @@ def test_a_part_may_be_made_of_another() -> None:
     happened: list[str] = []
 
     async def run() -> None:
-        async with asyncio.timeout(30), Shared() as shared:
+        async with asyncio.timeout(30), SharedResources() as shared:
 
             @asynccontextmanager
             async def inner() -> AsyncIterator[str]:

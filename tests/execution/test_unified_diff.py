@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.execution.workspaces.folder_changes import MAX_STEPS, Effort, unified_hunks
+from agentv.execution.workspaces.folder_changes import MAX_STEPS, ComparisonBudget, unified_hunks
 
 texts = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "a\r\n"])).map("".join) | st.text("ab\n", max_size=40)
 
@@ -40,7 +40,7 @@ def test_equal_texts_have_no_hunks(text: str) -> None:
 
 @given(texts, texts)
 def test_a_diff_is_right_even_when_no_effort_is_left(old: str, new: str) -> None:
-    assert patched(old, unified_hunks(old, new, Effort(0))) == new
+    assert patched(old, unified_hunks(old, new, ComparisonBudget(0))) == new
 
 
 def test_distant_edits_are_hunks_of_their_own_with_three_lines_around() -> None:
@@ -75,7 +75,7 @@ def test_only_what_changed_is_shown() -> None:
 def test_texts_with_nothing_in_common_cost_a_bounded_effort() -> None:
     # Without the bound these 100,000 lines would take 10^10 steps.
     old, new = ("".join(f"{sign}{number}\n" for number in range(50_000)) for sign in "ab")
-    effort = Effort()
-    hunks = unified_hunks(old, new, effort)
+    budget = ComparisonBudget()
+    hunks = unified_hunks(old, new, budget)
     assert hunks.startswith("@@ -1,50000 +1,50000 @@\n-a0\n")
-    assert 5 * MAX_STEPS - effort.steps < 1.1 * MAX_STEPS
+    assert 5 * MAX_STEPS - budget.steps < 1.1 * MAX_STEPS

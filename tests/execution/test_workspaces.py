@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.execution.workspaces.sources import missing_source
 from agentv.execution.workspaces.workspaces import Workspace, open_workspace
 from agentv.types.errors import ProviderError
@@ -37,7 +37,7 @@ def template(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def opened(config: WorkspaceConfig, base_dir: Path, *, name: str = "row") -> AsyncIterator[Workspace]:
     async with (
-        Shared() as shared,
+        SharedResources() as shared,
         open_workspace(config, name=name, base_dir=base_dir, home=base_dir / ".agentv", shared=shared) as workspace,
     ):
         yield workspace
@@ -108,7 +108,7 @@ def test_a_workspace_is_a_copy_that_leaves_its_template_alone(template: Path) ->
 def test_every_case_starts_from_the_same_files_if_the_template_changes(template: Path) -> None:
     async def run() -> tuple[str, str]:
         config = WorkspaceConfig(template="template")
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             places = {"base_dir": template.parent, "home": template.parent}
             async with open_workspace(config, name="a", shared=shared, **places) as first:
                 (first.path / "README.md").write_text("An agent was here.\n")

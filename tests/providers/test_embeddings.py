@@ -17,7 +17,7 @@ from tests.support.model_apis import KEY, MODEL_APIS
 
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.running.clock import make_clock
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.fake import FAULTS, FakeServer
 from agentv.providers import PROVIDERS
 from agentv.providers.apis.embedding_model import EmbeddingApi
@@ -55,7 +55,7 @@ def target_of(api: str, server: FakeServer, model: str = "m", **settings: Any) -
 
 def embed(target: ResolvedTarget, *texts: str, tries: int = 1, timeout_s: float = 20.0) -> EmbeddingResponse:
     async def run() -> EmbeddingResponse:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, "."))
             resilient = ResilientProvider(
                 provider,
@@ -142,7 +142,7 @@ def test_what_may_pass_is_tried_again(server: FakeServer, api: str, fault: str) 
 @apis
 def test_a_space_is_the_address_the_model_and_the_dimensions(server: FakeServer, api: str) -> None:
     spaces = {
-        PROVIDERS.get(target.provider).load_factory()(target, Tools(Shared(), ".")).embedding_space
+        PROVIDERS.get(target.provider).load_factory()(target, Tools(SharedResources(), ".")).embedding_space
         for target in (
             target_of(api, server),
             target_of(api, server),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.support.asking import make_request, make_target
 
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.providers.local.embeddings import GET_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
 from agentv.providers.local.minilm import MAX_TOKENS, MiniLm, gelu, load_tensors
 from agentv.scoring.text.vectors import cosine
@@ -50,7 +50,7 @@ def theirs(entry: dict[str, Any]) -> Any:
 
 
 class Tools:
-    shared = Shared()
+    shared = SharedResources()
     home = ""
 
     def find_run(self, reference: str) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.support.fake_server import serving_fake
 from tests.support.loopback import Answer, endless, hang_up, never_answer, reply, serving
 
-from agentv.execution.sharing import Shared, TurnQueue
+from agentv.execution.sharing import SharedResources, TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.transport import NETWORK, Network, check_url, open_network, send
 from agentv.types.errors import ProviderError
@@ -29,7 +29,7 @@ CHUNK = b"100000\r\n" + b"x" * 2**20 + b"\r\n"
 
 def get(url: str, *, timeout_s: float = PATIENCE_S, headers: dict[str, str] | None = None) -> HttpResponse:
     async def run() -> HttpResponse:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             return await send(HttpRequest(url, headers or {}, b"{}"), shared, timeout_s=timeout_s)
 
     return asyncio.run(run())
@@ -186,7 +186,7 @@ def test_a_key_with_a_line_break_cannot_add_a_header() -> None:
 
 def test_nothing_of_one_reply_reaches_the_next_request() -> None:
     async def run(url: str) -> None:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             for _ in range(2):
                 await send(HttpRequest(url, {}), shared, timeout_s=PATIENCE_S)
 
@@ -198,7 +198,7 @@ def test_nothing_of_one_reply_reaches_the_next_request() -> None:
 
 def test_a_health_url_must_answer_with_success() -> None:
     async def run(url: str) -> None:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             await check_url(url, shared, timeout_s=PATIENCE_S)
 
     with serving(reply("ok")) as server:
@@ -276,7 +276,7 @@ def test_a_reply_is_gone_on_with_in_its_turn() -> None:
             async with open_network() as opened:
                 yield replace(opened, queue=turns)
 
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             await shared.get(NETWORK, network)
             await send(HttpRequest(url, {}), shared, timeout_s=PATIENCE_S)
         return turns.taken
@@ -287,7 +287,7 @@ def test_a_reply_is_gone_on_with_in_its_turn() -> None:
 
 def test_a_session_is_closed_with_what_it_belongs_to() -> None:
     async def run() -> bool:
-        async with Shared() as shared:
+        async with SharedResources() as shared:
             session = (await shared.get(NETWORK, open_network)).session
         return session.closed
 

@@ -18,7 +18,7 @@ from tests.real_agents.model_server import Call, Step, playing
 from tests.support.asking import Tools
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.loading.suites.resolve import resolve_target
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import TargetConfig
@@ -59,7 +59,7 @@ def record(agent: str, folder: Path) -> str:
         target = resolve_target(config, env={"CANARY_KEY": KEY}, specs=load_specs())
 
         async def ask() -> None:
-            async with Shared() as shared:
+            async with SharedResources() as shared:
                 provider = load_specs().providers.get(agent).load_factory()(target, Tools(shared, str(folder)))
                 await provider.invoke(ProviderRequest(QUESTION, workspace=str(workspace), eval_case_id="a"))
 

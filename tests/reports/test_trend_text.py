@@ -64,7 +64,7 @@ last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the previous run
         from 2 runs
 change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
         ago (p <0.0001)
-edited  the suite, before 20260131T121100.000-00000b: not comparable with
+edited  before 20260131T121100.000-00000b; values are not comparable with
         earlier runs
 gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
 gap     20260131T121300.000-00000d: being written, no row yet

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.judges.feedback import FeedbackFile, latest, parse_feedback
+from agentv.scoring.judges.feedback import FeedbackFile, effective_feedback, parse_feedback
 from agentv.types.records.label import Feedback
 
 GOOD = {"eval_id": "refund-1", "criterion": "tone", "score": 4}
@@ -75,7 +75,7 @@ def test_every_bad_line_is_reported_and_the_others_are_read() -> None:
         "said.jsonl:2:1  $  this line is not valid JSON: Expecting property name enclosed in double quotes (column 2)",
         "said.jsonl:3:1  $  a line must be a JSON object; with eval_id, criterion and score",
         "said.jsonl:4:1  $  'criterion' is missing",
-        "said.jsonl:5:1  $  'criterion' is missing; is it meant by 'criteron'?",
+        "said.jsonl:5:1  $  'criterion' is missing; is 'criteron' a misspelling of it?",
         "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a text such as 4/5, 85% or a label",
         "said.jsonl:7:1  $  'time' is 'yesterday'; it must be like 2026-01-31T12:00:00Z",
         "said.jsonl:8:1  $  'trial' is -1; it must be a whole number from 0",
@@ -149,15 +149,15 @@ def said(annotator: str, score: int, **more: Any) -> Feedback:
 
 
 def test_an_annotators_later_score_counts_and_unsigned_ones_count_each() -> None:
-    scores = latest([said("anna", 1), said("", 2), said("ben", 3), said("anna", 4), said("", 5)])
+    scores = effective_feedback([said("anna", 1), said("", 2), said("ben", 3), said("anna", 4), said("", 5)])
     assert sorted((each.annotator, each.score) for each in scores) == [("", 2), ("", 5), ("anna", 4), ("ben", 3)]
 
 
 def test_later_is_by_the_clock_where_both_tell_the_time() -> None:
     early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
-    assert latest([said("anna", 1, time=late), said("anna", 2, time=early)])[0].score == 1
-    assert latest([said("anna", 1, time=late), said("anna", 2)])[0].score == 2
+    assert effective_feedback([said("anna", 1, time=late), said("anna", 2, time=early)])[0].score == 1
+    assert effective_feedback([said("anna", 1, time=late), said("anna", 2)])[0].score == 2
 
 
 def test_a_score_of_exactly_this_answer_outweighs_one_of_the_case() -> None:
-    assert latest([said("anna", 1, target="agent"), said("anna", 2)])[0].score == 1
+    assert effective_feedback([said("anna", 1, target="agent"), said("anna", 2)])[0].score == 1

@@ -55,6 +55,6 @@ def test_numbers_are_written_as_python_writes_them(number: float) -> None:
 def test_keys_made_of_keys_are_those_of_their_canonical_json(trial: int) -> None:
     keys = keys_of(EvalCase("a", (Message("user", "hi"),)), ())
     assert answer_key(keys.question, "t", trial) == f"v1:{sha256([keys.question, 't', trial])}"
-    key = score_key(answer="v1:aa", expectation="bb", setup="cc")
+    key = score_key(answer="v1:aa", expectation="bb", setup_digest="cc")
     assert key == f"v1:{sha256(['v1:aa', 'bb', 'cc'])}"
     assert case_key(CaseKeys("aa", "bb"), '["x"]') == f"v1:{sha256(['aa', 'bb', ['x']])}"

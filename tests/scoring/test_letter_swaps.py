@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.text.forms import SWAPS, is_swapped, swap_key
+from agentv.scoring.text.forms import SWAPS, is_disguised, swap_key
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from agentv.scoring.text.forms import SWAPS, is_swapped, swap_key
     ],
 )
 def test_signs_stand_for_letters(written: str, term: str) -> None:
-    assert is_swapped(written, term)
+    assert is_disguised(written, term)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_signs_stand_for_letters(written: str, term: str) -> None:
     [("tail", "tall"), ("455", "ass"), ("$5", "ss"), ("sh!t", "shit"), ("ass", "4ss"), ("i4", "14")],
 )
 def test_other_texts_are_no_swaps(written: str, term: str) -> None:
-    assert not is_swapped(written, term)
+    assert not is_disguised(written, term)
 
 
 @given(st.text(alphabet="aAeilLostxé"), st.data())

@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from agentv.scoring.statistics.distributions import beta_quantile, beta_share, normal_quantile, t_quantile
+from agentv.scoring.statistics.distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile
 
 SHARES = (1e-4, 0.005, 0.025, 0.05, 0.3, 0.6, 0.9, 0.975, 0.995, 0.9995)
 
@@ -25,9 +25,9 @@ def test_a_beta_distribution_is_scipys(a: float, b: float) -> None:
     for share in SHARES:
         found = beta_quantile(share, a, b)
         assert found == pytest.approx(stats.beta.ppf(share, a, b), rel=1e-9, abs=1e-12)
-        assert beta_share(found, a, b) == pytest.approx(stats.beta.cdf(found, a, b), abs=1e-9)
+        assert beta_cdf(found, a, b) == pytest.approx(stats.beta.cdf(found, a, b), abs=1e-9)
 
 
 def test_the_ends_of_a_beta_distribution_are_0_and_1() -> None:
-    assert [beta_share(x, 2, 3) for x in (-1.0, 0.0, 1.0, 2.0)] == [0.0, 0.0, 1.0, 1.0]
+    assert [beta_cdf(x, 2, 3) for x in (-1.0, 0.0, 1.0, 2.0)] == [0.0, 0.0, 1.0, 1.0]
     assert [beta_quantile(share, 2, 3) for share in (0.0, 1.0)] == [0.0, 1.0]

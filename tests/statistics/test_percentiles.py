@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from agentv.scoring.counting.tallies import percentile_shares, repeated_percentile_shares
-from agentv.scoring.statistics.distributions import beta_share
+from agentv.scoring.statistics.distributions import beta_cdf
 from agentv.scoring.statistics.moments import ClusterMoments
 
 
@@ -23,7 +23,7 @@ def test_they_are_found_for_any_number_of_values(share: float, fewest: int) -> N
         shares = percentile_shares(share, count)
         assert shares is not None
         ranks = [each * (count + 1) for each in shares]
-        below = [beta_share(share, rank, count + 1 - rank) for rank in ranks]
+        below = [beta_cdf(share, rank, count + 1 - rank) for rank in ranks]
         assert below == pytest.approx([0.975, 0.025], abs=1e-12)
 
 

@@ -1,11 +1,19 @@
 """Judgements in a JSON Lines file."""
 
 import asyncio
+import errno
 import fcntl
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from agentv import EvaluationInput, EvaluationRunConfig, JsonFileStorageProvider, run_evaluation_sync
+from agentv.storage.judgements.json_file import append_record
+from agentv.types.errors import StorageError
 
 
 def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
@@ -26,3 +34,25 @@ def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
 
     asyncio.run(save_while_held())
     assert len(path.read_bytes().splitlines()) == 1
+
+
+@contextmanager
+def files_limited_to(size: int) -> Iterator[None]:
+    """Let writes past `size` bytes of a file fail, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(("room", "note"), [(0, ""), (5, "; the partial line was removed")])
+def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path, room: int, note: str) -> None:
+    path = tmp_path / "judged.jsonl"
+    append_record(path, {"id": 1})
+    before = path.read_bytes()
+    with files_limited_to(len(before) + room), pytest.raises(StorageError) as caught:
+        append_record(path, {"id": 2})
+    assert str(caught.value) == f"cannot write {path}: {os.strerror(errno.EFBIG)}{note}"
+    assert path.read_bytes() == before

@@ -16,7 +16,7 @@ from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import milliseconds
+from agentv.types.records.fields import rounded_ms
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
@@ -125,12 +125,12 @@ def test_a_result_without_an_answer_has_null_for_score_and_verdict() -> None:
 @given(st.integers(0, 10**15))
 def test_a_measured_duration_is_kept_with_three_digits(microseconds: int) -> None:
     measured = timedelta(microseconds=microseconds).total_seconds() * 1000
-    assert milliseconds(measured) == round(measured, 3)
+    assert rounded_ms(measured) == round(measured, 3)
 
 
 @pytest.mark.parametrize("claimed", [None, 0, 0.0, -0.0, 2000, math.inf, -math.inf, 1e308, -1e308])
 def test_what_no_clock_measured_is_kept_as_it_is(claimed: float | None) -> None:
-    assert repr(milliseconds(claimed)) == repr(claimed)
+    assert repr(rounded_ms(claimed)) == repr(claimed)
 
 
 @pytest.mark.parametrize("score", [5.0, -0.5, 1e300])

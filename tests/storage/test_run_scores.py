@@ -59,7 +59,7 @@ def values_of(side: Side) -> dict[object, object]:
     return {
         name: (
             side.rows(name),
-            side.broken(name),
+            side.unscored(name),
             {measure: (side.mean(measure, name), side.count(measure, name)) for measure in sorted(side.measures)},
         )
         for name in side.cases
@@ -102,7 +102,7 @@ def test_a_baseline_says_of_each_case_what_its_run_says(tmp_path: Path) -> None:
     again = load_score_file(path)
     assert set(again.cases) == set(side.cases)
     for name in side.cases:
-        assert again.broken(name) == side.broken(name)
+        assert again.unscored(name) == side.unscored(name)
         assert {each: again.mean(each, name) for each in side.measures} == {
             each: None if side.mean("score", name) is None else side.mean(each, name) for each in side.measures
         }

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.providers import PROVIDERS
 from agentv.storage.run.find import find_run
 from agentv.types.errors import ProviderError
@@ -46,7 +46,7 @@ def with_provider(target: ResolvedTarget, use: Callable[[Provider], Awaitable[T]
     """Make the target's provider, use it, and close what it opened."""
 
     async def run() -> T:
-        async with asyncio.timeout(2 * PATIENCE_S), Shared() as shared:
+        async with asyncio.timeout(2 * PATIENCE_S), SharedResources() as shared:
             provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, str(home)))
             return await use(provider)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.composite import score_objects
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.fake.embeddings import embed
 from agentv.loading.models.settings import read_settings
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
@@ -108,7 +108,7 @@ class Tools:
     judges: dict[str, Provider] = field(default_factory=dict)
     recorded: dict[str, str] = field(default_factory=dict)
     vectors: Embedder = field(default_factory=WordEmbedder)
-    shared: Shared = field(default_factory=Shared)
+    shared: SharedResources = field(default_factory=SharedResources)
 
     def judge(self, target_name: str) -> Provider:
         return self.judges[target_name]

@@ -132,11 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
         lost = loss(stream)
         if lost is not None:
-            code = with_loss(code, f"standard {name} cannot be written: {lost.strerror}")
+            code = exit_code_after_write_error(code, f"standard {name} cannot be written: {lost.strerror}")
     sys.exit(code)
 
 
-def with_loss(code: int, message: str) -> int:
+def exit_code_after_write_error(code: int, message: str) -> int:
     """Print that something could not be written; return the exit code for that, unless `code` is worse already."""
     worst = EXIT_INCOMPLETE if code in _BETTER_THAN_INCOMPLETE else code
     click.echo(f"error: {message}. Exit code {worst}.", err=True)

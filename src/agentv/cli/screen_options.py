@@ -33,7 +33,7 @@ _OPTIONS = (
 )
 
 
-class Screen(Struct, frozen=True):
+class OutputOptions(Struct, frozen=True):
     """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`."""
 
     display: str
@@ -48,8 +48,8 @@ class Screen(Struct, frozen=True):
         return sys.stderr if STDOUT in self.outputs else stdout
 
 
-def screen_options(*, json_help: str = "Same as --display json.") -> Callable[[Callable[..., Any]], Any]:
-    """Return the decorator that adds these options to a command; `take_screen` reads their values."""
+def with_output_options(*, json_help: str = "Same as --display json.") -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator that adds these options to a command; `take_output_options` reads their values."""
     options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -60,10 +60,10 @@ def screen_options(*, json_help: str = "Same as --display json.") -> Callable[[C
     return decorate
 
 
-def take_screen(given: dict[str, Any]) -> Screen:
-    """Return the screen that the options describe, removing them from `given`."""
+def take_output_options(given: dict[str, Any]) -> OutputOptions:
+    """Return what these options set, removing them from `given`."""
     display = given.pop("display")
-    return Screen(
+    return OutputOptions(
         display="json" if given.pop("as_json") else display,
         outputs=tuple(dict.fromkeys(given.pop("outputs"))),  # a file named twice gets one writer
         include_trace=given.pop("include_trace"),

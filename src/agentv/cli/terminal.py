@@ -89,7 +89,7 @@ def own_stdout() -> Iterator[TextIO]:
             os.dup2(stdout.fileno(), _STDOUT)
 
 
-def reader_is_gone(stream: TextIO) -> OSError | None:
+def broken_pipe_error(stream: TextIO) -> OSError | None:
     """Return the error of a stream whose reader is gone (a closed pipe or descriptor); None otherwise."""
     error = stream.error if isinstance(stream, StandardStream) else None
     return error if error is not None and error.errno in _GONE else None

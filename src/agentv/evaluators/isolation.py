@@ -60,10 +60,10 @@ def is_evaluator(given: object) -> TypeGuard[Evaluator]:
 async def isolated_score(
     make: Callable[[], object], context: EvaluationContext, config: EvaluatorConfig, *, timeout_s: float | None
 ) -> EvaluationScore:
-    """Make an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
+    """Create an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
 
-    An evaluator with a true attribute `inline` is called in the event loop. With `times_its_parts` (a composite), the
-    deadline applies to each of its parts instead of to the whole. A `reusable` evaluator was made from its config and
+    An evaluator with a true attribute `inline` is called in the event loop. With `timeout_per_member` (a composite),
+    the deadline applies to each member instead of to the composite. A `reusable` evaluator was made from its config and
     scores many answers; it gets the given context, without copies and without the config. With `per_turn` in the
     config, it scores each turn of the conversation, each within the deadline.
     """
@@ -103,7 +103,7 @@ def _judgement(
     """Return an awaitable of the evaluator's raw result for a context."""
     if not getattr(evaluator, "reusable", False):
         context = own_context(context, config)
-    limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
+    limit_s = None if getattr(evaluator, "timeout_per_member", False) else timeout_s
     inline = getattr(evaluator, "inline", False)
     return call_user_code(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
 

@@ -11,7 +11,7 @@ from agentv.types.protocols import OpenShared
 T = TypeVar("T")
 
 
-class Shared:
+class SharedResources:
     """Opens each resource on first use, and closes all in reverse order.
 
     A resource that takes long to open delays only the callers of the same one.
@@ -47,16 +47,19 @@ class Shared:
         await self._stack.aclose()
 
 
-CROWD = 10
-"""One more task continues per iteration for each group of waiting tasks of this size, which bounds the iterations."""
+WAITING_PER_EXTRA_TASK = 10
+"""Each iteration resumes one task, plus one for every 10 waiting, so that a long queue drains in a bounded number."""
 
 
 class TurnQueue:
-    """A queue that lets tasks continue in order of arrival, one per event-loop iteration, or a tenth of a long queue.
+    """A queue that resumes waiting tasks in order of arrival.
+
+    Each event-loop iteration resumes one task, plus one for every `WAITING_PER_EXTRA_TASK` that wait.
 
     One iteration reads all responses that have arrived, then resumes all tasks that waited for them; their next
     requests leave only in the following iteration. Without the queue, no request leaves before all earlier responses
-    are evaluated, so that responses keep arriving in bursts while the machine idles between them. For one event loop.
+    are evaluated, so that responses keep arriving in bursts while the machine idles between them. An
+    instance belongs to one event loop.
     """
 
     def __init__(self) -> None:
@@ -79,7 +82,7 @@ class TurnQueue:
         self._is_active = bool(waiting)
         if not waiting:
             return
-        for _ in range(1 + len(waiting) // CROWD):
+        for _ in range(1 + len(waiting) // WAITING_PER_EXTRA_TASK):
             first = waiting.popleft()
             if not first.done():  # it was cancelled meanwhile
                 first.set_result(None)

@@ -41,7 +41,7 @@ class Deadline(msgspec.Struct, eq=False):
     _left_s: float | None = None
     timer: asyncio.Timeout | None = None
     is_over: bool = False
-    """True when the call has ended: a task that it left behind changes nothing any more."""
+    """True when the call has ended: a task it left running can no longer change the deadline."""
 
     def watch(self) -> asyncio.Timeout:
         """Return the timer, to be entered."""
@@ -80,7 +80,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def off_the_clock() -> Iterator[None]:
-    """Exclude the time spent in this block from the deadlines of all enclosing calls, such as waiting for a turn."""
+    """Exclude the time spent in this block, such as waiting for a turn, from the deadlines of all enclosing calls."""
     deadline = _current.get()
     if deadline is None:
         yield
@@ -175,37 +175,37 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
     A path or a package is searched from `base_dir`, which is appended to `sys.path`. A file is executed once. Raises
     PluginError that names what is missing or what the module's own code raised.
     """
-    place, _, name = reference.rpartition(":")
-    if not place or not name:
+    module_name, _, name = reference.rpartition(":")
+    if not module_name or not name:
         raise PluginError(
             f"{reference!r} does not name a function; write package.module:function or path/to/file.py:function"
         )
-    module = load_module(place, base_dir)
+    module = load_module(module_name, base_dir)
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):
             near = nearest(part, [known for known in vars(module) if not known.startswith("_")])
             hint = f" Did you mean {near!r}?" if near else ""
-            raise PluginError(f"cannot load {reference!r}: {place} has no {part!r}.{hint}")
+            raise PluginError(f"cannot load {reference!r}: {module_name} has no {part!r}.{hint}")
         found = getattr(found, part)
     if not callable(found):
         raise PluginError(f"cannot load {reference!r}: it is a {type(found).__name__}, not a function")
     return found
 
 
-def load_module(place: str, base_dir: str | Path) -> ModuleType:
+def load_module(name: str, base_dir: str | Path) -> ModuleType:
     """Import `package.module` or `path/to/file.py`, searched from `base_dir`; a file is executed once.
 
     Raises PluginError that names what is missing or what the module's own code raised.
     """
     folder = Path(base_dir).resolve()
     try:
-        return _load_file(folder / place) if place.endswith(".py") else _import_module(place, folder)
+        return _load_file(folder / name) if name.endswith(".py") else _import_module(name, folder)
     except PluginError:
         raise
     except (Exception, SystemExit) as error:  # a user's module may raise anything on import
         reason = f"{type(error).__name__}: {error}{raised_at(error)}"
-        raise PluginError(f"cannot load {place!r}: {reason}") from error
+        raise PluginError(f"cannot load {name!r}: {reason}") from error
 
 
 def raised_at(error: BaseException) -> str:
@@ -218,7 +218,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def _import_module(name: str, folder: Path) -> ModuleType:
-    _search(folder)
+    _add_to_sys_path(folder)
     return importlib.import_module(name)
 
 
@@ -232,7 +232,7 @@ def _load_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} cannot be imported as Python")
-    _search(path.parent)
+    _add_to_sys_path(path.parent)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up by name
     try:
@@ -243,6 +243,6 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-def _search(folder: Path) -> None:
+def _add_to_sys_path(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -67,7 +67,7 @@ class ProjectConfig(Struct, frozen=True):
     """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
     Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `store` is the URL of the
-    team's store as written, with `${{ NAME }}` not yet filled in.
+    team's store, in which `${{ NAME }}` is not yet filled in.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -84,7 +84,7 @@ class ProjectConfig(Struct, frozen=True):
         return repr_without(self, "store")
 
 
-class NamedParts(Struct, frozen=True):
+class NamedDefinitions(Struct, frozen=True):
     """The content of `.agentv/criteria.yaml`: named criteria, sets of criteria, and evaluators."""
 
     criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
@@ -141,17 +141,17 @@ def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
     return next((place / CRITERIA_FILE for place in places if (place / CRITERIA_FILE).is_file()), None)
 
 
-def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedParts, tuple[Problem, ...]]:
+def read_named_definitions(path: Path | None, scope: EvaluatorScope) -> tuple[NamedDefinitions, tuple[Problem, ...]]:
     """Return the criteria and evaluators that a criteria file defines, and the file's problems.
 
     Relative paths in its evaluators start from the folder that contains `.agentv`.
     """
     if path is None:
-        return NamedParts(), ()
+        return NamedDefinitions(), ()
     try:
         reader = open_yaml(path)
     except EvalFileError as error:
-        return NamedParts(), error.problems
+        return NamedDefinitions(), error.problems
     scope = replace(scope, base_dir=str(path.parent.parent))
     reader.read(CriteriaFileModel)
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
@@ -163,12 +163,12 @@ def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedPar
         config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
         if config is not None:
             evaluators[name] = config
-    return NamedParts(criteria, sets, evaluators), tuple(reader.problems)
+    return NamedDefinitions(criteria, sets, evaluators), tuple(reader.problems)
 
 
 def _names(reader: Reader, key: str) -> tuple[str, ...]:
-    written = reader.document.at((key,))
-    return tuple(written) if isinstance(written, Mapping) else ()
+    raw = reader.document.at((key,))
+    return tuple(raw) if isinstance(raw, Mapping) else ()
 
 
 STORE_VARIABLE = "AGENTV_STORE"
@@ -179,8 +179,8 @@ def choose_store(option: str | None, cwd: Path, environ: Mapping[str, str]) -> s
     """Return the URL of the team's store, None when there is none.
 
     It is the option, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest `.agentv.yaml`,
-    with `${{ NAME }}` filled in; `none` turns off the sources after it. Raises ConfigError for a variable that is not
-    set, and EvalFileError for a broken file.
+    with `${{ NAME }}` filled in; the value `none` means no store, and later sources are ignored. Raises ConfigError
+    for a variable that is not set, and EvalFileError for a broken file.
     """
     env = load_env(cwd, environ)
     found = option or env.get(STORE_VARIABLE)

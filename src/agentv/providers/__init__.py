@@ -55,7 +55,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.agents.codex:CodexSettings",
             factory="agentv.providers.agents.codex:make_codex",
             cost="paid",
-            has_files=True,
+            reads_files=True,
             works_in_folder=True,
         ),
         Spec(
@@ -65,7 +65,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.agents.claude:ClaudeSettings",
             factory="agentv.providers.agents.claude:make_claude",
             cost="paid",
-            has_files=True,
+            reads_files=True,
             works_in_folder=True,
             reports_cost=True,
         ),
@@ -76,7 +76,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.agents.copilot:CopilotSettings",
             factory="agentv.providers.agents.copilot:make_copilot",
             cost="paid",
-            has_files=True,
+            reads_files=True,
             works_in_folder=True,
         ),
         Spec(
@@ -86,7 +86,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.agents.pi:PiSettings",
             factory="agentv.providers.agents.pi:make_pi",
             cost="paid",
-            has_files=True,
+            reads_files=True,
             works_in_folder=True,
             reports_cost=True,
         ),
@@ -96,7 +96,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.editors.vscode:VscodeSettings",
             factory="agentv.providers.editors.vscode:make_vscode",
             cost="paid",
-            has_files=True,
+            reads_files=True,
             works_in_folder=True,
         ),
         Spec(
@@ -105,7 +105,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.editors.vscode:VscodeSettings",
             factory="agentv.providers.editors.vscode:make_vscode_insiders",
             cost="paid",
-            has_files=True,
+            reads_files=True,
             works_in_folder=True,
         ),
         Spec(

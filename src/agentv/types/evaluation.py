@@ -79,7 +79,7 @@ class EvaluationResult(Struct, frozen=True, omit_defaults=True):
             error=fields.text("error"),
             metadata=fields.mapping("metadata"),
         )
-        fields.close()
+        fields.check_unknown_keys()
         return result
 
     def to_dict(self) -> dict[str, JsonValue]:
@@ -106,7 +106,7 @@ def _own_score(value: JsonValue) -> float | bool | str:
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     """One call of a judge model, with its unchanged reply. `score` is None when the reply had none.
 
-    With the role `embedding` it is a request for vectors: their usage, and no reply.
+    For the role `embedding` it is an embedding request: `reply` is empty, and there is no score.
     """
 
     judge: str
@@ -151,6 +151,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: StoredScore
     weight: float = always(1.0)
     required: bool | float = always(False)
+    """True requires the verdict `pass`, a number a score of at least that number; otherwise the case fails."""
     verdict: Verdict | None = None
     hits: tuple[str, ...] = always(())
     misses: tuple[str, ...] = always(())
@@ -170,11 +171,11 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EvaluationContext(Struct, frozen=True):
     """The read-only input of an evaluator.
 
-    `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary counts the
-    output messages, or else the trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to
-    the case's reference answer. `suite` (its path) and `trial` (from 0) identify the row, together with case and
-    target.
-    `duration_ms`, `cost_usd` and `usage` are those of the answer, None if not known.
+    `candidate` is the answer's text. `trace` and `candidate_trace` both hold the trace that the provider returned, None
+    without one; the summary counts the output messages, or else the trace. `system_prompt` replaces a judge's own
+    instructions. `ground_truth` defaults to the case's reference answer. `suite` (its path) and `trial` (from 0)
+    identify the row, together with case and target. `duration_ms`, `cost_usd` and `usage` are those of the answer, None
+    if not known.
     """
 
     eval_case: EvalCase

@@ -103,7 +103,7 @@ RunEvent: TypeAlias = (
 class Observer(Protocol):
     """Observes a run. Called in the run's own thread, one event at a time; must return quickly.
 
-    An observer of only some kinds of events may list their classes in an attribute `hears`, a tuple.
+    An observer of only some types of events may list their classes in an attribute `event_types`, a tuple.
     """
 
     def notify(self, event: RunEvent) -> None:

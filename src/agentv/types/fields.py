@@ -1,4 +1,4 @@
-"""Reading of a JSON object key by key, in either spelling, collecting every problem instead of raising the first.
+"""Reading of a JSON object key by key, in snake_case or camelCase, with all problems collected.
 
 For objects that a program passes in (`from_dict`); files are read in `loading`, which reports their lines.
 """
@@ -22,21 +22,21 @@ class Problems(Struct):
     """
 
     what: str
-    noted: list[Problem] = field(default_factory=list)
+    found: list[Problem] = field(default_factory=list)
     ignores_unknown: bool = False
 
-    def note(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
+    def add(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
         """Record a problem at a path, which starts with `$`."""
-        self.noted.append(Problem(self.what, message, json_path=at, allowed=allowed, suggestion=suggestion))
+        self.found.append(Problem(self.what, message, json_path=at, allowed=allowed, suggestion=suggestion))
 
     def raise_any(self) -> None:
         """Raise EvalFileError with all recorded problems, if there are any."""
-        if self.noted:
-            raise EvalFileError(self.what, self.noted)
+        if self.found:
+            raise EvalFileError(self.what, self.found)
 
 
 class Fields:
-    """The keys of one object. Read each key once, then call `close`, which records unknown keys as problems."""
+    """The keys of one object. Read each key once, then call `check_unknown_keys`."""
 
     def __init__(self, raw: object, problems: Problems, at: str = "$") -> None:
         self.at = at
@@ -46,14 +46,14 @@ class Fields:
         if isinstance(raw, Mapping):
             self._raw = cast(Mapping[str, object], raw)
         else:
-            problems.note(at, f"must be an object, got {type(raw).__name__}")
+            problems.add(at, f"must be an object, got {type(raw).__name__}")
 
-    def any(self, name: str, *others: str) -> JsonValue:
-        """Return the value of a key, also under its camelCase spelling or other names; None when it is absent."""
+    def value(self, name: str, *others: str) -> JsonValue:
+        """Return the value of a key, also in camelCase or under other names; None when it is absent."""
         self._known += (name, *others)
-        for spelled in (name, camel_case(name), *others):
-            if self._raw.get(spelled) is not None:
-                return cast(JsonValue, self._raw[spelled])
+        for spelling in (name, camel_case(name), *others):
+            if self._raw.get(spelling) is not None:
+                return cast(JsonValue, self._raw[spelling])
         return None
 
     def text(self, name: str, *others: str) -> str | None:
@@ -64,12 +64,12 @@ class Fields:
         """Return the text of a key; its absence is a problem."""
         value = self.text(name, *others)
         if value is None and not self._is_there(name, *others):
-            self._problems.note(self.at, f"`{name}` is missing")
+            self._problems.add(self.at, f"`{name}` is missing")
         return value or ""
 
     def number(self, name: str) -> float | None:
         """Return the number of a key; a bool is not accepted."""
-        value = self.any(name)
+        value = self.value(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
         if value is not None:
@@ -86,7 +86,7 @@ class Fields:
 
     def mapping(self, name: str) -> JsonObject | None:
         """Return the object of a key."""
-        value = self.any(name)
+        value = self.value(name)
         if value is not None and not isinstance(value, Mapping):
             self._wrong(name, "an object", value)
             return None
@@ -94,7 +94,7 @@ class Fields:
 
     def items(self, name: str, *others: str) -> Iterator[tuple[str, JsonValue]]:
         """Yield the items of the list of a key, each with its path."""
-        value = self.any(name, *others)
+        value = self.value(name, *others)
         if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
             self._wrong(name, "a list", value)
             return
@@ -103,35 +103,40 @@ class Fields:
 
     def read(self, name: str, read: Callable[[JsonValue], T]) -> T | None:
         """Return the result of `read` for a key's value; a ValueError becomes a problem."""
-        value = self.any(name)
+        value = self.value(name)
         try:
             return None if value is None else read(value)
         except ValueError as error:
-            self._problems.note(f"{self.at}.{name}", str(error))
+            self._problems.add(f"{self.at}.{name}", str(error))
             return None
 
-    def close(self, *, meant: Mapping[str, str] | None = None) -> None:
-        """Record every unread key as a problem; the first lists the known keys. `meant` maps other names to ours."""
-        spelled = {way: name for name in self._known for way in (name, camel_case(name))}
-        others = {way: name for other, name in (meant or {}).items() for way in (other, camel_case(other))}
-        allowed: str | None = f"allowed: {', '.join(dict.fromkeys(spelled.values()))}"
+    def check_unknown_keys(self, *, other_names: Mapping[str, str] | None = None) -> None:
+        """Record every unread key as a problem; the first lists the known keys.
+
+        `other_names` maps names that other tools use to ours.
+        """
+        names = {spelling: name for name in self._known for spelling in (name, camel_case(name))}
+        others = {
+            spelling: name for other, name in (other_names or {}).items() for spelling in (other, camel_case(other))
+        }
+        allowed: str | None = f"allowed: {', '.join(dict.fromkeys(names.values()))}"
         for key in () if self._problems.ignores_unknown else self._raw:
-            if key not in spelled:
-                near = nearest(str(key), spelled)
-                suggestion = others.get(str(key)) or (None if near is None else spelled[near])
+            if key not in names:
+                near = nearest(str(key), names)
+                suggestion = others.get(str(key)) or (None if near is None else names[near])
                 message = f"unknown key {key!r}"
-                self._problems.note(f"{self.at}.{key}", message, allowed=allowed, suggestion=suggestion)
+                self._problems.add(f"{self.at}.{key}", message, allowed=allowed, suggestion=suggestion)
                 allowed = None
 
-    def _of_type(self, kind: type[T], called: str, name: str, *others: str) -> T | None:
-        value = self.any(name, *others)
+    def _of_type(self, kind: type[T], type_name: str, name: str, *others: str) -> T | None:
+        value = self.value(name, *others)
         if value is None or isinstance(value, kind):
             return value
-        self._wrong(name, called, value)
+        self._wrong(name, type_name, value)
         return None
 
     def _is_there(self, *names: str) -> bool:
-        return any(self._raw.get(way) is not None for name in names for way in (name, camel_case(name)))
+        return any(self._raw.get(spelling) is not None for name in names for spelling in (name, camel_case(name)))
 
     def _wrong(self, name: str, wanted: str, value: object) -> None:
-        self._problems.note(f"{self.at}.{name}", f"must be {wanted}, got {type(value).__name__}")
+        self._problems.add(f"{self.at}.{name}", f"must be {wanted}, got {type(value).__name__}")

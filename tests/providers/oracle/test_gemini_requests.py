@@ -106,8 +106,8 @@ def gemini_client(server: FakeServer) -> genai.Client:
 
 def test_every_setting_has_its_case() -> None:
     assert CONTENT.keys() == OF_GEMINI.keys()
-    in_all = {"model", "base_url", "api_key"}
-    assert settings_without_a_case(GeminiSettings, OF_GEMINI) == in_all | {"project", "location"}
+    is_total = {"model", "base_url", "api_key"}
+    assert settings_without_a_case(GeminiSettings, OF_GEMINI) == is_total | {"project", "location"}
 
 
 @pytest.mark.parametrize("name", OF_GEMINI)

@@ -20,9 +20,9 @@ def result(score: float, *verdicts: tuple[str, str], status: EvaluatorStatus = "
 
 def test_the_share_of_answers_with_the_same_verdict_each_time() -> None:
     found = consistency([again(1, 1, 0.9, 1), again(2, 1, 0, 1), again(3, 0, 0.2, 0.1), again(4, 0.5)], 3)
-    assert found.steady.rate is not None
-    assert found.steady.rate.value == pytest.approx(2 / 3)
-    assert (found.steady.rate.rows, found.answers) == (3, 4)
+    assert found.same_verdict.rate is not None
+    assert found.same_verdict.rate.value == pytest.approx(2 / 3)
+    assert (found.same_verdict.rate.rows, found.answers) == (3, 4)
     assert found.deviation == pytest.approx((0.05773502691896257 + 0.5773502691896258 + 0.1) / 3)
 
 
@@ -43,7 +43,7 @@ def test_a_judge_that_compares_nothing_has_no_position() -> None:
 def test_times_without_a_verdict_are_counted_apart() -> None:
     each = judged_again(ResultKey("s", "c", "t"), 5, [result(0, status="error"), result(1)])
     found = consistency([each], 2)
-    assert (len(each.opinions), found.failed, found.steady.rate) == (1, 1, None)
+    assert (len(each.opinions), found.failed, found.same_verdict.rate) == (1, 1, None)
 
 
 def test_longer_answers_with_higher_scores_correlate() -> None:

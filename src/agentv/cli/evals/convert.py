@@ -26,7 +26,7 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     help="File to write (.yaml, .yml or .jsonl).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
-def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN; the suffix of OUT selects the format.
 
     When cases are written as JSON Lines, all other keys of the eval file are written to a .yaml file of the same name.

@@ -72,7 +72,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records of DATA.")
 @click.option("--append", is_flag=True, help="Add the cases to FILE if it exists.")
 @_with_shared
-def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes a flag so
+def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes flags like this
     """Generate cases from DATA into an eval file.
 
     FILE ends in .yaml, .yml or .jsonl. DATA is JSON Lines or a table (.csv, .tsv) with one record per line or row, or

@@ -24,7 +24,7 @@ from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
 from agentv.engine.generate.generation import CASE_VARIABLES, GenerationSetup, cases_prompt, generate
-from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
+from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.loading.edit.cases_file import CasesFile, open_cases
 from agentv.loading.files.atomic_write import replace_content, write_text
 from agentv.loading.files.places import find_home, find_repository_root
@@ -74,7 +74,7 @@ def generate_evals(source: Source, options: GenerateOptions) -> int:
             source.out,
             options,
             "cases",
-            new.made,
+            new.by_record,
             to_json=list,
             describe=lambda cases: count_text(len(cases), "case"),
             note=_note(new),
@@ -110,7 +110,7 @@ def _existing(source: Source, specs: Specs) -> tuple[CasesFile, str | None]:
 
 def _setup(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> GenerationSetup:
     folder = source.out.parent
-    known = Neighbourhood(options.run_options(), specs, Path.cwd(), os.environ).load_targets(folder)
+    known = TargetsLoader(options.run_options(), specs, Path.cwd(), os.environ).load_targets(folder)
     prompt = cases_prompt(options.template(CASE_VARIABLES, ("record",)))
     project = load_project(folder, find_repository_root(folder))
     return replace(

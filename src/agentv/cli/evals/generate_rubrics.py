@@ -38,8 +38,8 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         cwd = Path.cwd()
         inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
         suite, file = inputs.suites[0].suite, open_cases(path)
-        cases, places = _whole(suite), select_cases(suite, run_options).places
-        chosen = [index for index in range(len(cases)) if places is None or index in places]
+        cases, positions = _whole(suite), select_cases(suite, run_options).positions
+        chosen = [index for index in range(len(cases)) if positions is None or index in positions]
         if not chosen:
             click.echo(f"no case of {path} matches", err=True)
             return EXIT_NOTHING

@@ -173,7 +173,7 @@ def _card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_
         criterion=pairing.labels_of,
         card=report_card(found.answers),
         by_tag={tag: report_card([each for each in found.answers if tag in each.tags]) for tag in tags},
-        apart=disagreements(found.answers),
+        disagreements=disagreements(found.answers),
         remarks=tuple(remarks),
     )
 

@@ -187,7 +187,7 @@ def _rejudge(
     cwd = working_folder(repeat.stored.run, home)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
         change = only_judges(repeat.names)
-        plan = load_stored_plan(repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=True)
+        plan = load_stored_plan(repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True)
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
         again = make_rejudge_plan(plan, repeat.stored, repeat.lengths, repeats=options.repeats)
@@ -226,7 +226,7 @@ def _checks(repeat: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptio
         JudgeCheck(
             run_id=repeat.stored.run_id,
             evaluator=name,
-            found=consistency(answers, options.repeats),
+            consistency=consistency(answers, options.repeats),
             answers=answers,
             calls=calls[name],
         )

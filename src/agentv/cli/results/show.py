@@ -234,7 +234,7 @@ def _print_corrected(stored: "StoredRun") -> None:
     note_lines = [f"note: {one_line(note)}" for note in notes]
     lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates), *note_lines]
     if lines:
-        click.echo(style.signs.within("\n".join(["", *lines])))
+        click.echo(style.signs.escape_unsupported("\n".join(["", *lines])))
 
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":

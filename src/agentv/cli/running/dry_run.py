@@ -8,8 +8,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.running.running import run_shown
-from agentv.cli.screen_options import Screen
+from agentv.cli.running.running import run_and_report
+from agentv.cli.screen_options import OutputOptions
 from agentv.engine.forecast.dry_run import describe_plan, plan_to_json, write_prompts
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
@@ -38,7 +38,9 @@ class DryRun(Struct, frozen=True):
 def run_pilot(cases: int, options: RunOptions, planned: Callable[[RunOptions], RunPlan], stdout: TextIO) -> None:
     """Run a few cases as a stored run of its own; its usage is the basis of the cost estimate."""
     plan = planned(replace(options, sample=min(cases, options.sample or cases), name=PILOT, gates=()))
-    code = run_shown(plan, Screen(display="none"), stdout, lambda clock: (make_store(plan, clock=clock), None))
+    code = run_and_report(
+        plan, OutputOptions(display="none"), stdout, lambda clock: (make_store(plan, clock=clock), None)
+    )
     if code:
         click.echo(f"warning: the pilot ended with exit code {code}; details: agentv show latest", err=True)
 

@@ -5,14 +5,14 @@ from typing import Any
 import click
 
 from agentv.cli.running.resume_options import STORE_OPTION, take_continue_options
-from agentv.cli.screen_options import screen_options, take_screen
+from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--name", metavar="NAME", help="Name of the merged run.")
 @STORE_OPTION
-@screen_options()
+@with_output_options()
 def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
@@ -24,4 +24,4 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """
     from agentv.cli.running.merging import merge
 
-    return merge(runs, take_screen(given), take_continue_options(given), name=name)
+    return merge(runs, take_output_options(given), take_continue_options(given), name=name)

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.resuming import carry_on_with
-from agentv.cli.screen_options import Screen
+from agentv.cli.running.resuming import continue_run
+from agentv.cli.screen_options import OutputOptions
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
@@ -30,7 +30,7 @@ _OWN = ("shard", "name")
 """Options in which the shards of one run may differ."""
 
 
-def merge(references: Sequence[str], screen: Screen, continuing: ContinueOptions, *, name: str | None) -> int:
+def merge(references: Sequence[str], output: OutputOptions, continuing: ContinueOptions, *, name: str | None) -> int:
     """Merge several runs into one; return the exit code."""
     home = find_home(Path.cwd())
     folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
@@ -39,8 +39,8 @@ def merge(references: Sequence[str], screen: Screen, continuing: ContinueOptions
     for folder in folders:
         refuse_second_writer(folder)
     runs = [open_run(folder) for folder in folders]
-    shared_in = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
-    plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, shared_in)}
+    store_url = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
+    plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, store_url)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
@@ -59,7 +59,7 @@ def merge(references: Sequence[str], screen: Screen, continuing: ContinueOptions
     if unfinished:
         click.echo(f"not finished: {', '.join(unfinished)}. Resume: agentv resume {store.run_id}", err=True)
         return _STOPPED
-    return carry_on_with(Path(store.folder), screen, "report", continuing)
+    return continue_run(Path(store.folder), output, "report", continuing)
 
 
 def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agentv.cli.main import EXIT_INTERRUPTED
-from agentv.cli.screen_options import Screen
+from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.early_import import import_beside
@@ -44,7 +44,12 @@ def leaving_on_interrupt() -> Iterator[None]:
 
 
 def run_paths(
-    paths: Sequence[str], options: RunOptions, screen: Screen, dry_run: "DryRun | None", *, store: str | None = None
+    paths: Sequence[str],
+    options: RunOptions,
+    output: OutputOptions,
+    dry_run: "DryRun | None",
+    *,
+    store: str | None = None,
 ) -> int:
     """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
@@ -64,14 +69,14 @@ def run_paths(
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
 
-            shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
-            secrets = secrets_of_store(shared_in, os.environ)
+            store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
+            secrets = secrets_of_store(store_url, os.environ)
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
             home = find_home(cwd)
 
             def planned(options: RunOptions) -> "RunPlan":
                 plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-                return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in), git=git)
+                return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, store_url), git=git)
 
             plan = planned(options)
         if dry_run is not None:
@@ -81,7 +86,9 @@ def run_paths(
                 run_pilot(dry_run.pilot, options, planned, stdout)
             return show_plan(plan, dry_run, cwd, stdout)
 
-        from agentv.cli.running.running import run_shown
+        from agentv.cli.running.running import run_and_report
         from agentv.engine.running.run_stores import make_store
 
-        return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock, shared_in=shared_in), None))
+        return run_and_report(
+            plan, output, stdout, lambda clock: (make_store(plan, clock=clock, store_url=store_url), None)
+        )

@@ -5,14 +5,14 @@ from typing import Any
 import click
 
 from agentv.cli.running.resume_options import resume_options, take_continue_options
-from agentv.cli.screen_options import screen_options, take_screen
+from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("rescore")
 @click.argument("run", metavar="RUN")
 @click.option("--evaluators", metavar="FILE", help="File with `evaluators:` to use instead of the suites' own.")
 @resume_options
-@screen_options()
+@with_output_options()
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """Evaluate the stored answers of a run again without calling targets, and add the new scores to the run.
 
@@ -22,4 +22,4 @@ def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """
     from agentv.cli.running.resuming import rescore
 
-    return rescore(run, take_screen(given), take_continue_options(given), evaluators=evaluators)
+    return rescore(run, take_output_options(given), take_continue_options(given), evaluators=evaluators)

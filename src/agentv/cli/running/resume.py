@@ -5,14 +5,14 @@ from typing import Any
 import click
 
 from agentv.cli.running.resume_options import resume_options, take_continue_options
-from agentv.cli.screen_options import screen_options, take_screen
+from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("resume")
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option("--fresh", is_flag=True, help="Also call a target again if its script or git commit has changed.")
 @resume_options
-@screen_options()
+@with_output_options()
 def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """Resume an interrupted run without repeating finished calls.
 
@@ -25,4 +25,4 @@ def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """
     from agentv.cli.running.resuming import resume
 
-    return resume(run, take_screen(given), take_continue_options(given), fresh=fresh)
+    return resume(run, take_output_options(given), take_continue_options(given), fresh=fresh)

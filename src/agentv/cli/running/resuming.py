@@ -9,13 +9,13 @@ import click
 from msgspec.structs import replace
 
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.running import run_shown
-from agentv.cli.screen_options import Screen
+from agentv.cli.running.running import run_and_report
+from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
-from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, shared
+from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
 from agentv.engine.stored.resume import (
@@ -43,7 +43,7 @@ def _unchanged(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInpu
     return suites
 
 
-def resume(reference: str | None, screen: Screen, continuing: ContinueOptions, *, fresh: bool) -> int:
+def resume(reference: str | None, output: OutputOptions, continuing: ContinueOptions, *, fresh: bool) -> int:
     """Finish a run; return the exit code. `fresh` discards answers of targets whose code has changed."""
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
@@ -51,7 +51,7 @@ def resume(reference: str | None, screen: Screen, continuing: ContinueOptions, *
     begun = None if fresh else unfinished_generation(open_run(folder))
     if begun is not None:
         click.echo(f"continuing the unfinished {begun.purpose} of this run", err=True)
-        return _do_again(folder, screen, continuing, begun)
+        return _run_generation(folder, output, continuing, begun)
 
     def prepare(resume_plan: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
         changed = _changed_targets(plan, run)
@@ -60,70 +60,81 @@ def resume(reference: str | None, screen: Screen, continuing: ContinueOptions, *
             click.echo(f"target {name!r}: its code has changed since the run began ({what}); {done}", err=True)
         return replace(resume_plan, fresh=frozenset(changed)) if fresh else resume_plan
 
-    return carry_on_with(folder, screen, "resume", continuing, prepare=prepare, is_anew=fresh)
+    return continue_run(folder, output, "resume", continuing, prepare=prepare, ignores_cache=fresh)
 
 
-def retry(reference: str, screen: Screen, continuing: ContinueOptions, *, only: str, globs: Sequence[str]) -> int:
+def retry(
+    reference: str, output: OutputOptions, continuing: ContinueOptions, *, only: str, globs: Sequence[str]
+) -> int:
     """Re-run the chosen cases of a finished run; return the exit code. `only` is `errors`, `failed` or `cases`."""
     folder = _finished(reference)
     stored = open_run(folder)
     if not any(map(chosen_rows(only, globs), stored.results())):
-        raise ConfigError(f"run {stored.run_id} has no such results; nothing to retry")
+        raise ConfigError(f"run {stored.run_id} has no {_sought(only, globs)}; nothing to retry")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
     generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
-    return _do_again(folder, screen, continuing, generation, started=generation.to_event())
+    return _run_generation(folder, output, continuing, generation, started=generation.to_event())
 
 
-def rescore(reference: str, screen: Screen, continuing: ContinueOptions, *, evaluators: str | None) -> int:
+def _sought(only: str, globs: Sequence[str]) -> str:
+    """Return what a retry looked for, for a message."""
+    sought = {"errors": "results with an error", "failed": "results that failed or have an error"}
+    return sought.get(only) or f"results of --case {' or '.join(map(repr, globs))}"
+
+
+def rescore(reference: str, output: OutputOptions, continuing: ContinueOptions, *, evaluators: str | None) -> int:
     """Evaluate the stored answers of a run again; return the exit code. `evaluators` is a file of new ones."""
     folder = _finished(reference).resolve()
     # Relative to the project, so that a later resume finds it from any working folder.
     named = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
     generation = RequestedGeneration("rescore", evaluators=named)
-    return _do_again(folder, screen, continuing, generation, started=generation.to_event())
+    return _run_generation(folder, output, continuing, generation, started=generation.to_event())
 
 
-def _do_again(
+def _run_generation(
     folder: Path,
-    screen: Screen,
+    output: OutputOptions,
     continuing: ContinueOptions,
     generation: RequestedGeneration,
     *,
     started: JsonObject | None = None,
 ) -> int:
-    """Run a retry or rescore, or the rest of one. `started` is the event that records a new one."""
+    """Start a retry or rescore, or continue an unfinished one.
+
+    `started` is the event that records a new generation; None when continuing.
+    """
     if generation.purpose == "retry":
-        again = chosen_rows(generation.only, generation.globs, before=generation.rows)
-        return carry_on_with(
+        should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows)
+        return continue_run(
             folder,
-            screen,
+            output,
             "retry",
             continuing,
-            prepare=lambda left, _plan, _run: replace(left, again=again),
+            prepare=lambda resume_plan, _plan, _run: replace(resume_plan, should_rerun=should_rerun),
             started=started,
-            is_anew=True,
+            ignores_cache=True,
         )
     change = _unchanged
     if generation.evaluators is not None:
         change = partial(with_evaluators_of, Path(_project_of(folder.resolve()), generation.evaluators).resolve())
-    return carry_on_with(folder, screen, "rescore", continuing, change=change, started=started)
+    return continue_run(folder, output, "rescore", continuing, change=change, started=started)
 
 
-def carry_on_with(
+def continue_run(
     folder: Path,
-    screen: Screen,
+    output: OutputOptions,
     purpose: Purpose,
     continuing: ContinueOptions,
     *,
     prepare: Callable[[ResumePlan, RunPlan, StoredRun], ResumePlan] = lambda resume_plan, _plan, _run: resume_plan,
     change: ChangeInputs = _unchanged,
     started: JsonObject | None = None,
-    is_anew: bool = False,
+    ignores_cache: bool = False,
 ) -> int:
-    """Continue a stored run; return the exit code. Output of its files' own code goes to standard error.
+    """Continue a stored run; return the exit code. What user code prints goes to standard error.
 
     `prepare` adjusts the resume plan, and `change` alters the suites after they are read. `started` is stored as the
-    event that starts a new generation. With `is_anew` the answer cache is not read.
+    event that starts a new generation. With `ignores_cache` the answer cache is not read.
     """
     folder = folder.resolve()
     refuse_second_writer(folder)
@@ -132,20 +143,20 @@ def carry_on_with(
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
         os.chdir(cwd)  # relative paths in eval files start from the folder of the original run
-        shared_in = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
+        store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
         plan = load_stored_plan(
             stored.run,
             home,
             cwd=cwd,
             env=os.environ,
             change=change,
-            is_anew=is_anew,
+            ignores_cache=ignores_cache,
             budget_usd=continuing.budget_usd,
-            secrets=secrets_of_store(shared_in, os.environ),
+            secrets=secrets_of_store(store_url, os.environ),
         )
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
-            store = shared(shared_in, plan.specs, lambda: reopen_store(folder, clock=clock))
+            store = with_team_store(store_url, plan.specs, lambda: reopen_store(folder, clock=clock))
             try:
                 resume_plan = prepare(make_resume_plan(plan, stored, purpose), plan, stored)
                 if continuing.budget_usd is None and plan.options.budget_usd is not None:
@@ -157,7 +168,7 @@ def carry_on_with(
                 store.note(GENERATION_STARTED, started)
             return store, resume_plan
 
-        return run_shown(plan, screen, stdout, open_store)
+        return run_and_report(plan, output, stdout, open_store)
 
 
 def _project_of(folder: Path) -> Path:

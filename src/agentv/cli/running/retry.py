@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agentv.cli.running.resume_options import resume_options, take_continue_options
-from agentv.cli.screen_options import screen_options, take_screen
+from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("retry")
@@ -14,7 +14,7 @@ from agentv.cli.screen_options import screen_options, take_screen
 @click.option("--failed", is_flag=True, help="Re-run cases that did not pass, including errors.")
 @click.option("--case", "globs", multiple=True, metavar="GLOB", help="Re-run cases whose id matches; repeatable.")
 @resume_options
-@screen_options()
+@with_output_options()
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:
     """Re-run errored or failed cases of a finished run and add the new results to it.
 
@@ -30,4 +30,4 @@ def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **g
     if errors + failed + bool(globs) > 1:
         raise ConfigError("--errors, --failed and --case exclude each other; give one of them")
     only = "cases" if globs else "failed" if failed else "errors"
-    return retry(run, take_screen(given), take_continue_options(given), only=only, globs=globs)
+    return retry(run, take_output_options(given), take_continue_options(given), only=only, globs=globs)

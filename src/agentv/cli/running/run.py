@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.screen_options import screen_options, take_screen
+from agentv.cli.screen_options import take_output_options, with_output_options
 from agentv.cli.spans import Span
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 )
 @click.option("--name", metavar="NAME", help="Name of this run.")
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none' disables it.")
-@screen_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
+@with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and cost estimate without making calls.")
 @click.option(
     "--pilot",
@@ -101,7 +101,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     """
     from agentv.cli.running.planning import run_paths
 
-    screen = take_screen(given)
+    output = take_output_options(given)
     prompts_folder = given.pop("dump_prompts")
     store, pilot = given.pop("store"), given.pop("pilot")
     is_dry = given.pop("dry_run") or prompts_folder
@@ -110,10 +110,10 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     if is_dry:
         from agentv.cli.running.dry_run import DryRun
 
-        dry_run = DryRun(prompts_folder, as_json=screen.display == "json", pilot=pilot)
+        dry_run = DryRun(prompts_folder, as_json=output.display == "json", pilot=pilot)
     else:
         dry_run = None
-    return run_paths(paths, _make_run_options(given), screen, dry_run, store=store)
+    return run_paths(paths, _make_run_options(given), output, dry_run, store=store)
 
 
 def _make_run_options(given: dict[str, Any]) -> "RunOptions":

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 import click
 from msgspec import Struct
 
-from agentv.cli.main import with_loss
+from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
-from agentv.cli.screen_options import Screen
-from agentv.cli.terminal import reader_is_gone
+from agentv.cli.screen_options import OutputOptions
+from agentv.cli.terminal import broken_pipe_error
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
 
 
-def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], screen: Screen, stdout: TextIO) -> str:
+def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: OutputOptions, stdout: TextIO) -> str:
     """Return the report at the end of a run: laid out for a terminal, or as plain lines if progress is plain too."""
-    stream = screen.stream(stdout)
+    stream = output.stream(stdout)
     is_terminal = stream.isatty()
-    is_live = is_terminal and choose_display(screen.display, is_terminal=is_terminal, env=os.environ) == "live"
+    is_live = is_terminal and choose_display(output.display, is_terminal=is_terminal, env=os.environ) == "live"
     text = end_report(
         report,
         width=shutil.get_terminal_size().columns if is_live else None,
@@ -72,7 +72,7 @@ class LogFile(JsonLines):
         self._file.close()
 
 
-class Watched(Struct):
+class CheckedOutput(Struct):
     """An observer with its first error, which is reported after the run. `target` is the value of `-o`, if any."""
 
     name: str
@@ -98,92 +98,97 @@ class Watched(Struct):
 
 @contextmanager
 def open_outputs(
-    screen: Screen, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
-) -> Iterator[Sequence[Watched]]:
+    output: OutputOptions, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
+) -> Iterator[Sequence[CheckedOutput]]:
     """Yield the observers of a run, the display first; all are closed at the end, the display last, without raising.
 
     `formats` are the available export formats.
 
     Raises ConfigError, before anything runs, for an output that cannot be written.
     """
-    opened: list[Watched] = []
+    opened: list[CheckedOutput] = []
     try:
-        opened.extend(_open(screen, stdout, clock, formats))
+        opened.extend(_open(output, stdout, clock, formats))
         yield opened
     finally:
-        for watched in reversed(opened):
-            watched.close()
+        for checked in reversed(opened):
+            checked.close()
 
 
-def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[Watched]:
-    stream = screen.stream(stdout)
-    to_record = partial(export_record, include_trace=screen.include_trace)
+def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
+    stream = output.stream(stdout)
+    to_record = partial(export_record, include_trace=output.include_trace)
     shown = make_observer(
-        screen.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
+        output.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
     )
-    yield Watched("the screen", shown)
-    if screen.verbose:
+    yield CheckedOutput("the screen", shown)
+    if output.verbose:
         from agentv.reports.progress.verbose import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
-        yield Watched("-v", VerboseLines(lambda: sys.stderr))
-    if screen.log_file is not None:
-        log = LogFile(screen.folder / screen.log_file, to_record=to_record)
-        yield Watched(f"--log-file {screen.log_file}", log)
-    if not screen.outputs:
+        yield CheckedOutput("-v", VerboseLines(lambda: sys.stderr))
+    if output.log_file is not None:
+        log = LogFile(output.folder / output.log_file, to_record=to_record)
+        yield CheckedOutput(f"--log-file {output.log_file}", log)
+    if not output.outputs:
         return
     from agentv.cli.results.report_tools import report_tools
     from agentv.reports.run.exports import make_export
 
-    for target in screen.outputs:
-        place = target if target == STDOUT else str(screen.folder / target)
-        tools = report_tools(include_trace=screen.include_trace)
-        yield Watched(f"-o {target}", make_export(place, tools=tools, stdout=stdout, formats=formats), target)
+    for target in output.outputs:
+        place = target if target == STDOUT else str(output.folder / target)
+        tools = report_tools(include_trace=output.include_trace)
+        yield CheckedOutput(f"-o {target}", make_export(place, tools=tools, stdout=stdout, formats=formats), target)
 
 
-def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:
+def write_errors(observers: Sequence[CheckedOutput], stdout: TextIO) -> Iterator[str]:
     """Yield a message for each requested output that could not be written.
 
     A closed pipe counts for an export to standard output, but not for the display.
     """
-    for watched in observers:
-        gone = reader_is_gone(stdout) if watched.target == STDOUT else None
-        error = watched.error or gone
+    for checked in observers:
+        broken_pipe = broken_pipe_error(stdout) if checked.target == STDOUT else None
+        error = checked.error or broken_pipe
         if error is not None:
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-            yield f"{watched.name}: cannot be written: {cause.strerror or cause}"
+            yield f"{checked.name}: cannot be written: {cause.strerror or cause}"
 
 
 OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]"
 """Opens the store of a run; for a stored run that is continued, also returns its resume plan."""
 
 
-def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenStore) -> int:
+def run_and_report(plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore) -> int:
     """Run, print the report, then what could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
     # Outputs that cannot be written are refused before the run folder is created.
-    with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
+    with open_outputs(output, stdout, clock, formats=plan.specs.reports) as observers:
         report = asyncio.run(
             _run_with_signals(
-                plan, opened=open_store(clock), observers=observers, clock=clock, rng=rng, leave=_leaving(stdout)
+                plan,
+                opened=open_store(clock),
+                observers=observers,
+                clock=clock,
+                rng=rng,
+                cleanup=_terminal_cleanup(stdout),
             )
         )
-    if screen.display not in ("json", "none"):
+    if output.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
         click.echo(
-            end_text(report, plan=plan, files=written, screen=screen, stdout=stdout),
-            file=screen.stream(stdout),
+            end_text(report, plan=plan, files=written, output=output, stdout=stdout),
+            file=output.stream(stdout),
             nl=False,
         )
     code = report.exit_code
-    for loss in losses(observers, stdout):
-        code = with_loss(code, loss)
+    for message in write_errors(observers, stdout):
+        code = exit_code_after_write_error(code, message)
     return code
 
 
-def _leaving(stdout: TextIO) -> Callable[[], None]:
-    """Return the clean-up of the terminal for when the process ends at once."""
+def _terminal_cleanup(stdout: TextIO) -> Callable[[], None]:
+    """Return the cleanup of the terminal for a process that exits at once."""
     return partial(show_cursor, stdout.fileno()) if stdout.isatty() else lambda: None
 
 
@@ -194,12 +199,12 @@ async def _run_with_signals(
     clock: Clock,
     rng: random.Random,
     *,
-    leave: Callable[[], None],
+    cleanup: Callable[[], None],
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
     stop = StopSignal()
     store, resume_plan = opened
-    with stopping_on_signals(stop, leave=leave):
+    with stopping_on_signals(stop, cleanup=cleanup):
         return await run_plan(
             plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, resume_plan=resume_plan
         )

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.running.stopping import stopping_on_signals
-from agentv.cli.terminal import loss, own_stdout, reader_is_gone
+from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring
@@ -148,7 +148,7 @@ class _Output:
             self._stdout.flush()
             if (lost := loss(self._stdout)) is not None:
                 raise StorageError(f"standard output cannot be written: {lost.strerror}")
-            if reader_is_gone(self._stdout) is not None and stop.state == "finished":
+            if broken_pipe_error(self._stdout) is not None and stop.state == "finished":
                 stop.drain("standard output was closed")
                 stop.give_up()
 

@@ -14,10 +14,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def stopping_on_signals(stop: StopSignal, *, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
+def stopping_on_signals(stop: StopSignal, *, cleanup: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Make SIGINT, SIGTERM and SIGHUP trigger `stop` in the running event loop.
 
-    `leave` is called before the process exits at once; it may only do what a signal handler may.
+    `cleanup` is called before the process exits at once; it may only do what a signal handler may.
     """
     loop = asyncio.get_running_loop()
 
@@ -25,7 +25,7 @@ def stopping_on_signals(stop: StopSignal, *, leave: Callable[[], None] = lambda:
         if stop.state == "interrupted":
             try:
                 kill_all()
-                leave()
+                cleanup()
             finally:
                 os._exit(SIGNALLED + number)
         stop.state = "interrupted"

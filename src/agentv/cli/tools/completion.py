@@ -21,7 +21,7 @@ COMPLETION_SCHEMA = "agentv-completion-1"
 @click.argument("shell", type=click.Choice(sorted(INSTALL)), required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the script and install command as one JSON object.")
 @click.pass_context
-def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Print the completion script for a shell (default: the one in $SHELL)."""
     shell = shell or PurePath(os.environ.get("SHELL", "")).name
     if shell not in INSTALL:

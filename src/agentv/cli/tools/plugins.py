@@ -20,7 +20,7 @@ _PLAIN: Mapping[object, str] = {str: "text", bool: "true or false", int: "whole 
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all settings.")
-def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """List evaluators, providers, report formats and stores; with NAMES, show their settings."""
     registries = _load_registries()
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]

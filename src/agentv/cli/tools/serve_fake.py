@@ -23,10 +23,13 @@ _BY_SIGNAL = 128
     help="Port to listen on; 0 selects a free one.",
 )
 @click.option(
-    "--rpm", type=click.FloatRange(min=0, min_open=True), metavar="X", help="Limit of requests per minute and API key."
+    "--rpm",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="Limit requests per minute for each API key.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object when the server is ready.")
-def command(port: int, rpm: float | None, as_json: bool) -> int:  # noqa: FBT001 - click passes a flag so
+def command(port: int, rpm: float | None, as_json: bool) -> int:  # noqa: FBT001 - click passes flags like this
     """Serve fake APIs of OpenAI, Azure, Anthropic and Gemini on this machine.
 
     Models repeat the prompt, judges compare words, and requests to a model named MODEL@FAULT (such as fake@503) fail

@@ -103,11 +103,11 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     from agentv.storage.run.housekeeping import tag_run
 
     folder = find_run(find_home(Path.cwd()), run)
-    left = tag_run(folder, remove=tags) if remove else tag_run(folder, add=tags)
+    tags_now = tag_run(folder, remove=tags) if remove else tag_run(folder, add=tags)
     if as_json:
-        _print_json({"run_id": folder.name, "tags": list(left)})
+        _print_json({"run_id": folder.name, "tags": list(tags_now)})
         return 0
-    click.echo(f"{folder.name}: {one_line(', '.join(left)) or 'no tags'}")
+    click.echo(f"{folder.name}: {one_line(', '.join(tags_now)) or 'no tags'}")
     return 0
 
 

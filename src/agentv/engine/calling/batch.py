@@ -76,7 +76,7 @@ async def run_batch(
 ) -> None:
     """Call a target with a batch, score its answers, and call it case by case for the answers that are missing.
 
-    If the run was stopped meanwhile, answered cases count as in flight and are finished; the others are left.
+    If the run was stopped meanwhile, answered cases count as in flight and are finished; the others are not started.
     """
     answered = await _call_batch(batching, batch, runner)
 
@@ -86,7 +86,7 @@ async def run_batch(
 
     was_stopped = recorder.stop.state == "stopped"
 
-    def left() -> Iterator[CaseTask]:
+    def remaining() -> Iterator[CaseTask]:
         for task in batch:
             key = result_key_of(task)
             if recorder.stop.reason is None or (was_stopped and key in answered):
@@ -94,7 +94,7 @@ async def run_batch(
             elif recorder.stop.state == "stopped":
                 recorder.emit(RowLeft(key))
 
-    await backend.run(finish, left(), recorder.row)
+    await backend.run(finish, remaining(), recorder.row)
 
 
 async def _call_batch(
@@ -102,7 +102,7 @@ async def _call_batch(
 ) -> dict[ResultKey, AnsweredCase]:
     """Call a target with a batch and save every answer on arrival, before any is scored.
 
-    Missing answers and retryable failures are left out, for single calls. A failed batch is reported as a note of the
+    Missing answers and retryable failures are omitted and get single calls. A failed batch is reported as a note of the
     run and loses no case.
     """
     cases = {

@@ -10,11 +10,11 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer_memory import AnswerMemory
 from agentv.engine.calling.budget import BudgetAccount
 from agentv.engine.calling.calls import max_reply_tokens, prompt_tokens
 from agentv.engine.calling.resilience import BATCH_SHARE, ResilientProvider
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.calling.target_answer_cache import TargetAnswerCache
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.execution.retry import is_retryable
 from agentv.execution.user_code import off_the_clock
@@ -34,27 +34,27 @@ class _CacheKeys(Struct, frozen=True):
     key: str
 
 
-class BatchMemory(Struct):
+class BatchAnswerCache(Struct):
     """Finds and saves the answers to one batch's requests, by the name of each in the batch.
 
     Without a cache nothing is found or saved. A request that got no answer may be sent in a call of its own afterwards;
     its answer is saved under the same key.
     """
 
-    memory: AnswerMemory | None
+    answer_cache: TargetAnswerCache | None
     _missing: dict[str, "_CacheKeys"] = field(default_factory=dict)
 
     async def find(self, requests: Mapping[str, ProviderRequest]) -> dict[str, ProviderResponse]:
         """Return the answers that are in the cache, by name."""
         found: dict[str, ProviderResponse] = {}
-        if self.memory is None:
+        if self.answer_cache is None:
             return found
         for name, request in requests.items():
-            key = await self.memory.key_of(request)
+            key = await self.answer_cache.key_of(request)
             if key is None:
                 continue
-            repeated = repeated_key(key, self.memory.run.times(key))
-            cached = await self.memory.find(repeated)
+            repeated = repeated_key(key, self.answer_cache.run.times(key))
+            cached = await self.answer_cache.find(repeated)
             if cached is not None:
                 found[name] = cached
             else:
@@ -64,14 +64,14 @@ class BatchMemory(Struct):
     async def save(self, answers: Mapping[str, ProviderResponse | Failure], began: datetime) -> None:
         """Save the answers to the requests that were sent at `began`."""
         for name, answer in answers.items():
-            if self.memory is not None and name in self._missing and isinstance(answer, ProviderResponse):
-                await self.memory.save(self._missing.pop(name).key, answer, began)
+            if self.answer_cache is not None and name in self._missing and isinstance(answer, ProviderResponse):
+                await self.answer_cache.save(self._missing.pop(name).key, answer, began)
 
     def close(self) -> None:
         """Release the keys of requests that got no answer, so that a repeated call can use them."""
         for keys in self._missing.values():
-            if self.memory is not None:
-                self.memory.run.take_back(keys.request)
+            if self.answer_cache is not None:
+                self.answer_cache.run.take_back(keys.request)
 
 
 class Reservation(Struct):
@@ -85,7 +85,7 @@ class Reservation(Struct):
         costs = [answer.cost_usd or 0.0 for answer in answers.values() if isinstance(answer, ProviderResponse)]
         self.usd = sum(costs)
         if self.account is not None and costs:
-            self.account.learn(max(costs))
+            self.account.record_cost(max(costs))
 
 
 class BatchAccount(Struct, frozen=True):
@@ -130,7 +130,7 @@ class BatchAccount(Struct, frozen=True):
     def _most_usd(self, account: BudgetAccount, request: ProviderRequest) -> float:
         longest = max_reply_tokens(request, self.resilient.target) or 0
         most_usd = account.cost_of(Usage(input=round(prompt_tokens(request)), output=longest)) or 0.0
-        return max(most_usd * BATCH_SHARE, account.dearest_usd)
+        return max(most_usd * BATCH_SHARE, account.max_call_cost_usd)
 
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
@@ -181,7 +181,7 @@ class BatchApi(Struct, frozen=True):
         for prepared in cases:  # two suites may have the same case
             by_key.setdefault(prepared.answer_key, []).append(prepared)
         requests = {key: each[0].request for key, each in by_key.items()}
-        memory, began = BatchMemory(self.resilient.memory), self.runtime.clock()
+        answer_cache, began = BatchAnswerCache(self.resilient.answer_cache), self.runtime.clock()
 
         def save_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
             for key, answer in answers.items():
@@ -189,37 +189,39 @@ class BatchApi(Struct, frozen=True):
                 save({first: answer, **dict.fromkeys(others, _without_cost(answer))})
 
         try:
-            known = await memory.find(requests)
+            known = await answer_cache.find(requests)
             save_all(known)
-            left = {key: request for key, request in requests.items() if key not in known}
-            async for answers in self._answers_of_batches(left, frozenset(requests)):
+            remaining = {key: request for key, request in requests.items() if key not in known}
+            async for answers in self._answers_of_batches(remaining, frozenset(requests)):
                 save_all(answers)
-                await memory.save(answers, began)
+                await answer_cache.save(answers, began)
         finally:
-            memory.close()
+            answer_cache.close()
 
     async def _answers_of_batches(
-        self, left: Mapping[str, ProviderRequest], keys: frozenset[str]
+        self, remaining: Mapping[str, ProviderRequest], keys: frozenset[str]
     ) -> AsyncIterator[Mapping[str, ProviderResponse | Failure]]:
-        """Yield the answers of one batch after another until none are left; `left` are some or all of `keys`."""
-        while left:
-            answers = await self._resume_open_batch(left, keys) or await self._submit_batch(left)
+        """Yield the answers of one batch after another until none remain; `remaining` are some or all of `keys`."""
+        while remaining:
+            answers = await self._resume_open_batch(remaining, keys) or await self._submit_batch(remaining)
             yield answers.found
             if not answers.is_open:
                 self.note("batch_fetched", {"id": answers.ticket.id})
             taken = frozenset(answers.ticket.keys)
-            left = {key: request for key, request in left.items() if key not in taken}
+            remaining = {key: request for key, request in remaining.items() if key not in taken}
 
-    async def _resume_open_batch(self, left: Mapping[str, ProviderRequest], keys: frozenset[str]) -> Answers | None:
+    async def _resume_open_batch(
+        self, remaining: Mapping[str, ProviderRequest], keys: frozenset[str]
+    ) -> Answers | None:
         """Return the answers of a batch that an earlier run submitted; None if there is none, or if it is lost.
 
-        Keys that are not `left` have an answer from the cache, but may be part of that batch as well.
+        Keys that are not `remaining` have an answer from the cache, but may be part of that batch as well.
         """
-        ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(left), keys)
+        ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(remaining), keys)
         if ticket is None:
             return None
         self._note(f"resuming batch {ticket.id}, submitted by an earlier run")
-        requests = {key: left[key] for key in ticket.keys if key in left}
+        requests = {key: remaining[key] for key in ticket.keys if key in remaining}
         try:
             with BatchAccount(self.resilient).paying(requests) as reservation:
                 return await self._fetch_answers(ticket, requests, reservation)
@@ -227,10 +229,10 @@ class BatchApi(Struct, frozen=True):
             self._note(f"batch {ticket.id} is lost ({error.failure.message}); submitting a new one")
             return None
 
-    async def _submit_batch(self, left: Mapping[str, ProviderRequest]) -> Answers:
+    async def _submit_batch(self, remaining: Mapping[str, ProviderRequest]) -> Answers:
         """Return the answers of a new batch of as many requests as the budget has room for."""
         account = BatchAccount(self.resilient)
-        requests = await account.room_for(left)
+        requests = await account.room_for(remaining)
         with account.paying(requests) as reservation:
             try:
                 ticket = await self._with_retries(

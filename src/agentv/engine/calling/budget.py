@@ -16,7 +16,7 @@ from agentv.types.usage import Usage, total_usage
 
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
-FAILURES_TO_LEARN_FROM = 3
+FAILURES_BEFORE_CONCURRENCY = 3
 """Failed calls after which calls are sent concurrently, although the cost of a call is still unknown."""
 
 _SLACK_USD = 1e-12
@@ -41,10 +41,10 @@ class BudgetStop(Struct, frozen=True):
 
 
 class Spent(Struct):
-    """The cost of a run before it is resumed, in dollars. `dearest` is the cost of each target's dearest call."""
+    """The cost of a run before it is resumed, in dollars. `max_call_cost_by_target` likewise."""
 
     usd: float = 0.0
-    dearest: dict[str, float] = field(default_factory=dict)
+    max_call_cost_by_target: dict[str, float] = field(default_factory=dict)
 
     def add(self, target: str, cost_usd: float) -> None:
         """Count a call."""
@@ -53,8 +53,8 @@ class Spent(Struct):
 
     def note(self, target: str, cost_usd: float) -> None:
         """Raise the known maximum cost of a target's calls."""
-        if cost_usd > self.dearest.get(target, 0.0):
-            self.dearest[target] = cost_usd
+        if cost_usd > self.max_call_cost_by_target.get(target, 0.0):
+            self.max_call_cost_by_target[target] = cost_usd
 
     def message(self, limit_usd: float) -> str:
         """Return the note that part of a budget was spent before the run was resumed."""
@@ -67,7 +67,7 @@ class Spent(Struct):
 class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    `dearest_usd` is the known maximum cost of a call by target, before the first call of this process.
+    `max_call_cost_by_target`, in dollars, is known from earlier processes of the run.
 
     At every moment the sum of the spent and the reserved amounts is within the limit, apart from calls that cost more
     than was reserved for them.
@@ -79,7 +79,7 @@ class Budget(Struct):
     reserved_usd: float = 0.0
     in_flight: int = 0
     stopped: BudgetStop | None = None
-    dearest_usd: Mapping[str, float] = field(default_factory=dict)
+    max_call_cost_by_target: Mapping[str, float] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def fits(self, amount_usd: float) -> bool:
@@ -125,15 +125,15 @@ class BudgetAccount(Struct):
     budget: Budget
     target: str
     cost_of: Callable[[Usage], float | None]
-    dearest_usd: float = 0.0
+    max_call_cost_usd: float = 0.0
     _in_flight: int = 0
     _answered: bool = False
     _failed: int = 0
 
     def __post_init__(self) -> None:
         """Take over the known maximum cost of the target's calls."""
-        self.dearest_usd = max(self.dearest_usd, self.budget.dearest_usd.get(self.target, 0.0))
-        self._answered = self._answered or self.dearest_usd > 0
+        self.max_call_cost_usd = max(self.max_call_cost_usd, self.budget.max_call_cost_by_target.get(self.target, 0.0))
+        self._answered = self._answered or self.max_call_cost_usd > 0
 
     async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
         """Make a call within the budget. Raises ProviderError of kind `budget`, without sending it, if it does not fit.
@@ -153,13 +153,13 @@ class BudgetAccount(Struct):
         finally:
             self._in_flight -= 1
             paid = reserved if cost is None else cost
-            self.dearest_usd = max(self.dearest_usd, paid)
+            self.max_call_cost_usd = max(self.max_call_cost_usd, paid)
             self.budget.settle(reserved, paid)
         return response
 
-    def learn(self, cost_usd: float) -> None:
+    def record_cost(self, cost_usd: float) -> None:
         """Record the cost of an answer that came from a batch."""
-        self.dearest_usd = max(self.dearest_usd, cost_usd)
+        self.max_call_cost_usd = max(self.max_call_cost_usd, cost_usd)
         self._answered = True
 
     async def _reserve(self, guess_usd: float) -> float:
@@ -169,8 +169,10 @@ class BudgetAccount(Struct):
         """
         budget = self.budget
         while True:
-            amount = max(guess_usd, self.dearest_usd)
-            must_wait_for_first = self._in_flight > 0 and not self._answered and self._failed < FAILURES_TO_LEARN_FROM
+            amount = max(guess_usd, self.max_call_cost_usd)
+            must_wait_for_first = (
+                self._in_flight > 0 and not self._answered and self._failed < FAILURES_BEFORE_CONCURRENCY
+            )
             if budget.fits(amount) and not must_wait_for_first:
                 break
             if not budget.in_flight:

@@ -36,7 +36,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 
 if TYPE_CHECKING:
-    from agentv.engine.calling.answer_memory import AnswerMemory
+    from agentv.engine.calling.target_answer_cache import TargetAnswerCache
 
 
 REFUSED_STATUS = 429
@@ -133,7 +133,7 @@ class ResilientProvider:
     `counts_attempts` is for providers that start a process: every attempt repeats the whole call, and has its number in
     `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport failures in a
     row, stops the target: later calls fail at once with the same kind. `limiter` holds the rate limits of the account,
-    `memory` the cached answers, `budget` the money of the run.
+    `answer_cache` the cached answers, `budget` the money of the run.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ResilientProvider:
         rng: random.Random,
         prices: Mapping[str, JsonObject],
         limiter: AccountLimiter | None = None,
-        memory: "AnswerMemory | None" = None,
+        answer_cache: "TargetAnswerCache | None" = None,
         budget: Budget | None = None,
     ) -> None:
         self.provider = provider
@@ -156,7 +156,7 @@ class ResilientProvider:
         self._rng = rng
         self._prices = prices
         self._attempts = PacedAttempts(limiter, target, counts_attempts=counts_attempts)
-        self.memory = memory
+        self.answer_cache = answer_cache
         self.account = None if budget is None else BudgetAccount(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         # Token estimates serve the limiter and the budget only.
@@ -173,9 +173,9 @@ class ResilientProvider:
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Send a judge's request, retried as the policy allows. Raises ProviderError with its `calls`."""
-        if self.memory is None:
+        if self.answer_cache is None:
             return await self._call(request)
-        return await self.memory.recall(request, partial(self._call, request), is_judge=True)
+        return await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)
 
     def invoke_within(
         self,
@@ -186,10 +186,10 @@ class ResilientProvider:
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> Awaitable[ProviderResponse]:
         """Send the request of a case, with `total_s` for all attempts; `before_repeat` prepares another attempt."""
-        if self.memory is None:
+        if self.answer_cache is None:
             return self._call(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         call = partial(self._call, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
-        return self.memory.recall(request, call, is_judge=False)
+        return self.answer_cache.recall(request, call, is_judge=False)
 
     def _call(
         self,

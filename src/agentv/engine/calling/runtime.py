@@ -15,7 +15,7 @@ from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
@@ -29,8 +29,8 @@ from agentv.types.provider import BatchTicket, Provider
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
-    from agentv.engine.calling.answer_memory import RunCache
     from agentv.engine.calling.embeddings import SharedEmbedder
+    from agentv.engine.calling.target_answer_cache import RunCache
 
 
 Part = TypeVar("Part")
@@ -104,7 +104,7 @@ class Runtime:
         self._cache = cache
         self.budget = budget
         self._uncalled = uncalled
-        self.shared: SharedParts = Shared()
+        self.shared: SharedParts = SharedResources()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
         self._overrides = overrides or {}
@@ -126,18 +126,18 @@ class Runtime:
         await asyncio.gather(*(embedder.aclose() for embedder in self._embedders.values()))
         closing = [provider.aclose() for _, provider in self._providers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
-        if isinstance(self.shared, Shared):
+        if isinstance(self.shared, SharedResources):
             await self.shared.aclose()
 
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run, never that of the current run."""
         return str(find_run(Path(self.home), reference, without=self.run_id))
 
-    def find_open_batch(self, target: str, left: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return a batch that was submitted and not fetched, and that answers what is `left` of these answer keys."""
+    def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
+        """Return a batch that was submitted and not fetched, and that answers the `remaining` of these answer keys."""
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
-        return find_open_batch(Path(self.home), target, left, keys=keys, own=self.run_id)
+        return find_open_batch(Path(self.home), target, remaining, keys=keys, own=self.run_id)
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
         """Return the live provider of a target; the same object for the same target."""
@@ -162,7 +162,7 @@ class Runtime:
             rng=self.rng,
             prices=self._prices,
             limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
-            memory=None if self._cache is None else self._cache.memory(target, spec),
+            answer_cache=None if self._cache is None else self._cache.for_target(target, spec),
             budget=None if spec.is_canned else self.budget,
         )
         self._providers[id(target)] = (target, resilient)

@@ -11,7 +11,7 @@ from agentv.engine.planning.given import TargetLike
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.judgement_stores import Storage
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
-from agentv.loading.criteria.run_configs import load_run_config, read_plain_keys
+from agentv.loading.criteria.run_configs import load_run_config, read_other_keys
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy
 from agentv.types.cases import EvaluatorLike
@@ -79,7 +79,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         for name in ("judge", "storage"):
             if isinstance(live[name][1], str | Mapping):
                 rest[live[name][0]] = live[name][1]
-        plain = dict(read_plain_keys(rest, where=where))
+        plain = dict(read_other_keys(rest, where=where))
         return cls(
             evaluators=live["evaluators"][1] or (),
             criteria=live["criteria"][1] or (),
@@ -94,7 +94,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         file = Path(path)
         folder = file.resolve().parent
         read = load_run_config(file, specs or load_project_parts([folder])[0])
-        return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.plain), base_dir=folder)
+        return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
 
 
 def _faults(config: EvaluationRunConfig) -> Iterator[str]:

@@ -47,18 +47,16 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     counts = Counter(str(criterion.name) for criterion in criteria)  # a name that is not text is reported below
     for index, criterion in enumerate(criteria):
         for fault in criterion.faults():
-            problems.note(f"$.criteria[{index}].{fault.split('`')[1]}", fault)
+            problems.add(f"$.criteria[{index}].{fault.split('`')[1]}", fault)
     for name in (name for name, count in counts.items() if count > 1):
-        problems.note("$.criteria", f"two criteria are named {name!r}")
+        problems.add("$.criteria", f"two criteria are named {name!r}")
     names = tuple(counts)
     fitted = {each.at: _fitted(each, names, unfit) for each in plan.evaluators}
     scored = {name for each in fitted.values() for name in each.scores or ()}
     if not plan.problems and all(each.scores is not None for each in fitted.values()):
         for name in (name for name in names if name not in scored):
-            problems.note(
-                "$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator"
-            )
-    unfit.noted += problems.noted
+            problems.add("$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator")
+    unfit.found += problems.found
     unfit.raise_any()
     chosen = tuple(fitted[each.at] for each in plan.selected)
     left_out = fitted.keys() - {each.at for each in plan.selected}
@@ -96,7 +94,7 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
         return FittedEvaluator(config, planned.given, None)
     for name in (*(named or ()), config.criterion) if names else ():
         if name is not None and name not in names:
-            _note_unknown(planned, name, names, problems)
+            _add_unknown(planned, name, names, problems)
     if named and None not in named:
         return _scoring(planned, _present(named))
     if config.criterion is not None:
@@ -109,7 +107,7 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
         return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
     if planned.settings is not None:
         message = f"evaluator {config.name!r} does not name the criterion it scores"
-        problems.note(planned.at, message, allowed=f"write `criterion:`; known: {', '.join(names)}")
+        problems.add(planned.at, message, allowed=f"write `criterion:`; known: {', '.join(names)}")
     return FittedEvaluator(config, planned.given, None)
 
 
@@ -136,9 +134,9 @@ def _scoring(
     return FittedEvaluator(config, config if planned.given is planned.config else planned.given, names)
 
 
-def _note_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
+def _add_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
     message = f"evaluator {planned.config.name!r} scores {name!r}, which is not a criterion of the input"
-    problems.note(planned.at, message, allowed=f"known: {', '.join(names)}", suggestion=nearest(name, names))
+    problems.add(planned.at, message, allowed=f"known: {', '.join(names)}", suggestion=nearest(name, names))
 
 
 def scores_several(settings: object) -> bool:

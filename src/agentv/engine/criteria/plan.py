@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig, GivenEvaluator
 from agentv.engine.planning.given import named_target
-from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
+from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
     embedding_model,
@@ -25,7 +25,7 @@ from agentv.engine.planning.targets import LOCAL, KnownTargets
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.engine.running.judgement_stores import make_stores
 from agentv.evaluators.isolation import config_of
-from agentv.loading.criteria.run_configs import named_parts_around, read_given_entries, unselectable
+from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries, unmatched_entries
 from agentv.loading.models.settings import content_problems, missing_files, read_settings
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -120,14 +120,14 @@ class _Planning(Struct):
     def plan(self) -> CriteriaPlan:
         base_dir = Path(self.config.base_dir).resolve()
         specs, _ = load_project_parts([base_dir])
-        named, scope, found = named_parts_around(base_dir, specs)
-        self.problems.noted += [problem for problem in found if problem.severity == "error"]
+        named, scope, found = named_definitions_around(base_dir, specs)
+        self.problems.found += [problem for problem in found if problem.severity == "error"]
         if not self.config.evaluators:
-            self.problems.note("$.evaluators", "there are no evaluators", allowed="name at least one")
+            self.problems.add("$.evaluators", "there are no evaluators", allowed="name at least one")
         self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
         entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
         read, found = read_given_entries(entries, scope, where=WHERE)
-        self.problems.noted += [problem for problem in found if problem.severity == "error"]
+        self.problems.found += [problem for problem in found if problem.severity == "error"]
         planned = self._planned(entries, read, specs)
         self._check_only([each.config for each in planned], specs)
         selecting = Selecting(self.config.only, self.targets, specs)
@@ -151,7 +151,7 @@ class _Planning(Struct):
             criteria=criteria,
             stores=stores,
             targets=tuple(self.targets.values()),
-            problems=tuple(self.problems.noted),
+            problems=tuple(self.problems.found),
         )
 
     def _given_target(self, given: TargetConfig | Mapping[str, Any]) -> TargetConfig:
@@ -167,15 +167,15 @@ class _Planning(Struct):
         return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
 
     def _with_named_judge(self, entry: dict[str, Any], index: int, specs: Specs) -> dict[str, Any]:
-        for place in (entry, entry.get("config")):
+        for mapping in (entry, entry.get("config")):
             for key in ("judge", "llm"):
-                if isinstance(place, dict) and key in place:
+                if isinstance(mapping, dict) and key in mapping:
                     try:
-                        target = named_target(place.pop(key), f"judge of evaluators[{index}]", specs)
+                        target = named_target(mapping.pop(key), f"judge of evaluators[{index}]", specs)
                     except ConfigError as error:
-                        self.problems.note(f"$.evaluators[{index}].{key}", str(error))
+                        self.problems.add(f"$.evaluators[{index}].{key}", str(error))
                         continue
-                    place["target"] = self._added(target)
+                    mapping["target"] = self._added(target)
         return entry
 
     def _added(self, target: TargetConfig | str | None) -> str | None:
@@ -188,7 +188,7 @@ class _Planning(Struct):
         try:
             return self._added(named_target(self.config.judge, "judge", specs))
         except ConfigError as error:
-            self.problems.note("$.judge", str(error))
+            self.problems.add("$.judge", str(error))
             return None
 
     def _planned(
@@ -202,11 +202,11 @@ class _Planning(Struct):
                 planned += self._read_one(read[index], at, specs, is_reported=True)
             elif isinstance(entry, EvaluatorConfig):
                 if entry.name in taken:
-                    self.problems.note(at, f"a second evaluator named {entry.name!r}")
+                    self.problems.add(at, f"a second evaluator named {entry.name!r}")
                 planned += self._read_one(entry, at, specs)
                 taken.add(entry.name)
             elif isinstance(entry, type):
-                self.problems.note(at, f"{entry.__name__} is a class", allowed=f"give an object: {entry.__name__}(…)")
+                self.problems.add(at, f"{entry.__name__} is a class", allowed=f"give an object: {entry.__name__}(…)")
             elif isinstance(entry, Evaluator):
                 config = config_of(entry)
                 criterion = getattr(entry, "criterion", None)
@@ -214,7 +214,7 @@ class _Planning(Struct):
                 planned.append(PlannedEvaluator(own, entry, at))
                 taken.add(own.name)
             elif not isinstance(entry, Mapping | str):
-                self.problems.note(
+                self.problems.add(
                     at, f"{type(entry).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`"
                 )
         return tuple(planned)
@@ -227,10 +227,10 @@ class _Planning(Struct):
             settings = read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
         except EvalFileError as error:
             for problem in error.problems if not is_reported else ():
-                self.problems.note(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
+                self.problems.add(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
         except AgentvError as error:
             if not is_reported:
-                self.problems.note(at, str(error))
+                self.problems.add(at, str(error))
         else:
             yield PlannedEvaluator(config, config, at, settings)
 
@@ -244,22 +244,22 @@ class _Planning(Struct):
         embeds = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
         known = KnownTargets({}, {}, specs)
         if paid or embeds or names - self.targets.keys():
-            neighbourhood = Neighbourhood(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
+            targets_loader = TargetsLoader(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
             try:
-                known = neighbourhood.load_targets(base_dir)
+                known = targets_loader.load_targets(base_dir)
             except AgentvError as error:
-                self.problems.note("$", str(error))
+                self.problems.add("$", str(error))
         return replace(known, configs={**known.configs, **self.targets}, resolved={})
 
     def _check(self, planned: PlannedEvaluator) -> None:
         config, at = planned.config, planned.at
         if not (math.isfinite(config.weight) and config.weight >= 0):
-            self.problems.note(f"{at}.weight", f"weights must be finite and at least 0, not {config.weight:g}")
+            self.problems.add(f"{at}.weight", f"weights must be finite and at least 0, not {config.weight:g}")
         if planned.settings is None:
             return
         for path in missing_files(planned.settings, config.base_dir):
-            self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
-        self.problems.noted += content_problems(planned.settings, config.base_dir)
+            self.problems.add(at, f"evaluator {config.name!r}: there is no file {path}")
+        self.problems.found += content_problems(planned.settings, config.base_dir)
 
     def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
         """Note the problems of the models that a selected evaluator calls."""
@@ -269,10 +269,10 @@ class _Planning(Struct):
         try:
             check_embedder(planned.settings, known)
         except AgentvError as error:
-            self.problems.note(at, f"evaluator {config.name!r}: {error}")
+            self.problems.add(at, f"evaluator {config.name!r}: {error}")
         if not has_judge and any(needs_judge(each) for each in all_settings(planned.settings, known.specs)):
             message = f"evaluator {config.name!r} needs a judge"
-            self.problems.note(
+            self.problems.add(
                 at, message, allowed="give one with EvaluationRunConfig(judge=…), or `judge` in its config"
             )
 
@@ -283,7 +283,7 @@ class _Planning(Struct):
         try:
             return known.get(name)
         except AgentvError as error:
-            self.problems.note(at, str(error))
+            self.problems.add(at, str(error))
             return None
 
     def _criteria(self, named: Mapping[str, tuple[EvaluationCriteria, ...]]) -> tuple[EvaluationCriteria, ...]:
@@ -298,15 +298,15 @@ class _Planning(Struct):
                 found += named[given]
             else:
                 known = ", ".join(named) or "none"
-                self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"known: {known}")
+                self.problems.add(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"known: {known}")
         return tuple(found)
 
     def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
         only = self.config.only
-        for place in unselectable(only, configs, specs.evaluators):
+        for place in unmatched_entries(only, configs, specs.evaluators):
             names = [config.name for config in configs]
             message = f"{only[place] if only is not None else None!r} is not the name or type of an evaluator here"
-            self.problems.note(f"$.only[{place}]", message, allowed=f"known: {', '.join(names)}")
+            self.problems.add(f"$.only[{place}]", message, allowed=f"known: {', '.join(names)}")
 
 
 def _free(name: str, taken: set[str]) -> str:

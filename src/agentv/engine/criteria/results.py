@@ -47,12 +47,12 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         evaluators.append(replace(result, results=placed))
         if result.error is not None and not broken:
             unassigned.append(result)
-    missed = tuple(_missed(plan, results, weighed)) if plan.unclaimed else ()
-    for place, each, error in missed:
+    unscored = tuple(_unscored_criteria(plan, results, weighed)) if plan.unclaimed else ()
+    for place, each, error in unscored:
         weighed.append(each)
         errors.append(error)
         evaluators[place] = replace(evaluators[place], results=(*evaluators[place].results, each.result))
-    if not missed:
+    if not unscored:
         errors += [EvaluationRunError(each.name, _message(each), _kind(each)) for each in unassigned]
     usages = [result.usage for result in results if result.usage is not None]
     return JudgedCriteria(
@@ -62,7 +62,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         warnings=tuple(_warnings(results)),
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
-        unassigned=() if missed else tuple(_failed_whole(each, plan) for each in unassigned),
+        unassigned=() if unscored else tuple(_failed_whole(each, plan) for each in unassigned),
     )
 
 
@@ -93,12 +93,13 @@ def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
     return sum(costs) if costs and not unknown else None
 
 
-def _missed(
+def _unscored_criteria(
     plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
 ) -> Iterator[tuple[int, WeighedResult, EvaluationRunError]]:
-    """Yield an error for each criterion that evaluators with unknown criteria should have scored and did not.
+    """Yield an error for each unscored criterion that belongs to no evaluator in particular.
 
-    Each comes with the place of the first evaluator to blame.
+    It was left to the evaluators whose criteria are not known in advance, and none of them scored it. Each comes with
+    the position of the first evaluator to blame.
     """
     candidates = [place for place, fitted in enumerate(plan.evaluators) if fitted.scores is None]
     if any(results[place].status == "skipped" for place in candidates):
@@ -134,23 +135,25 @@ def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
 def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
     """Yield an evaluator's results for the criteria it should score, and an error for each that it left out.
 
-    The results of a rubric are its items, those of a composite its members: the score of its one criterion is then the
-    evaluator's own score.
+    A rubric returns one result per item, a composite one per member. If such an evaluator scores a single criterion,
+    its overall score is that criterion's score.
     """
     scores = fitted.scores
     if scores is None:
-        # A failure that concerns no criterion has a result under the evaluator's name, which is not a criterion.
-        own = None if result.error is None or not plan.names else result.error.message
+        # An evaluator that fails as a whole returns one result under its own name; drop it, as that is not a criterion.
+        own_error = None if result.error is None or not plan.names else result.error.message
         placed = (
-            each for each in result.results if each.criterion_name in plan.names or own is None or each.error != own
+            each
+            for each in result.results
+            if each.criterion_name in plan.names or own_error is None or each.error != own_error
         )
-        yield from (_known(plan, each, result) for each in placed)
+        yield from (_with_unknown_criterion_error(plan, each, result) for each in placed)
         return
     named = [each for each in result.results if each.criterion_name in scores]
     if result.error is not None and not any(each.value is not None or each.error for each in named):
         named = []
     if not named and len(scores) == 1 and result.error is None:
-        yield _whole(plan, scores[0], result)
+        yield _result_from_own_score(plan, scores[0], result)
         return
     yield from (_explained(each, result) for each in named)
     for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
@@ -159,7 +162,7 @@ def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
     # Members of a composite may have the names of criteria that the composite does not score.
     for stray in result.results if (named or len(scores) > 1) and not result.evaluator_results else ():
         if stray.criterion_name not in scores:
-            yield _known(plan, stray, result)
+            yield _with_unknown_criterion_error(plan, stray, result)
 
 
 def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
@@ -183,7 +186,7 @@ def _reason(result: EvaluatorResult) -> str | None:
     return result.reasoning or "; ".join((*result.misses, *result.hits)) or None
 
 
-def _whole(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationResult:
+def _result_from_own_score(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationResult:
     parts = [each.to_dict() for each in result.results]
     return result_of(
         result.score,
@@ -194,7 +197,9 @@ def _whole(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationRe
     )
 
 
-def _known(plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
+def _with_unknown_criterion_error(
+    plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult
+) -> EvaluationResult:
     """Return a result, with an error if its criterion is not one of the input's."""
     if not plan.names or each.criterion_name in plan.names:
         return each

@@ -70,7 +70,7 @@ class _Fit(Struct):
     snapshot: bytes
     """The configuration as JSON, of which every judgement gets an object of its own."""
     live: dict[int, Evaluator] = field(default_factory=dict)
-    """Evaluators without state between answers, by their place in the plan."""
+    """Evaluators without state between answers, by their position in the plan."""
     may_call_judge: bool = False
     """True if evaluators given as objects may call the configuration's judge."""
     returns_at_once: bool = False
@@ -80,13 +80,13 @@ class _Fit(Struct):
         """Set `returns_at_once`."""
         self._check_live()
 
-    def add(self, place: int, evaluator: Evaluator) -> None:
+    def add(self, position: int, evaluator: Evaluator) -> None:
         """Add a live evaluator."""
-        self.live[place] = evaluator
+        self.live[position] = evaluator
         self._check_live()
 
     def _check_live(self) -> None:
-        quick = [place for place, each in self.live.items() if getattr(each, "inline", False)]
+        quick = [position for position, each in self.live.items() if getattr(each, "inline", False)]
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
 
 
@@ -172,8 +172,8 @@ class EvaluationRunner:
         if known is None:
             plan = fit(self._plan, criteria)
             live = {
-                place: each.given
-                for place, each in enumerate(plan.evaluators)
+                position: each.given
+                for position, each in enumerate(plan.evaluators)
                 if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
             }
             may_call_judge = bool(live) and self._plan.judge is not None
@@ -194,12 +194,12 @@ class EvaluationRunner:
         due = [
             DueEvaluator(
                 each.config,
-                partial(fitted.live.get, place)
-                if place in fitted.live
-                else partial(self._made, fitted, place, runtime),
+                partial(fitted.live.get, position)
+                if position in fitted.live
+                else partial(self._made, fitted, position, runtime),
                 each.config.timeout_s or self.config.evaluator_timeout_s,
             )
-            for place, each in enumerate(fitted.plan.evaluators)
+            for position, each in enumerate(fitted.plan.evaluators)
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
         results = await run_evaluators(context, due, seconds=time.perf_counter, concurrency=concurrency)
@@ -208,14 +208,14 @@ class EvaluationRunner:
         cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(results)
         return cleaned
 
-    def _made(self, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
-        each = fitted.plan.evaluators[place]
+    def _made(self, fitted: _Fit, position: int, runtime: Runtime | None) -> object:
+        each = fitted.plan.evaluators[position]
         if not isinstance(each.given, EvaluatorConfig) or runtime is None:
             return each.given
         tools = SuiteTools(runtime, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
         made = runtime.evaluator(each.config, tools)
         if getattr(made, "reusable", False):
-            fitted.add(place, made)
+            fitted.add(position, made)
         return made
 
     def _aggregated(

@@ -39,8 +39,8 @@ def forecast_to_json(forecast: Forecast) -> JsonObject:
             "target": part.target,
             "rows": part.rows,
             "measured_rows": part.measured.rows if part.measured else 0,
-            "cost_usd": part.share(part.measured.cost_usd if part.measured else None),
-            "tokens": part.share(part.measured.tokens if part.measured else None),
+            "cost_usd": part.scaled(part.measured.cost_usd if part.measured else None),
+            "tokens": part.scaled(part.measured.tokens if part.measured else None),
         }
         for part in forecast.parts
     ]
@@ -76,7 +76,7 @@ def _named(part: Part) -> str:
 
 
 PLAN_SCHEMA = "agentv-plan-1"
-_ANY_CASE = EvalCase("", ())
+_EMPTY_CASE = EvalCase("", ())
 
 
 def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
@@ -135,7 +135,7 @@ def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
     """Return name and type of every evaluator; for a stream, which is not read here, only those of its suite."""
     found: dict[tuple[str, str], None] = {}
     for item in plan.suites:
-        cases = [_ANY_CASE] if item.selection.count is None else item.selection
+        cases = [_EMPTY_CASE] if item.selection.count is None else item.selection
         for case in cases:
             if isinstance(case, EvalCase):
                 found.update(dict.fromkeys(map(_name_and_type, applicable_evaluators(case, item.suite)[0])))
@@ -151,10 +151,10 @@ def _name_and_type(evaluator: EvaluatorLike) -> tuple[str, str]:
 def prepared_cases(plan: RunPlan) -> Iterator[PreparedCase]:
     """Yield the prepared cases of a plan, one per case and target."""
     for target in plan.targets:
-        names_files, key = plan.specs.providers.get(target.provider).has_files, target_key(target)
+        quotes_paths_only, key = plan.specs.providers.get(target.provider).reads_files, target_key(target)
         for task in plan.tasks(target):
             if task.trial == 0 and isinstance(task.case, EvalCase):
-                yield prepare_case(task, task.case, target_key=key, names_files=names_files)
+                yield prepare_case(task, task.case, target_key=key, quotes_paths_only=quotes_paths_only)
 
 
 def write_prompts(plan: RunPlan, folder: Path) -> int:

@@ -13,23 +13,23 @@ from agentv.scoring.keys.identity import make_id
 from agentv.types.json_value import JsonObject, JsonValue
 
 PLACEHOLDER: JsonObject = {
-    "id": "a-case-that-stands-for-those-to-come",
+    "id": "agentv-placeholder-case",
     "expected_outcome": "x",
     "input_messages": [{"role": "user", "content": "x"}],
 }
-"""A case to check beforehand that a file accepts further cases."""
+"""A case that is added on trial, to check before any call that a file accepts further cases."""
 
 
 class NewCases(Struct, frozen=True):
-    """Cases by record, each with a unique id; `repeated` counts those left out because their input exists already."""
+    """Cases by record, each with a unique id; `repeated` counts those skipped because their input exists already."""
 
-    made: tuple[Generated[tuple[JsonObject, ...]], ...]
+    by_record: tuple[Generated[tuple[JsonObject, ...]], ...]
     repeated: int = 0
 
     @property
     def cases(self) -> list[JsonObject]:
         """All of them, in the order of the records."""
-        return [case for each in self.made for case in each.value or ()]
+        return [case for each in self.by_record for case in each.value or ()]
 
 
 def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
@@ -44,16 +44,16 @@ def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[Generatio
     )
 
 
-def make_cases(made: Sequence[Generated[tuple[GeneratedCase, ...]]], existing: Sequence[JsonObject]) -> NewCases:
-    """Return the generated cases as cases of an eval file that has the `existing` ones.
+def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existing: Sequence[JsonObject]) -> NewCases:
+    """Turn the generated cases into cases for an eval file that already has `existing`.
 
-    Ids are made unique; a case whose input exists already, or was generated before, is left out.
+    Ids are made unique; a case whose input exists already, or was generated before, is skipped.
     """
     ids = {str(case.get("id")) for case in existing}
     inputs = {_input_of(case) for case in existing}
     listed: list[Generated[tuple[JsonObject, ...]]] = []
     repeated = 0
-    for each in made:
+    for each in by_record:
         cases: list[JsonObject] = []
         for generated in each.value or ():
             text = _normalised(generated.input)

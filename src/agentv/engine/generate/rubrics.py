@@ -46,7 +46,7 @@ def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequenc
 
 
 def _task(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
-    prompt = build_prompt(case, names_files=False)
+    prompt = build_prompt(case, quotes_paths_only=False)
     return GenerationTask(
         id=case.id,
         values={

@@ -18,7 +18,7 @@ from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import ResolvedTarget
 
-MAX_SETUPS = 1024
+MAX_DIGESTS = 1024
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -32,7 +32,7 @@ class WrittenEvaluators(Struct, frozen=True):
 
 
 class Fingerprints:
-    """The keys of targets and scores. Each file is read once a run; the set-up of each evaluator is computed once.
+    """The keys of targets and scores. Each file is read, and each evaluator's setup digest computed, once per run.
 
     Values are cached by the id of an object, together with the object, so that its id cannot be reused meanwhile.
     """
@@ -40,7 +40,7 @@ class Fingerprints:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._files: dict[str, str | None] = {}
-        self._setups: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
+        self._setup_digests: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
         self._targets: dict[int, tuple[ResolvedTarget, str]] = {}
         self._written: dict[int, tuple[tuple[EvaluatorLike, ...], WrittenEvaluators]] = {}
 
@@ -52,7 +52,7 @@ class Fingerprints:
         return known[1]
 
     def written(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> WrittenEvaluators:
-        """Return evaluators as stored with their case; in the older single form only their type."""
+        """Return evaluators as stored with their case; in the older one-evaluator form only their type."""
         known = self._written.get(id(evaluators))
         if known is not None:
             return known[1]
@@ -68,16 +68,16 @@ class Fingerprints:
     ) -> dict[str, str]:
         """Return the key of each evaluator's score of one answer, by the evaluator's name."""
         names = [config_of(evaluator).name for evaluator in evaluators]
-        setups = [self.setup(evaluator, task) for evaluator in evaluators]
+        digests = [self.setup_digest(evaluator, task) for evaluator in evaluators]
         return {
-            name: score_key(answer=answer_key, expectation=keys.expectation, setup=setup)
-            for name, setup in zip(names, setups, strict=True)
+            name: score_key(answer=answer_key, expectation=keys.expectation, setup_digest=setup_digest)
+            for name, setup_digest in zip(names, digests, strict=True)
         }
 
-    def setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+    def setup_digest(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
         """Return the digest of all that an evaluator's scores depend on besides the answer and the expectation."""
-        place = (id(evaluator), id(task.target))
-        known = self._setups.get(place)
+        cache_key = (id(evaluator), id(task.target))
+        known = self._setup_digests.get(cache_key)
         if known is not None:
             return known[2]
         files: list[JsonValue] = []  # digests of their contents, without paths: a project may be moved
@@ -85,9 +85,9 @@ class Fingerprints:
         if isinstance(evaluator, EvaluatorConfig):
             files = [self._digest(path) for path in self._paths(evaluator)]
             judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
-        setup = digest([evaluator_to_json(evaluator), files, judges])
-        _cache(self._setups, place, (evaluator, task.target, setup))
-        return setup
+        setup_digest = digest([evaluator_to_json(evaluator), files, judges])
+        _cache(self._setup_digests, cache_key, (evaluator, task.target, setup_digest))
+        return setup_digest
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the files that a config and its members name."""
@@ -97,7 +97,7 @@ class Fingerprints:
             yield from self._paths(member)
 
     def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
-        """Yield the ids of the runs that a config and its members compare with, for names such as `latest`."""
+        """Yield the ids of the runs that a config and its members name, with names such as `latest` resolved."""
         settings = self._runtime.settings(config)
         for run in named_runs(settings):
             try:
@@ -136,6 +136,6 @@ class Fingerprints:
 
 def _cache(cached: dict[Key, Value], key: Key, value: Value) -> None:
     """Add a value to a cache; the oldest one is dropped if there are too many."""
-    if len(cached) >= MAX_SETUPS:
+    if len(cached) >= MAX_DIGESTS:
         cached.pop(next(iter(cached)))
     cached[key] = value

@@ -36,11 +36,11 @@ class Inputs(Struct, frozen=True):
     gates: tuple[str, ...] = ()
 
 
-class Neighbourhood(Struct):
+class TargetsLoader(Struct):
     """Finds the targets of a folder of eval files; folders that share a targets file share its targets.
 
     With `needs_targets` False, for callers that supply the target, a missing targets file is not an error. `secrets`
-    are redacted in the responses of targets, and so is the password of the team's database, if a variable contains it.
+    are redacted in the responses of targets; so is the password of the team's database, if a variable contains it.
     """
 
     options: RunOptions
@@ -83,16 +83,16 @@ def load_inputs(
     Raises EvalFileError with the problems of all files at once.
     """
     specs, gates = load_project_parts(file.parent for file in files)
-    neighbourhood = Neighbourhood(
+    targets_loader = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     )
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
     for file in files:
         with suppress(EvalFileError, TargetError):  # reported after the suite's problems
-            neighbourhood.load_targets(file.parent)
+            targets_loader.load_targets(file.parent)
         try:
-            suites.append(SuiteInput(load_suite(file, specs=specs), neighbourhood.load_targets(file.parent)))
+            suites.append(SuiteInput(load_suite(file, specs=specs), targets_loader.load_targets(file.parent)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
@@ -112,7 +112,7 @@ def load_inputs_of(
     """Return the inputs for a suite given as an object: targets, plug-ins and gates from around its folder."""
     folder = Path(suite.base_dir)
     specs, gates = load_project_parts([folder])
-    known = Neighbourhood(
+    known = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     ).load_targets(folder)
     return Inputs((SuiteInput(suite, known),), specs, gates)

@@ -97,14 +97,14 @@ class SuitePlan(Struct, frozen=True, dict=True):
                 for trial in range(trials):
                     yield self._task(case, target, trial, trials)
             return
-        trial, left = 0, True
-        while left:
-            left = False
+        trial, has_more = 0, True
+        while has_more:
+            has_more = False
             for case in self.selection:
                 trials = self.trials(case)
                 if trial < trials:
                     yield self._task(case, target, trial, trials)
-                left = left or trial + 1 < trials
+                has_more = has_more or trial + 1 < trials
             trial += 1
 
     def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int, trials: int) -> CaseTask:

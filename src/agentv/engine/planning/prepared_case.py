@@ -17,15 +17,15 @@ from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
 from agentv.types.records.answer import ResultKey
 
 
-def build_prompt(case: EvalCase, *, names_files: bool) -> PromptInputs:
-    """Return the prompt of a case. `names_files` is for agents that read files themselves: paths instead of bodies."""
+def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
+    """Return the prompt of a case. `quotes_paths_only`: files as paths, without text, for agents that read them."""
     lone = case.input_messages[0] if len(case.input_messages) == 1 else None
     if lone is not None and lone.role in ("user", "system") and isinstance(lone.content, str) and not lone.tool_calls:
         return PromptInputs(question=lone.content, guidelines="")  # most cases: a single text
     files = files_of(case.input_messages)
     guideline_files = [file for file in files if file.is_guideline]
     guidelines = "\n\n".join(f"=== {file.path} ===\n{file.text}" for file in guideline_files if file.text is not None)
-    turns = [(message, _rendered(message, names_files=names_files)) for message in case.input_messages]
+    turns = [(message, _rendered(message, quotes_paths_only=quotes_paths_only)) for message in case.input_messages]
     marked = _needs_markers(case.input_messages)
     return PromptInputs(
         question=_marked(turns) if marked else "\n\n".join(text for _, text in turns if text),
@@ -59,17 +59,17 @@ def _is_visible_part(part: Part) -> bool:
     return not (isinstance(part, FilePart) and part.is_guideline)
 
 
-def _rendered(message: Message, *, names_files: bool) -> str:
+def _rendered(message: Message, *, quotes_paths_only: bool) -> str:
     content = message.content
     if isinstance(content, tuple):
-        lines = [_rendered_part(part, names_files=names_files) for part in content]
+        lines = [_rendered_part(part, quotes_paths_only=quotes_paths_only) for part in content]
     else:
         lines = [content_text(content)]
     lines += [compact_json(tool_call_to_json(call)) for call in message.tool_calls]
     return "\n".join(line for line in lines if line)
 
 
-def _rendered_part(part: Part, *, names_files: bool) -> str:
+def _rendered_part(part: Part, *, quotes_paths_only: bool) -> str:
     match part:
         case TextPart(text):
             return text
@@ -77,7 +77,7 @@ def _rendered_part(part: Part, *, names_files: bool) -> str:
             return compact_json({"type": type_, **value})
         case FilePart(path=path, is_guideline=True):
             return f"<Attached: {path}>"
-        case FilePart(path=path, text=text) if names_files or text is None:
+        case FilePart(path=path, text=text) if quotes_paths_only or text is None:
             return f'<file: path="{path}">'
         case FilePart(path=path, text=text):
             return f'<file path="{path}">\n{text}\n</file>'
@@ -131,9 +131,9 @@ def result_key_of(task: CaseTask) -> ResultKey:
     return ResultKey(task.suite.path, task.case.id, task.target.name, task.trial)
 
 
-def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, names_files: bool) -> PreparedCase:
+def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
     """Return the case of a task, prepared for the target that has the key `target_key`."""
-    prompt = build_prompt(case, names_files=names_files)
+    prompt = build_prompt(case, quotes_paths_only=quotes_paths_only)
     request = ProviderRequest(
         question=prompt.question,
         chat_prompt=prompt.chat_prompt,

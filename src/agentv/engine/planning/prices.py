@@ -76,18 +76,18 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
         return None
     model = getattr(target.settings, "model", None)
     price = price_of(target, model, prices)
-    place = f"{target.path}: " if target.path else ""
+    prefix = f"{target.path}: " if target.path else ""
     if price is None and not spec.reports_cost:
-        return f"{place}{_unpriced(target, model)}"
+        return f"{prefix}{_unpriced(target, model)}"
     if price != _FREE and target.provider_batching:
         return (
-            f"{place}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
+            f"{prefix}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
             "disable batching, or run without a budget"
         )
     settings = target.settings
     if price != _FREE and getattr(settings, "batch_api", False) and not getattr(settings, "max_output_tokens", None):
         return (
-            f"{place}--budget-usd cannot estimate the cost of a batch of target {target.name!r}; "
+            f"{prefix}--budget-usd cannot estimate the cost of a batch of target {target.name!r}; "
             "limit the length of replies in the target: `max_output_tokens: 1000`"
         )
     return None

@@ -44,13 +44,13 @@ MOST_WORDS = 200
 
 
 class Selection(Struct, frozen=True):
-    """The selected cases of one suite. `places` are their positions in the source, in order; None selects all.
+    """The selected cases of one suite. `positions` are their places in the source, in order; None selects all.
 
     With a `shard`, only the cases of that shard are selected, each as the source is read.
     """
 
     suite: EvalSuite
-    places: Sequence[int] | None
+    positions: Sequence[int] | None
     count: int | None
     shard: Shard | None = None
 
@@ -58,9 +58,9 @@ class Selection(Struct, frozen=True):
         """Open the suite's source and yield the chosen cases in file order."""
         if self.shard is not None:
             return (case for case in self.suite.cases if self.shard.takes(self.suite.path, case.id))
-        if self.places is None:
+        if self.positions is None:
             return iter(self.suite.cases)
-        return (case for _, case in _cases_at(self.places, self.suite))
+        return (case for _, case in _cases_at(self.positions, self.suite))
 
 
 def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
@@ -74,30 +74,32 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
             return _within(shard, suite, range(suite.cases.count))
         return Selection(suite, None, suite.cases.count, shard)
     wanted = _make_filter(suite, options)
-    places = array("Q", (place for place, case in enumerate(suite.cases) if wanted(case)))
-    if options.sample is not None and options.sample < len(places):
-        drawn = random.Random(options.seed).sample(places, options.sample)  # noqa: S311 - a sample, no secret
-        places = array("Q", sorted(drawn))
-    return Selection(suite, places, len(places)) if shard is None else _within(shard, suite, places)
+    positions = array("Q", (position for position, case in enumerate(suite.cases) if wanted(case)))
+    if options.sample is not None and options.sample < len(positions):
+        drawn = random.Random(options.seed).sample(positions, options.sample)  # noqa: S311 - a sample, no secret
+        positions = array("Q", sorted(drawn))
+    return Selection(suite, positions, len(positions)) if shard is None else _within(shard, suite, positions)
 
 
-def _within(shard: Shard, suite: EvalSuite, places: Sequence[int]) -> Selection:
-    """Return the selection of a shard's cases among those at `places`."""
-    in_shard = array("Q", (place for place, case in _cases_at(places, suite) if shard.takes(suite.path, case.id)))
+def _within(shard: Shard, suite: EvalSuite, positions: Sequence[int]) -> Selection:
+    """Return the selection of a shard's cases among those at `positions`."""
+    in_shard = array(
+        "Q", (position for position, case in _cases_at(positions, suite) if shard.takes(suite.path, case.id))
+    )
     return Selection(suite, in_shard, len(in_shard))
 
 
-def _cases_at(places: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
-    """Yield the cases at `places`, which are sorted, with their places; nothing is read after the last."""
-    wanted = iter(places)
-    next_place = next(wanted, None)
-    if next_place is None:
+def _cases_at(positions: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
+    """Yield the cases at `positions`, which are sorted, each with its position; nothing is read after the last."""
+    wanted = iter(positions)
+    next_position = next(wanted, None)
+    if next_position is None:
         return
-    for place, case in enumerate(suite.cases):
-        if place == next_place:
-            yield place, case
-            next_place = next(wanted, None)
-            if next_place is None:
+    for position, case in enumerate(suite.cases):
+        if position == next_position:
+            yield position, case
+            next_position = next(wanted, None)
+            if next_position is None:
                 return
 
 

@@ -33,33 +33,33 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
             mark = getattr(value, MARK, None)
             if isinstance(mark, tuple):
                 specs.of(mark[0]).add(mark[1])
-    for sort in ENTRY_POINTS:
-        specs.of(sort).installed = partial(_installed, sort)
+    for kind in ENTRY_POINTS:
+        specs.of(kind).installed = partial(_installed, kind)
     return specs
 
 
-def _installed(sort: str) -> Iterator[tuple[str, Announced]]:
-    """Yield the names and plug-ins of a sort that installed packages provide as entry points."""
+def _installed(kind: str) -> Iterator[tuple[str, Announced]]:
+    """Yield the names and plug-ins of a kind that installed packages provide as entry points."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and not needed for built-in plug-ins
 
-    for entry in entry_points(group=ENTRY_POINTS[sort]):
-        yield entry.name, Announced(_package_of(entry), partial(_load_entry, entry, sort))
+    for entry in entry_points(group=ENTRY_POINTS[kind]):
+        yield entry.name, Announced(_package_of(entry), partial(_load_entry, entry, kind))
 
 
 def _package_of(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
 
 
-def _load_entry(entry: "EntryPoint", sort: str) -> Spec:
+def _load_entry(entry: "EntryPoint", kind: str) -> Spec:
     """Import an installed plug-in. Raises a PluginError that names its package."""
-    which = f"{sort} {entry.name!r} of {_package_of(entry)}"
+    which = f"{kind} {entry.name!r} of {_package_of(entry)}"
     try:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # a package's own code may raise anything
         raise PluginError(f"cannot load {which}: {type(error).__name__}: {error}{raised_at(error)}") from error
     mark = getattr(loaded, MARK, None)
-    if not isinstance(mark, tuple) or mark[0] != sort:
-        raise PluginError(f"{which}: {entry.value} is not marked with @{sort}(...)")
+    if not isinstance(mark, tuple) or mark[0] != kind:
+        raise PluginError(f"{which}: {entry.value} is not marked with @{kind}(...)")
     spec: Spec = mark[1]
     if entry.name not in (spec.name, *spec.aliases):
         raise PluginError(f"{which} has the name {spec.name!r}; give its entry point the same name")

@@ -93,7 +93,8 @@ def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ..
     """Return the spec of a report format. Raises PluginError for a wrong signature."""
     settings = _settings_of(name, plugin, "report", "rows")
     if names_of_fields(settings):
-        raise PluginError(f"report {name!r} must not have settings, which `-o FILE` cannot set: {_shown(name, plugin)}")
+        shown = _shown(name, plugin)
+        raise PluginError(f"report {name!r} must not take settings: `-o FILE` has no way to pass them; it is {shown}")
 
     def factory(tools: Any) -> object:
         from agentv.reports.run.formats import Format  # noqa: PLC0415 - few projects have one
@@ -161,22 +162,24 @@ def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
     return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
 
 
-def _settings_of(name: str, function: Callable[..., Any], *subjects: str) -> type:
-    """Return a settings class made from a function's keyword-only parameters, which must follow `subjects`."""
+def _settings_of(name: str, function: Callable[..., Any], *positional_names: str) -> type:
+    """Return a settings class made from a function's keyword-only parameters, which must follow `positional_names`."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-    if len(positional) != len(subjects) or len(positional) + len(others) != len(parameters):
-        raise PluginError(f"{name!r} must take {_wanted(subjects)} settings after `*`; it is {_shown(name, function)}")
+    if len(positional) != len(positional_names) or len(positional) + len(others) != len(parameters):
+        raise PluginError(
+            f"{name!r} must take {_wanted(positional_names)} settings after `*`; it is {_shown(name, function)}"
+        )
     hints = inspect.get_annotations(function, eval_str=True)
     fields = [(p.name, hints.get(p.name, Any), *_default_of(p)) for p in others]
     return defstruct(f"{name}_settings", fields, frozen=True, kw_only=True)
 
 
-def _wanted(subjects: tuple[str, ...]) -> str:
-    if not subjects:
+def _wanted(positional_names: tuple[str, ...]) -> str:
+    if not positional_names:
         return "no argument but"
-    return f"{'one argument' if len(subjects) == 1 else 'the arguments'}, {', '.join(subjects)}, and"
+    return f"{'one argument' if len(positional_names) == 1 else 'the arguments'}, {', '.join(positional_names)}, and"
 
 
 def _shown(name: str, function: Callable[..., Any]) -> str:
@@ -209,8 +212,8 @@ def evaluator(name: str, *, aliases: tuple[str, ...] = (), cost: str = "free") -
     """Register a function or class as an evaluator type of that name.
 
     A function gets the EvaluationContext and returns a score 0..1, a bool, an EvaluationScore, or one or several
-    EvaluationResults; its keyword-only parameters become settings. A class has `evaluate(context)`; a dataclass'
-    fields become settings. List the file under `plugins:` in `.agentv.yaml`, or provide it in a package as an entry
+    EvaluationResults; its keyword-only parameters become settings. A class has `evaluate(context)`; the fields of a
+    dataclass become settings. List the file under `plugins:` in `.agentv.yaml`, or provide it in a package as an entry
     point `agentv.evaluators`. Raises PluginError for a wrong signature.
 
         @evaluator("no_apology")
@@ -224,8 +227,8 @@ def provider(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], 
     """Register a function or class as a provider of that name, for `provider:` in a targets file.
 
     A function gets a ProviderRequest (and its settings as keyword-only parameters) and returns a string, a
-    ProviderResponse or a dict of its keys. A class has `kind` and `async invoke(request)`; a dataclass' fields become
-    settings. Entry points: `agentv.providers`. Raises PluginError for a wrong signature.
+    ProviderResponse or a dict of its keys. A class has `kind` and `async invoke(request)`; the fields of a dataclass
+    become settings. Entry points: `agentv.providers`. Raises PluginError for a wrong signature.
     """
     return _marker("provider", partial(provider_spec, name, aliases=aliases))
 
@@ -246,17 +249,17 @@ def report(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Ma
 def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
     """Register a function or class as a store of that name, for the results of criteria-based evaluation or for runs.
 
-    A class has `save_result(result)`, sync or async; a dataclass' fields become settings. A function returns an object
-    that has it, and its keyword-only parameters become settings. A class that takes `url` and has
+    A class has `save_result(result)`, sync or async; the fields of a dataclass become settings. A function returns an
+    object that has it, and its keyword-only parameters become settings. A class that takes `url` and has
     `share_run(open_folder)` stores runs for `--store NAME://…`: see RunStore (docs/how-to/extending.md). Entry points:
     `agentv.stores`. Raises PluginError for a wrong signature.
     """
     return _marker("store", partial(store_spec, name, aliases=aliases))
 
 
-def _marker(sort: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callable[[Marked], Marked]:
+def _marker(kind: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callable[[Marked], Marked]:
     def mark(plugin: Marked) -> Marked:
-        setattr(plugin, MARK, (sort, spec_of(plugin)))
+        setattr(plugin, MARK, (kind, spec_of(plugin)))
         return plugin
 
     return mark
@@ -265,10 +268,10 @@ def _marker(sort: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callabl
 def as_evaluator(given: object, evaluators: Registry) -> object:
     """Return an entry of a list of evaluators as a config or an evaluator object.
 
-    A function or class with the decorator `@evaluator` becomes a config of its type, which is added to `evaluators`;
-    if another plug-in has that type already (a package under development that is installed as well), it becomes an
-    object. Any other function becomes an evaluator that calls it with the context, under its own name. A criteria
-    evaluator is adapted; configs and other objects are returned as they are.
+    A function or class with the decorator `@evaluator` becomes a config of its type, which is added to `evaluators`.
+    If that type is already registered, for example by an installed copy of the same package, an evaluator object is
+    returned instead. Any other function becomes an evaluator that calls it with the context, under its own name. A
+    criteria evaluator is adapted; configs and other objects are returned as they are.
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":

@@ -113,7 +113,7 @@ class TargetSession:
         self._cleaner: Cleaner | None = None
         self._secrets_of = 0
         self.is_model = spec.is_model_api
-        self.names_files = spec.has_files
+        self.quotes_paths_only = spec.reads_files
         self.target_key = fingerprints.target_key(task.target)
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         self.tools = SuiteTools(runtime, task.known, timeout_s, task.only_free)
@@ -410,10 +410,10 @@ class CaseRunner(Struct, frozen=True):
 
     def _target_session(self, task: CaseTask) -> TargetSession:
         """Return the session of a task's target in its suite."""
-        place = (id(task.suite), id(task.target))
-        target_session = self.target_sessions.get(place)
+        session_key = (id(task.suite), id(task.target))
+        target_session = self.target_sessions.get(session_key)
         if target_session is None:
-            target_session = self.target_sessions[place] = TargetSession(task, self.runtime, self.fingerprints)
+            target_session = self.target_sessions[session_key] = TargetSession(task, self.runtime, self.fingerprints)
         return target_session
 
     def open(self, task: CaseTask, case: EvalCase) -> PreparedCase:
@@ -422,7 +422,7 @@ class CaseRunner(Struct, frozen=True):
 
     def _open(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> PreparedCase:
         prepared = prepare_case(
-            task, case, target_key=target_session.target_key, names_files=target_session.names_files
+            task, case, target_key=target_session.target_key, quotes_paths_only=target_session.quotes_paths_only
         )
         if task.trial == 0:
             written = self.fingerprints.written(prepared.evaluators, single_form=prepared.single_form)
@@ -481,13 +481,13 @@ class CaseRunner(Struct, frozen=True):
             workspace_path=prepared.request.workspace,
         )
         evaluators = prepared.evaluators
-        left = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
-        results = await score_context(context, left, tools=target_session.tools)
+        pending = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
+        results = await score_context(context, pending, tools=target_session.tools)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
-        made = iter(cleaned)
-        return tuple(known.get(config_of(evaluator).name) or next(made) for evaluator in evaluators)
+        new_results = iter(cleaned)
+        return tuple(known.get(config_of(evaluator).name) or next(new_results) for evaluator in evaluators)
 
 
 def reusable_scores(

@@ -56,7 +56,7 @@ async def run_evaluators_for_case(
             _answer(eval_case, target, response, clock),
             target=target,
             provider=provider or GivenAnswer(),
-            prompt=build_prompt(eval_case, names_files=False),
+            prompt=build_prompt(eval_case, quotes_paths_only=False),
             criteria=eval_case.criteria,
             judge=judge_provider,
             now=clock(),

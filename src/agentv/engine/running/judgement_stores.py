@@ -29,16 +29,16 @@ def make_stores(
         except EvalFileError as error:
             for problem in error.problems:
                 at = f"{AT}{problem.json_path[1:]}"
-                problems.note(at, problem.message, allowed=problem.allowed, suggestion=problem.suggestion)
+                problems.add(at, problem.message, allowed=problem.allowed, suggestion=problem.suggestion)
             continue
         except AgentvError as error:
-            problems.note(AT, str(error))
+            problems.add(AT, str(error))
             continue
         if isinstance(store, EvaluationStorageProvider):
             made.append(store)
         else:
             wanted = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
-            problems.note(AT, f"{type(store).__name__} is not a store", allowed=wanted)
+            problems.add(AT, f"{type(store).__name__} is not a store", allowed=wanted)
     return tuple(made)
 
 

@@ -17,8 +17,8 @@ REPORTED = "reported"
 """The event with the verdict of a run, written just before the run ends."""
 
 
-class RunNotes(Struct, frozen=True):
-    """The parts of a run's report that cannot be counted again from its rows."""
+class RecordedReport(Struct, frozen=True):
+    """The parts of a run's report that cannot be recounted from its rows."""
 
     verdict: RunVerdict
     planned: int | None
@@ -27,7 +27,7 @@ class RunNotes(Struct, frozen=True):
     baseline: BaselineSummary | None = None
 
 
-def comparisons_to_json(report: RunReport) -> JsonObject:
+def reported_fields(report: RunReport) -> JsonObject:
     """Return the fields of the event `reported`."""
     gates: list[JsonValue] = [
         {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
@@ -44,8 +44,8 @@ def comparisons_to_json(report: RunReport) -> JsonObject:
     }
 
 
-def load_notes(run: "StoredRun") -> RunNotes | None:
-    """Return the notes of a run's last writer, or None if it did not report any."""
+def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
+    """Return the report that the last process of a run recorded, or None if it ended without one."""
     fields = None
     for event in run.events():
         if event.type == "started":
@@ -55,7 +55,7 @@ def load_notes(run: "StoredRun") -> RunNotes | None:
     if fields is None:
         return None
     planned, notes, duration_s = fields.get("planned"), fields.get("notes"), fields.get("duration_s")
-    return RunNotes(
+    return RecordedReport(
         verdict=_verdict_of(fields),
         planned=planned if isinstance(planned, int) else None,
         notes=tuple(map(str, notes)) if isinstance(notes, list) else (),

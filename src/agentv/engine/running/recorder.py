@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
-from agentv.engine.running.notes import REPORTED, comparisons_to_json
+from agentv.engine.running.notes import REPORTED, reported_fields
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
 from agentv.scoring.results.aggregation import row_state
@@ -214,10 +214,10 @@ class RunRecorder(Struct):
     def save_report(self, report: RunReport) -> None:
         """Save the verdict with the run, so that every later report shows the same."""
         with suppress(StorageError):  # reported already
-            self.store.note(REPORTED, comparisons_to_json(report))
+            self.store.note(REPORTED, reported_fields(report))
 
 
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:
-    """Return True if an observer takes a kind of event: all kinds, unless its attribute `hears` lists some."""
-    kinds = getattr(observer, "hears", None)
+    """Return True if an observer takes a kind of event: all kinds, unless its attribute `event_types` lists some."""
+    kinds = getattr(observer, "event_types", None)
     return not isinstance(kinds, tuple) or kind in kinds

@@ -36,7 +36,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
 if TYPE_CHECKING:
-    from agentv.engine.calling.answer_memory import RunCache
+    from agentv.engine.calling.target_answer_cache import RunCache
     from agentv.engine.stored.resume import ResumePlan
 
 
@@ -44,7 +44,7 @@ def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | N
     """Return the answer cache of a run, or None for `--cache off`."""
     if plan.options.cache == "off":
         return None
-    from agentv.engine.calling.answer_memory import RunCache  # noqa: PLC0415 - for runs with --cache only
+    from agentv.engine.calling.target_answer_cache import RunCache  # noqa: PLC0415 - for runs with --cache only
     from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache  # noqa: PLC0415
 
     age_s = plan.options.cache_max_age_s
@@ -59,7 +59,7 @@ def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
     """Yield a note for each target whose answers are not cached, for a run with a cache."""
     if plan.options.cache == "off":
         return
-    from agentv.engine.calling.answer_memory import why_not_cached  # noqa: PLC0415
+    from agentv.engine.calling.target_answer_cache import why_not_cached  # noqa: PLC0415
 
     for target in (*plan.targets, *plan.judges):
         spec = plan.specs.providers.get(target.provider)
@@ -193,7 +193,7 @@ def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget
     if spent is None or not spent.usd:
         return Budget(limit, stop)
     recorder.note(spent.message(limit))
-    return Budget(limit, stop, spent.usd, dearest_usd=spent.dearest)
+    return Budget(limit, stop, spent.usd, max_call_cost_by_target=spent.max_call_cost_by_target)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -17,7 +17,7 @@ from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.types.protocols import Clock, ResultStore
 
 
-def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: StoreUrl | None = None) -> ResultStore:
+def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: StoreUrl | None = None) -> ResultStore:
     """Return the store of a new run, which is shared in the team's store if its URL is given.
 
     A run without selected cases is not stored, so that `latest` names a run with results. Raises ConfigError when
@@ -28,7 +28,7 @@ def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: 
         from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
 
         return MemoryStore(run_id, clock=clock)
-    return shared(shared_in, plan.specs, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
+    return with_team_store(store_url, plan.specs, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
@@ -41,15 +41,15 @@ def refuse_second_writer(folder: Path) -> None:
     RunLock(folder).release()
 
 
-def shared(shared_in: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:
-    """Open a run's folder, shared in the team's store if there is one.
+def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:
+    """Open a run's folder, whose lines also go to the team's store at `store_url`, if there is one.
 
     Raises ConfigError or StorageError, before the folder is opened, if the team's store cannot store the run.
     """
-    if shared_in is None:
+    if store_url is None:
         return open_folder()
-    store = open_run_store(shared_in, specs)
-    with _named_errors(shared_in):
+    store = open_run_store(store_url, specs)
+    with _named_errors(store_url):
         return store.share_run(open_folder)
 
 

@@ -47,7 +47,7 @@ class SuiteTools(Struct, frozen=True):
         """Return the answer of a stored run to the context's case."""
         return await self.runtime.recorded.text(run, context, base_dir=base_dir)
 
-    def live(self, evaluator: EvaluatorLike) -> object:
+    def make_evaluator(self, evaluator: EvaluatorLike) -> object:
         """Return an evaluator: a given object, or one made from a config. Its warnings become notes of the run."""
         made = self.runtime.evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
         for warning in getattr(made, "warnings", ()):
@@ -71,7 +71,7 @@ async def score_context(
         if context.criteria:
             config = replace(config, weight=weight_in(context.criteria, config))
         is_skipped = tools.only_free and costs_money(config, runtime, tools.known)
-        make = None if is_skipped else partial(tools.live, evaluator)
+        make = None if is_skipped else partial(tools.make_evaluator, evaluator)
         due.append(DueEvaluator(config, make, config.timeout_s or tools.timeout_s))
     return await run_evaluators(context, due, seconds=lambda: runtime.clock().timestamp())
 
@@ -99,11 +99,11 @@ async def run_evaluators(
     if concurrency <= 1:
         return tuple([await _run_evaluator(context, each, seconds) for each in evaluators])
     results: list[EvaluatorResult | None] = [None] * len(evaluators)
-    places = iter(range(len(evaluators)))
+    positions = iter(range(len(evaluators)))
 
     async def work() -> None:
-        for place in places:
-            results[place] = await _run_evaluator(context, evaluators[place], seconds)
+        for position in positions:
+            results[position] = await _run_evaluator(context, evaluators[position], seconds)
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(min(concurrency, len(evaluators))):

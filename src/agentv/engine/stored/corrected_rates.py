@@ -27,7 +27,7 @@ Expectations = Mapping[tuple[str, str], Sequence[str]]
 
 
 def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
-    """Return a rate for each target and judge of a run whose set-up has a calibration.
+    """Return a rate for each target and judge of a run whose setup has a calibration.
 
     Calibrations are those of the `.agentv` folder that contains the run; without any, no file of the run is read.
     Raises StorageError for a file that cannot be read.
@@ -120,7 +120,7 @@ class _Counted(Struct):
 
     def _applies_to(self, judgement: Judgement, expectations: Sequence[str]) -> bool:
         return any(
-            judgement.score_key == score_key(answer=judgement.answer_key, expectation=expectation, setup=setup)
+            judgement.score_key == score_key(answer=judgement.answer_key, expectation=expectation, setup_digest=setup)
             for expectation in expectations
             for setup in self.calibration.setups
         )
@@ -141,7 +141,7 @@ class _Counted(Struct):
         other = moments.rows - self.matched[target]
         if other:
             return replace(
-                uncorrected, reason=f"{other:,} of {moments.rows:,} rows have another set-up than the calibration"
+                uncorrected, reason=f"{other:,} of {moments.rows:,} rows have another setup than the calibration"
             )
         if known.sensitivity is None or known.specificity is None:
             return replace(uncorrected, reason="too few labels")

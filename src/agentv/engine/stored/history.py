@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from agentv.engine.planning.plan import RunPlan
-from agentv.scoring.counting.forecast import Forecast, Measured, Part
+from agentv.scoring.counting.forecast import Forecast, Part, PastUsage
 from agentv.scoring.keys.identity import target_key
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
@@ -24,12 +24,12 @@ def load_forecast(plan: RunPlan) -> Forecast:
     """Return the estimated usage of a run, from the latest stored runs of its suites and targets."""
     wanted = {(item.suite.path, target.name) for item in plan.suites for target in item.targets}
     keys = {target.name: target_key(target) for target in plan.targets}
-    measured: dict[Pair, Measured] = {}
+    measured: dict[Pair, PastUsage] = {}
     for run in _runs(Path(plan.home)):
-        left = {pair for pair in wanted if not _has_enough(measured.get(pair))}
-        if not left:
+        remaining = {pair for pair in wanted if not _has_enough(measured.get(pair))}
+        if not remaining:
             break
-        _measure(run, left, keys, measured)
+        _measure(run, remaining, keys, measured)
     parts = [
         Part(
             suite=item.suite.path,
@@ -44,7 +44,7 @@ def load_forecast(plan: RunPlan) -> Forecast:
     return Forecast(tuple(parts))
 
 
-def _has_enough(measured: Measured | None) -> bool:
+def _has_enough(measured: PastUsage | None) -> bool:
     return measured is not None and (measured.rows >= ROWS_USED or len(measured.runs) >= RUNS_USED)
 
 
@@ -57,19 +57,19 @@ def _runs(home: Path) -> Iterator[StoredRun]:
             continue
 
 
-def _measure(run: StoredRun, left: set[Pair], keys: Mapping[str, str], measured: dict[Pair, Measured]) -> None:
-    """Count the answered rows of one run that belong to the suites and targets in `left`."""
+def _measure(run: StoredRun, remaining: set[Pair], keys: Mapping[str, str], measured: dict[Pair, PastUsage]) -> None:
+    """Count the answered rows of one run that belong to the suites and targets in `remaining`."""
     suites, targets = _objects(run, "suites"), _objects(run, "targets")
     paths = {suite.get("path") for suite in suites}
     stored_keys = {str(target.get("name")): target.get("key") for target in targets}
-    if not any(suite in paths and target in stored_keys for suite, target in left):
+    if not any(suite in paths and target in stored_keys for suite, target in remaining):
         return
     try:
-        for row in islice(run.results(), ROWS_USED * len(left)):
+        for row in islice(run.results(), ROWS_USED * len(remaining)):
             pair = (row.slot.suite, row.slot.target)
-            if pair not in left or row.answer_key == "" or (row.error is not None and row.error.stage == "target"):
+            if pair not in remaining or row.answer_key == "" or (row.error is not None and row.error.stage == "target"):
                 continue
-            found = measured.setdefault(pair, Measured())
+            found = measured.setdefault(pair, PastUsage())
             found.add(row)
             found.is_changed = found.is_changed or stored_keys.get(pair[1]) != keys[pair[1]]
     except OSError:

@@ -135,9 +135,9 @@ def by_judge(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The present set-ups of an evaluator that produced the scores of rows.
+    """The present setups of an evaluator that produced the scores of rows.
 
-    `other` counts the rows whose score is from another set-up: a file was edited since, or the row's case is gone.
+    `other` counts the rows whose score is from another setup: a file was edited since, or the row's case is gone.
     """
 
     setups: tuple[str, ...]
@@ -145,19 +145,19 @@ class JudgeSetups(Struct, frozen=True):
 
 
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:
-    """Return the set-ups of `plan` that judged the rows, according to their score keys."""
-    left = {row.slot: row for row in rows}
-    total, setups = len(left), dict[str, None]()
+    """Return the setups of `plan` that judged the rows, according to their score keys."""
+    remaining = {row.slot: row for row in rows}
+    total, setups = len(remaining), dict[str, None]()
     fingerprints = Fingerprints(_runtime(plan, clock))
     matched = 0
     for target in plan.targets:
         for task in plan.tasks(target):
-            row = left.pop(result_key_of(task), None)
+            row = remaining.pop(result_key_of(task), None)
             setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
             if setup is not None:
                 setups[setup] = None
                 matched += 1
-            if not left:
+            if not remaining:
                 return JudgeSetups(tuple(sorted(setups)), total - matched)
     return JudgeSetups(tuple(sorted(setups)), total - matched)
 
@@ -175,7 +175,7 @@ def _setup_of(task: CaseTask, row: CaseResult, evaluator: str, fingerprints: Fin
     expectation = keys_of(case, criteria_of(case, task.suite)).expectation
     for each in evaluators:
         if config_of(each).name == evaluator:
-            setup = fingerprints.setup(each, task)
-            key = score_key(answer=row.answer_key, expectation=expectation, setup=setup)
+            setup = fingerprints.setup_digest(each, task)
+            key = score_key(answer=row.answer_key, expectation=expectation, setup_digest=setup)
             return setup if row.score_keys.get(evaluator) == key else None
     return None

@@ -1,11 +1,11 @@
-"""The report of a stored run: its recorded verdict, and numbers counted from its rows again."""
+"""The report of a stored run: its recorded verdict, and numbers recounted from its rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
 
 from msgspec.structs import replace
 
-from agentv.engine.running.notes import RunNotes, load_notes
+from agentv.engine.running.notes import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.counting.summary import Summary
@@ -22,38 +22,40 @@ _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; th
 def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
     """Count a stored run's current rows and return its report, with the verdict that it ended with.
 
-    `rows` are these rows, for callers that process each of them on the way.
+    Callers that iterate over the rows anyway pass them as `rows`.
 
     The verdict of a run without a recorded one (it was killed, is being written, or was made by an older agentv) is
     computed from its rows. Raises StorageError for a row that cannot be read.
     """
-    recorded = load_notes(run)
+    recorded = load_recorded_report(run)
     gates = _gates(run) if recorded is None else None
-    is_repeated = run.may_repeat_cases()
-    summary = summary_for(gates, has_targets=is_repeated)
-    unread = 0
+    may_repeat = run.may_repeat_cases()
+    summary = summary_for(gates, has_targets=may_repeat)
+    invalid_rows = 0
     for row in run.results() if rows is None else rows:
-        summary.add(row, has_trials=is_repeated)
-        unread += row.error is not None and row.error.stage == "load"
+        summary.add(row, has_trials=may_repeat)
+        invalid_rows += row.error is not None and row.error.stage == "load"
     state = _state(run)
-    corrected, uncorrected = corrected_or_note(run)
+    corrected, correction_notes = corrected_or_note(run)
     if recorded is None:
-        verdict = _judge(run, summary, gates, unread=unread)
+        verdict = _computed_verdict(run, summary, gates, invalid_rows=invalid_rows)
         notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
-        recorded = RunNotes(verdict, _planned(run), notes, 0.0)
+        recorded = RecordedReport(verdict, _planned(run), notes, 0.0)
     return replace(
         summary.report(run.run_id, state, recorded.verdict),
         planned=recorded.planned,
         corrected=corrected,
-        notes=(*recorded.notes, *uncorrected),
+        notes=(*recorded.notes, *correction_notes),
         duration_s=recorded.duration_s,
         folder=str(run.folder),
         baseline=recorded.baseline,
     )
 
 
-def _judge(run: StoredRun, summary: Summary, gates: Sequence[ScopedGate] | None, *, unread: int) -> RunVerdict:
-    ending = Ending(state=_state(run), planned=_planned(run), invalid_rows=unread)
+def _computed_verdict(
+    run: StoredRun, summary: Summary, gates: Sequence[ScopedGate] | None, *, invalid_rows: int
+) -> RunVerdict:
+    ending = Ending(state=_state(run), planned=_planned(run), invalid_rows=invalid_rows)
     return run_verdict(summary, ending, gates=gates, max_errors=stored_options(run.run.plan).max_errors)
 
 

@@ -30,14 +30,14 @@ Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 class ResumePlan(Struct):
     """What remains of a stored run, with counts of the work done on it.
 
-    `again` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not used. `retired`
-    are the result keys that were removed from the run before, `gone_suites` the suites that the run has and the plan
-    lacks. `spent` is what counts against the budget already.
+    `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
+    used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
+    and the plan lacks. `spent` is what counts against the budget already.
     """
 
     rows: StoredRows
     purpose: Purpose = "resume"
-    again: Callable[[CaseResult], bool] = lambda _row: False
+    should_rerun: Callable[[CaseResult], bool] = lambda _row: False
     fresh: frozenset[str] = frozenset()
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class ResumePlan(Struct):
         return self._anew(task, row) if stored is None else stored
 
     def _retried(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
-        if row is None or not self.again(row):
+        if row is None or not self.should_rerun(row):
             return None
         if row.error is not None and row.error.stage == "evaluator" and isinstance(task.case, EvalCase):
             return self._stored(task, task.case, row, runner) or self._anew(task, row)
@@ -139,15 +139,15 @@ class ResumePlan(Struct):
         """Return the task to score a stored answer, or None if there is no usable one."""
         if runner.has_nothing_to_score(task):
             return None
-        place, key = result_key_of(task), _answer_key(task, case, runner)
+        result_key, key = result_key_of(task), _answer_key(task, case, runner)
         # The answers of a renamed suite are stored under its old name.
-        found = (self.rows.answer(suite, key) for suite in (place.suite, *self.gone_suites))
+        found = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
         answer = next((each for each in found if each is not None), None)
         if answer is None:
             return None
-        before = row if answer.slot == place else self.rows.find(answer.slot)
-        generation = answer.generation if row is None else self.rows.next_generation(place, row)
-        return replace(task, generation=generation, stored=Stored(replace(answer, slot=place), before))
+        before = row if answer.slot == result_key else self.rows.find(answer.slot)
+        generation = answer.generation if row is None else self.rows.next_generation(result_key, row)
+        return replace(task, generation=generation, stored=Stored(replace(answer, slot=result_key), before))
 
     def _anew(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
         return replace(task, generation=self.rows.next_generation(result_key_of(task), row))

@@ -44,20 +44,20 @@ def load_stored_plan(
     cwd: Path,
     env: Mapping[str, str],
     change: ChangeInputs = lambda suites, _specs: suites,
-    is_anew: bool = False,
+    ignores_cache: bool = False,
     budget_usd: float | None = None,
     secrets: tuple[str, ...] = (),
 ) -> RunPlan:
     """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
 
-    `is_anew` disables the cache, for calls that are to be made again. `budget_usd` replaces the run's own budget;
+    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd` replaces the run's own budget;
     `secrets` are redacted in the responses of targets.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
     # The continuation of a run that --fail-fast stopped runs all the rest.
     options = replace(stored_options(run.plan), fail_fast=None)
-    if is_anew:
+    if ignores_cache:
         options = replace(options, cache="off")
     if budget_usd is not None:
         options = replace(options, budget_usd=budget_usd)

@@ -121,15 +121,15 @@ def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
 
 def _selection(options: JsonObject) -> str:
     """Return the options that selected some of the cases or evaluators, as on the command line."""
-    written = [
+    arguments = [
         f"{_CHOOSING[name]} {shlex.quote(str(each))}"
         for name in _CHOOSING
         if (value := options.get(name)) is not None
         for each in (value if isinstance(value, list) else [value])
     ]
     if options.get("sample") is not None and options.get("seed") is not None:
-        written.append(f"--seed {options['seed']}")
-    return " ".join(written)
+        arguments.append(f"--seed {options['seed']}")
+    return " ".join(arguments)
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

@@ -20,7 +20,7 @@ class Basis(Struct, frozen=True):
     conversation: bool = False
 
     @property
-    def ends(self) -> tuple[str, str]:
+    def score_meanings(self) -> tuple[str, str]:
         """The meanings of the scores 0 and 1."""
         if self.criterion is not None:
             return "the criterion is not met at all", "it is fully met"
@@ -69,7 +69,7 @@ def criterion_section(criterion: EvaluationCriteria) -> str:
 
 
 COMPARED = ("expected_outcome", "question", "reference_answer")
-"""The variables that a judge is shown in addition to the answer, in this order; empty ones are left out."""
+"""The variables that a judge is shown in addition to the answer, in this order; empty ones are omitted."""
 
 USER_TEMPLATE = user_template((*COMPARED, "candidate_answer"))
 """The user prompt for a case in which no variable is empty (seed: Enforce JSON prompt contract)."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from agentv.evaluators.context_files import function_files, script_files
+from agentv.evaluators.named_files import function_files, script_files
 from agentv.evaluators.rules.base import judged_text
 from agentv.execution.backends.workers import WorkerPool
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
@@ -194,7 +194,7 @@ class CodeJudgeSettings(Struct, frozen=True):
 
 
 def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools: EvaluatorTools) -> Evaluator:
-    """Make a code judge. A new one is made for each case and evaluator (seed REQ-EVAL-007)."""
+    """Return a `code_judge` evaluator: a new one for each case and evaluator (seed REQ-EVAL-007)."""
     if settings.python is not None:
         return PythonEvaluator(settings.python, config, settings, tools)
     return CodeEvaluator(

@@ -8,12 +8,12 @@ from typing import Annotated, Literal, Protocol, TypeAlias, cast
 
 from msgspec import Meta, Struct, field
 
-from agentv.evaluators.context_files import script_files
 from agentv.evaluators.criteria_evaluator import adapted
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.prompts import prompt_files
+from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.replies import parse_answer
 from agentv.scoring.results.aggregation import evaluators_score, to_result
 from agentv.scoring.results.aggregators import (
@@ -213,7 +213,7 @@ class CompositeEvaluator:
     """
 
     kind = "composite"
-    times_its_parts = True
+    timeout_per_member = True
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
 
 
 def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
-    """Make a composite whose members are scored by the run, each isolated like any other evaluator."""
+    """Return a `composite` evaluator whose members are scored by the run, each isolated like any other evaluator."""
     members = tuple(cast(EvaluatorLike, adapted(member)) for member in settings.evaluators)
     if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in members):
         raise ConfigError(f"the members of {config.name!r} must be EvaluatorConfigs or evaluator objects")

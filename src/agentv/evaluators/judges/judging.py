@@ -16,9 +16,9 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
-from agentv.types.records.fields import milliseconds
+from agentv.types.records.fields import rounded_ms
 
-REPLY_KEPT = 2_000
+MAX_STORED_REPLY_CHARS = 2_000
 """The number of characters of an unreadable reply that are stored as reasoning."""
 
 Opinion = TypeVar("Opinion")
@@ -117,7 +117,7 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
     response).
     """
     score = score_of_failure(failure)
-    return score if unread is None else replace(score, misses=(), reasoning=unread[:REPLY_KEPT] or None)
+    return score if unread is None else replace(score, misses=(), reasoning=unread[:MAX_STORED_REPLY_CHARS] or None)
 
 
 async def call_judge(
@@ -225,6 +225,6 @@ def _to_call(
         score=score,
         usage=response.usage,
         cost_usd=response.cost_usd,
-        duration_ms=milliseconds(duration_ms if response.cached is None else response.cached.duration_ms),
+        duration_ms=rounded_ms(duration_ms if response.cached is None else response.cached.duration_ms),
         cached=response.cached is not None,
     )

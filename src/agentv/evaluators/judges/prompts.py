@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentv.evaluators.context_files import is_file
 from agentv.evaluators.judges.basis import WHOLE, Basis
+from agentv.evaluators.named_files import is_file
 from agentv.scoring.judge_replies.replies import MAX_LINES
 from agentv.types.cases import RubricItem
 from agentv.types.errors import ConfigError
@@ -36,7 +36,7 @@ def fence_rule(nonce: str) -> str:
 
 def freeform_contract(nonce: str, basis: Basis = WHOLE) -> str:
     """Return the part of the system prompt that requires one JSON object with a score."""
-    low, high = basis.ends
+    low, high = basis.score_meanings
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from agentv.scoring.judges.feedback import latest, parse_feedback
+from agentv.scoring.judges.feedback import effective_feedback, parse_feedback
 from agentv.scoring.results.completion import score_of_results
 from agentv.scoring.results.criteria import criterion_named, failed_result, normalize, result_of
 from agentv.scoring.results.folding import combine, spread
@@ -62,7 +62,7 @@ class _LabelFile(Struct, frozen=True):
 
 
 def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: EvaluatorTools) -> "HumanEvaluator":
-    """Make a `human`. Raises EvaluatorError when its files cannot be read."""
+    """Return a `human` evaluator. Raises EvaluatorError when its files cannot be read."""
     try:
         problems = settings.problems(config.base_dir)
         files = [_read(path).by_case for path in settings.files(config.base_dir)]
@@ -76,8 +76,8 @@ def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: Evaluat
 class HumanEvaluator:
     """An evaluator that returns the labels of an answer, averaged for each criterion; skipped when there are none.
 
-    `files` have the feedback by case. Each of the `criteria` gets a result, without a value if it has no label; without
-    `criteria`, all criteria that have labels do.
+    `files` have the feedback by case. Each criterion in `criteria` gets a result, with value None if it has no label.
+    If `criteria` is empty, every labelled criterion gets one.
     """
 
     kind = "human"
@@ -91,7 +91,7 @@ class HumanEvaluator:
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Return the score of the feedback on the case or session of `context`."""
         by_criterion: dict[str, list[Feedback]] = {name: [] for name in self._criteria}
-        for label in latest(self._about(context)):
+        for label in effective_feedback(self._about(context)):
             if not self._criteria or label.criterion in by_criterion:
                 by_criterion.setdefault(label.criterion, []).append(label)
         results = [_result(name, labels, context.criteria) for name, labels in by_criterion.items() if labels]
@@ -99,7 +99,7 @@ class HumanEvaluator:
         score = score_of_results(results, "human", context.criteria)
         if any(result.value is not None or result.error is not None for result in results):
             return replace(score, results=(*score.results, *unjudged))
-        reason = "the labels are on no scale" if results else f"no label for case {context.eval_case.id!r}"
+        reason = "the labels have no numeric scale" if results else f"no label for case {context.eval_case.id!r}"
         return EvaluationScore(0.0, status="skipped", reasoning=reason, results=(*results, *unjudged))
 
     def _about(self, context: EvaluationContext) -> Iterator[Feedback]:
@@ -123,7 +123,7 @@ def _result(name: str, labels: Sequence[Feedback], criteria: Iterable[Evaluation
             return failed_result(f"{each.place}: {error}{hint}", criterion, kind="human", reasoning=_reasoning(labels))
     numbers = [value for value in values if value is not None]
     metadata: JsonObject = {"annotators": [_entry(each, value) for each, value in zip(labels, values, strict=True)]}
-    if len(numbers) < len(labels):  # words that no scale orders are stored, not averaged
+    if len(numbers) < len(labels):  # labels without a numeric scale are stored, not averaged
         word = mode([str(each.score) for each in labels])
         return EvaluationResult(
             criterion_name=name,

@@ -97,7 +97,7 @@ class JsonSettings(Struct, frozen=True):
 
 
 def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make an `is_json`."""
+    """Return an `is_json` evaluator."""
     return RuleEvaluator("is_json", json_check(settings), source=config.source, inline=False)
 
 

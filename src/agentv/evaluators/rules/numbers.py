@@ -66,12 +66,12 @@ class LengthSettings(Struct, frozen=True):
 
 
 def make_numeric(config: EvaluatorConfig, settings: NumericSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `numeric`."""
+    """Return a `numeric` evaluator."""
     return RuleEvaluator("numeric", numeric_check(settings), source=config.source)
 
 
 def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `length`."""
+    """Return a `length` evaluator."""
     return RuleEvaluator("length", length_check(settings), source=config.source)
 
 

@@ -57,7 +57,7 @@ def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
 
 
 def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `regex`."""
+    """Return a `regex` evaluator."""
     return RuleEvaluator("regex", regex_check(settings), source=config.source, inline=False)
 
 

@@ -268,5 +268,5 @@ def reasoning_of(finding: Finding) -> str | None:
 
 
 def make_rule_based(config: EvaluatorConfig, settings: RuleBasedSettings, _tools: EvaluatorTools) -> RuleBasedEvaluator:
-    """Make a `rule_based`; rules that name no criterion judge the evaluator's own, or one of its name."""
+    """Return a `rule_based` evaluator; rules that name no criterion judge the evaluator's own, or one of its name."""
     return RuleBasedEvaluator(settings.rules, criterion=config.criterion or config.name, source=config.source)

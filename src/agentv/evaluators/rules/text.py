@@ -74,27 +74,27 @@ def texts_of(value: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
 
 
 def make_contains(config: EvaluatorConfig, settings: ContainsSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `contains`."""
+    """Return a `contains` evaluator."""
     return RuleEvaluator("contains", contains_check(settings), source=config.source)
 
 
 def make_starts_with(config: EvaluatorConfig, settings: EdgeSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `starts_with`."""
+    """Return a `starts_with` evaluator."""
     return RuleEvaluator("starts_with", starts_with_check(settings), source=config.source)
 
 
 def make_ends_with(config: EvaluatorConfig, settings: EdgeSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make an `ends_with`."""
+    """Return an `ends_with` evaluator."""
     return RuleEvaluator("ends_with", ends_with_check(settings), source=config.source)
 
 
 def make_equals(config: EvaluatorConfig, settings: EqualsSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make an `equals`."""
+    """Return an `equals` evaluator."""
     return RuleEvaluator("equals", equals_check(settings), source=config.source)
 
 
 def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `one_of`."""
+    """Return a `one_of` evaluator."""
     return RuleEvaluator("one_of", one_of_check(settings), source=config.source)
 
 

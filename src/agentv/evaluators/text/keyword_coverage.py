@@ -142,7 +142,7 @@ class KeywordCoverageEvaluator:
 def make_keyword_coverage(
     config: EvaluatorConfig, settings: KeywordCoverageSettings, _tools: EvaluatorTools
 ) -> KeywordCoverageEvaluator:
-    """Make a `keyword_coverage`."""
+    """Return a `keyword_coverage` evaluator."""
     return KeywordCoverageEvaluator(settings, source=config.source)
 
 

@@ -158,7 +158,7 @@ class LexicalSimilarityEvaluator:
 def make_lexical_similarity(
     config: EvaluatorConfig, settings: LexicalSimilaritySettings, _tools: EvaluatorTools
 ) -> LexicalSimilarityEvaluator:
-    """Make a `lexical_similarity`."""
+    """Return a `lexical_similarity` evaluator."""
     return LexicalSimilarityEvaluator(settings, source=config.source)
 
 

@@ -142,7 +142,7 @@ class SemanticSimilarityEvaluator:
 def make_semantic_similarity(
     config: EvaluatorConfig, settings: SemanticSimilaritySettings, tools: EvaluatorTools
 ) -> SemanticSimilarityEvaluator:
-    """Make a `semantic_similarity`."""
+    """Return a `semantic_similarity` evaluator."""
     return SemanticSimilarityEvaluator(config, settings, tools.embedder(settings.model))
 
 

@@ -139,5 +139,5 @@ def _takes_any_number(criterion: EvaluationCriteria) -> bool:
 
 
 def make_sentiment(config: EvaluatorConfig, settings: SentimentSettings, _tools: EvaluatorTools) -> SentimentEvaluator:
-    """Make a `sentiment`."""
+    """Return a `sentiment` evaluator."""
     return SentimentEvaluator(settings, criterion=config.criterion or config.name, source=config.source)

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from agentv.evaluators.rules.base import judged_text, quoted
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.folding import Folding
-from agentv.scoring.text.forms import is_swapped, swap_key
+from agentv.scoring.text.forms import is_disguised, swap_key
 from agentv.scoring.text.words import is_edge_between
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
@@ -18,7 +18,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.protocols import EvaluatorTools
 
-Candidate: TypeAlias = tuple[int, int, int]
+Match: TypeAlias = tuple[int, int, int]
 """The index of a pattern, and the start and end of its match."""
 
 FEW_TERMS = 100
@@ -26,14 +26,16 @@ FEW_TERMS = 100
 
 
 class Term(Struct, frozen=True):
-    """A term as written in the list, and in the folded form that is searched for."""
+    """A term in the spelling of the list, and in the folded form that is searched for."""
 
-    written: str
+    spelling: str
     folded: str
 
 
 class TermIndex:
-    """A search for terms in texts folded by the same `folding`, including terms with swapped letters.
+    """A search for terms in texts folded by the same `folding`.
+
+    It also finds terms with letters replaced by signs (`5h1t`).
 
     `is_quick` is True if the time hardly depends on the number of terms.
     """
@@ -41,9 +43,9 @@ class TermIndex:
     def __init__(self, terms: Iterable[str], folding: Folding, *, whole_words: bool) -> None:
         self._whole_words = whole_words
         by_key: dict[str, dict[str, Term]] = {}
-        for written in terms:
-            folded = folding.of(written)
-            by_key.setdefault(swap_key(folded), {}).setdefault(folded, Term(written.strip(), folded))
+        for spelling in terms:
+            folded = folding.of(spelling)
+            by_key.setdefault(swap_key(folded), {}).setdefault(folded, Term(spelling.strip(), folded))
         self._terms = tuple(tuple(each.values()) for each in by_key.values())
         search = _one_pass(tuple(by_key))
         self.is_quick = search is not None or len(by_key) <= FEW_TERMS
@@ -53,18 +55,21 @@ class TermIndex:
         """Yield each occurrence of a term in a folded text, with its start and end."""
         for number, start, end in self._search(swap_key(folded)):
             for term in self._terms[number]:
-                if is_swapped(folded[start:end], term.folded) and self._stands_alone(term, folded, start, end):
+                if is_disguised(folded[start:end], term.folded) and self._stands_alone(term, folded, start, end):
                     yield term, start, end
 
     def _stands_alone(self, term: Term, folded: str, start: int, end: int) -> bool:
-        """Return True if no word continues at either end. Signs in a term count as the letters they replace."""
+        """Return True if no word continues at either end.
+
+        A sign that replaces a letter (`$` for s) counts as that letter.
+        """
         if not self._whole_words:
             return True
         before = folded[start - 1] if start else ""
         return is_edge_between(before, term.folded[0]) and is_edge_between(term.folded[-1], folded[end : end + 1])
 
 
-def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Candidate]] | None:
+def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]] | None:
     """Return a search with an automaton; None without the package of the extra `text`."""
     try:
         from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - part of an extra
@@ -75,8 +80,8 @@ def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Candidate]] |
     return lambda text: automaton.find_matches_as_indexes(text, overlapping=True)
 
 
-def _term_by_term(patterns: Sequence[str]) -> Callable[[str], Iterable[Candidate]]:
-    def search(text: str) -> Iterator[Candidate]:
+def _term_by_term(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]]:
+    def search(text: str) -> Iterator[Match]:
         for number, pattern in enumerate(patterns):
             at = text.find(pattern)
             while at >= 0:
@@ -91,6 +96,9 @@ CLEAN = "no toxic term"
 SHOWN_TERMS = 20
 SHOWN_PLACES = 5
 """The number of terms that are reported, and of places of each."""
+
+SUMMARY_TERMS = 5
+"""The number of terms in the summary."""
 
 
 class ToxicitySettings(Struct, frozen=True, kw_only=True):
@@ -148,7 +156,7 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
             if self.is_blank(term):
                 yield Problem(path, f"every text contains the term {quoted(term)}", line, 1)
 
-    def listed(self, base_dir: str) -> Iterable[str]:
+    def load_terms(self, base_dir: str) -> Iterable[str]:
         """Return the terms. Raises EvaluatorError when their file cannot be used."""
         if not isinstance(self.toxic_terms, str):
             return self.toxic_terms
@@ -166,8 +174,8 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
 def _read_terms(path: str) -> dict[int, str]:
     """Return the terms of a file by line number, counted from 1."""
     lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    written = {number: line.strip() for number, line in enumerate(lines, start=1)}
-    return {number: line for number, line in written.items() if line and not line.startswith("#")}
+    lines_by_number = {number: line.strip() for number, line in enumerate(lines, start=1)}
+    return {number: line for number, line in lines_by_number.items() if line and not line.startswith("#")}
 
 
 class ToxicityEvaluator:
@@ -186,7 +194,7 @@ class ToxicityEvaluator:
         self._criterion = criterion
         self._source = source
         self._folding = settings.folding
-        self._index = TermIndex(settings.listed(base_dir), self._folding, whole_words=settings.match_whole_word)
+        self._index = TermIndex(settings.load_terms(base_dir), self._folding, whole_words=settings.match_whole_word)
         self.inline = self._index.is_quick
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
@@ -202,7 +210,7 @@ class ToxicityEvaluator:
         reports = tuple(self._reports(text, found))
         misses = tuple(report.line for report in reports)
         more = (f"… and {len(found) - SHOWN_TERMS} more terms",) if len(found) > SHOWN_TERMS else ()
-        summary = "; ".join((*misses[:SHOWN_PLACES], *more))
+        summary = "; ".join((*misses[:SUMMARY_TERMS], *more))
         places: JsonObject = {"found": [place for report in reports for place in report.places]}
         result = result_of(0.0, criterion, kind=KIND, reasoning=summary, metadata=places)
         return EvaluationScore(
@@ -213,7 +221,7 @@ class ToxicityEvaluator:
         places = self._folding.places(text)
         for term in sorted(found, key=lambda term: found[term][0])[:SHOWN_TERMS]:
             spans = tuple(places.span(*span) for span in found[term][:SHOWN_PLACES])
-            yield _Report(term.written, text, spans, len(found[term]))
+            yield _Report(term.spelling, text, spans, len(found[term]))
 
 
 class _Report(Struct, frozen=True):
@@ -238,8 +246,8 @@ class _Report(Struct, frozen=True):
         ]
 
     def _shown(self, start: int, end: int) -> str:
-        written = self.text[start:end]
-        disguised = "" if written.casefold() == self.term.casefold() else f" as {quoted(written)}"
+        spelling = self.text[start:end]
+        disguised = "" if spelling.casefold() == self.term.casefold() else f" as {quoted(spelling)}"
         return f"character {start} (line {self._line_at(start)}){disguised}"
 
     def _line_at(self, place: int) -> int:
@@ -247,7 +255,7 @@ class _Report(Struct, frozen=True):
 
 
 def make_toxicity(config: EvaluatorConfig, settings: ToxicitySettings, _tools: EvaluatorTools) -> ToxicityEvaluator:
-    """Make a `toxicity`. Raises EvaluatorError when the file of its terms cannot be used."""
+    """Return a `toxicity` evaluator. Raises EvaluatorError when the file of its terms cannot be used."""
     return ToxicityEvaluator(
         settings, criterion=config.criterion or config.name, source=config.source, base_dir=config.base_dir
     )

@@ -48,7 +48,7 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         if self.mode == "any_order" and not (counts or self.forbidden):
             raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
         if self.mode == "any_order" and self.score == "partial":
-            raise ValueError("`score: partial` needs a mode that compares calls; any_order is a share")
+            raise ValueError("`score: partial` needs a mode that compares calls; any_order always scores a share")
 
 
 class ToolTrajectoryEvaluator:
@@ -98,5 +98,5 @@ class ToolTrajectoryEvaluator:
 def make_tool_trajectory(
     _config: EvaluatorConfig, settings: ToolTrajectorySettings, _tools: EvaluatorTools
 ) -> ToolTrajectoryEvaluator:
-    """Make a `tool_trajectory`."""
+    """Return a `tool_trajectory` evaluator."""
     return ToolTrajectoryEvaluator(settings)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from agentv.evaluators.context_files import function_files
+from agentv.evaluators.named_files import function_files
 from agentv.evaluators.rules.base import Finding
 from agentv.evaluators.rules.json import check_schema, first_problems, make_schema_check, plain_json
 from agentv.evaluators.rules.numbers import check_range
@@ -374,7 +374,7 @@ def _judged(
 
 
 def make_tool_usage(config: EvaluatorConfig, settings: ToolUsageSettings, _tools: EvaluatorTools) -> ToolUsageEvaluator:
-    """Make a `tool_usage`; rules without a criterion score the evaluator's own criterion, or one of its name."""
+    """Return a `tool_usage` evaluator; rules without a criterion score the evaluator's own, or one of its name."""
     return ToolUsageEvaluator(
         settings.rules,
         criterion=config.criterion or config.name,

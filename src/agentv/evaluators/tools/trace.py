@@ -25,7 +25,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     max_errors: Annotated[int | None, Meta(description="the maximum number of errors")] = None
     max_model_steps: Annotated[int | None, Meta(description="the maximum number of model steps")] = None
     no_repeated_calls: Annotated[
-        int | None, Meta(description="the maximum number of calls of one tool with the same arguments")
+        int | None, Meta(description="how often one tool may be called with the same arguments (1: no repeats)")
     ] = None
     max_duration_ms: Annotated[
         float | None, Meta(description="the maximum duration of the answer, in milliseconds")
@@ -47,7 +47,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
 
 
 class _BoundCheck(Struct, frozen=True):
-    """The result of one bound, with its line of text; `unknown` if there was nothing to compare it with."""
+    """The result of one bound, with its line of text; `unknown` if the provider did not report the number."""
 
     line: str
     met: bool = False
@@ -125,5 +125,5 @@ def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) ->
 
 
 def make_trace(_config: EvaluatorConfig, settings: TraceSettings, _tools: EvaluatorTools) -> TraceEvaluator:
-    """Make a `trace`."""
+    """Return a `trace` evaluator."""
     return TraceEvaluator(settings)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.execution.processes.exchange import STDERR_TAIL, Exchange, Listener
+from agentv.execution.processes.command_pipes import STDERR_TAIL, CommandPipes, Listener
 from agentv.execution.processes.live_trees import STARTING
 from agentv.execution.processes.tree import ProcessTree, finish, start_tree
 
@@ -51,7 +51,7 @@ def launch(argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] 
     return Launched(process)
 
 
-_by_loop: dict[asyncio.AbstractEventLoop, "Exits"] = {}
+_by_loop: dict[asyncio.AbstractEventLoop, "ExitWatcher"] = {}
 
 
 class Watched(Struct, frozen=True):
@@ -61,10 +61,10 @@ class Watched(Struct, frozen=True):
     exited: Callable[[], None]
 
 
-class Exits:
+class ExitWatcher:
     """Notifies one event loop of the exits of its commands. Holds no descriptors while there are none.
 
-    `nothing` is a descriptor of the null device, for commands without input.
+    `null_device` is a descriptor of the null device, for commands without input.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -72,30 +72,30 @@ class Exits:
         self._commands = 0
         self._watched: dict[int, Watched] = {}
         self._epoll = select.epoll() if sys.platform == "linux" else None
-        self.nothing = os.open(os.devnull, os.O_RDWR)
+        self.null_device = os.open(os.devnull, os.O_RDWR)
         if self._epoll is not None:
             try:
                 loop.add_reader(self._epoll.fileno(), self._report)
             except OSError:
-                os.close(self.nothing)
+                os.close(self.null_device)
                 raise
 
     @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> "Exits":
-        """Return the instance of a loop and count one more command; release it with `leave`."""
+    def of(cls, loop: asyncio.AbstractEventLoop) -> "ExitWatcher":
+        """Return the instance of a loop and count one more command; call `release` when it has ended."""
         exits = _by_loop.get(loop)
         if exits is None:
             exits = _by_loop[loop] = cls(loop)
         exits._commands += 1
         return exits
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Count one command less; close the descriptors after the last one."""
         self._commands -= 1
         if self._commands:
             return
         _by_loop.pop(self._loop, None)
-        os.close(self.nothing)
+        os.close(self.null_device)
         if self._epoll is not None:
             self._loop.remove_reader(self._epoll.fileno())
             self._epoll.close()
@@ -163,13 +163,13 @@ class Start:
         *,
         cwd: str | None,
         env: Mapping[str, str] | None,
-        exchange: Exchange,
-        exits: Exits,
+        pipes: CommandPipes,
+        exits: ExitWatcher,
     ) -> None:
         self.tree: ProcessTree | None = None
         self.error: Exception | None = None
         self._words, self._cwd, self._env = words, cwd, env
-        self._exchange = exchange
+        self._pipes = pipes
         self._exits = exits
         self._watched: Watched | None = None
         self._turn = threading.Lock()
@@ -189,21 +189,21 @@ class Start:
 
     def start(self) -> None:
         """Start the command; called in the starter thread. The loop is notified only of its end."""
-        pipes = self._exchange
+        pipes = self._pipes
         if not self._take_turn():
-            self._call_in_loop(pipes.end)
+            self._call_in_loop(pipes.stop_waiting)
             return
         try:
             stdin, stdout, stderr = pipes.open()
             self.tree = start_tree(self._words, cwd=self._cwd, env=self._env, stdin=stdin, stdout=stdout, stderr=stderr)
-            pipes.started()
+            pipes.send_input()
             self._watched = self._exits.watch(self.tree.process, pipes.exited)
         except Exception as error:  # noqa: BLE001 - the caller of the command handles every exception
             self.error = error
         self._is_done = True
         STARTING.discard(self)
         if self.error is not None:
-            self._call_in_loop(pipes.end)
+            self._call_in_loop(pipes.stop_waiting)
         if self._done is not None:
             self._call_in_loop(self._settle)
 
@@ -235,7 +235,7 @@ class Start:
         """Release the command if it has exited without descendants; return False if processes must be ended."""
         if self.tree is None:
             return self._cancel_start()
-        return self._is_done and self._exchange.has_exited and self.tree.release()
+        return self._is_done and self._pipes.has_exited and self.tree.release()
 
     async def end(self) -> None:
         """End all processes, as `ProcessTree.end` does; a start in progress is always awaited."""
@@ -343,31 +343,31 @@ async def run_process(
     OSError if it cannot start (no such program or folder, arguments too long), ValueError if an argument contains NUL.
     """
     started = time.monotonic()
-    exits = Exits.of(asyncio.get_running_loop())
+    exits = ExitWatcher.of(asyncio.get_running_loop())
     try:
-        exchange = Exchange(command.stdin, exits.nothing, max_output_bytes, listener)
-        start = Start(command.words, cwd=command.cwd, env=command.env, exchange=exchange, exits=exits)
+        pipes = CommandPipes(command.stdin, exits.null_device, max_output_bytes, listener)
+        start = Start(command.words, cwd=command.cwd, env=command.env, pipes=pipes, exits=exits)
         try:
-            exchange.begin(timeout_s, start.is_done)
+            pipes.start_timer(timeout_s, start.is_done)
             start.begin()
-            await exchange.over
+            await pipes.done
         finally:
             try:
                 if not start.release():
                     await finish(start.end())
             finally:
                 start.close()
-                exchange.close()
+                pipes.close()
     finally:
-        exits.leave()
-    error = start.error or exchange.error
+        exits.release()
+    error = start.error or pipes.error
     if error is not None:
         raise error
     return Outcome(
-        exit_code=None if exchange.timed_out or exchange.too_large else start.exit_code,
-        stdout=bytes(exchange.output),
-        stderr=exchange.errors.decode(errors="replace")[-STDERR_TAIL:],
-        timed_out=exchange.timed_out,
-        too_large=exchange.too_large,
+        exit_code=None if pipes.timed_out or pipes.too_large else start.exit_code,
+        stdout=bytes(pipes.output),
+        stderr=pipes.errors.decode(errors="replace")[-STDERR_TAIL:],
+        timed_out=pipes.timed_out,
+        too_large=pipes.too_large,
         duration_s=time.monotonic() - started,
     )

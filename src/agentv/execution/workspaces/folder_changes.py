@@ -20,7 +20,7 @@ MAX_STEPS = 2_000_000
 """The maximum number of line comparisons for one pair of texts, about a second."""
 
 
-class Effort(Struct):
+class ComparisonBudget(Struct):
     """The remaining number of line comparisons for several pairs of texts together."""
 
     steps: int = 5 * MAX_STEPS
@@ -35,10 +35,10 @@ class _Edit(Struct, frozen=True):
     new_end: int
 
 
-def unified_hunks(old: str, new: str, effort: Effort | None = None) -> str:
+def unified_hunks(old: str, new: str, budget: ComparisonBudget | None = None) -> str:
     """Return the hunks that turn `old` into `new`, "" if they are equal; only LF ends a line."""
     old_lines, new_lines = _lines(old), _lines(new)
-    edits = _edits(old_lines, new_lines, effort or Effort())
+    edits = _edits(old_lines, new_lines, budget or ComparisonBudget())
     return "".join(_hunk(group, old_lines, new_lines) for group in _grouped(edits))
 
 
@@ -49,7 +49,7 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
-def _edits(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[_Edit]:
+def _edits(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -> list[_Edit]:
     """Return the edits in order; common lines at both ends are skipped."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
@@ -57,7 +57,7 @@ def _edits(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[_Edit
     middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
     if not middle_old and not middle_new:
         return []
-    matches = _matches(middle_old, middle_new, effort)
+    matches = _matches(middle_old, middle_new, budget)
     edits, at_old, at_new = [], 0, 0
     for match_old, match_new, length in [*matches, (len(middle_old), len(middle_new), 0)]:
         if match_old > at_old or match_new > at_new:
@@ -66,14 +66,14 @@ def _edits(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[_Edit
     return edits
 
 
-def _matches(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[tuple[int, int, int]]:
+def _matches(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -> list[tuple[int, int, int]]:
     """Return runs of equal lines as (index in old, index in new, length), in order; none if it takes too long.
 
     This is Myers' algorithm. Row n of `rows` holds the furthest index in `old` that n edits reach on each diagonal
     (index in old - index in new) from -n to n, of which only every other is reachable.
     """
     rows: list[array[int]] = []
-    least = effort.steps - min(effort.steps, MAX_STEPS)
+    least = budget.steps - min(budget.steps, MAX_STEPS)
     for count in range(len(old) + len(new) + 1):
         row = array("i")
         for diagonal in range(-count, count + 1, 2):
@@ -82,11 +82,11 @@ def _matches(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[tup
             while at < len(old) and at - diagonal < len(new) and old[at] == new[at - diagonal]:
                 at += 1
             row.append(at)
-            effort.steps -= 1 + at - begun
+            budget.steps -= 1 + at - begun
             if at >= len(old) and at - diagonal >= len(new):
                 return _walked_back(rows, count, len(old), len(new))
         rows.append(row)
-        if effort.steps <= least:
+        if budget.steps <= least:
             break
     return []
 
@@ -278,7 +278,7 @@ class _Diff:
         self._before = before
         self._after = after
         self._room = MAX_DIFF_CHARS
-        self._effort = Effort()
+        self._budget = ComparisonBudget()
 
     def add(self, change: Change) -> ChangedFile:
         """Append one file's diff if there is room, and return its list entry."""
@@ -296,7 +296,7 @@ class _Diff:
         head = _head(change)
         body = self._body(change, old, new, binary=binary)
         if len(head) + len(body) > self._room:
-            body = _named(change, "differ; too large to show")
+            body = _without_hunks(change, "differ; too large to show")
         if len(head) + len(body) > self._room:
             self._room = 0
             self.left_out += 1
@@ -306,14 +306,14 @@ class _Diff:
 
     def _body(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> str:
         if old is None or new is None:
-            return _named(change, "differ; they cannot be read")
+            return _without_hunks(change, "differ; they cannot be read")
         if old == new and len(old) <= MAX_TEXT_BYTES:
             return ""
         if binary:
-            return _named(change, "differ", binary=True)
+            return _without_hunks(change, "differ", binary=True)
         if max(len(old), len(new)) > MAX_TEXT_BYTES:
-            return _named(change, "differ; too large to show")
-        hunks = unified_hunks(old.decode(errors="replace"), new.decode(errors="replace"), self._effort)
+            return _without_hunks(change, "differ; too large to show")
+        hunks = unified_hunks(old.decode(errors="replace"), new.decode(errors="replace"), self._budget)
         return "--- {}\n+++ {}\n".format(*change.sides) + hunks
 
 
@@ -343,7 +343,7 @@ def _head(change: Change) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _named(change: Change, what: str, *, binary: bool = False) -> str:
+def _without_hunks(change: Change, what: str, *, binary: bool = False) -> str:
     return f"{'Binary files' if binary else 'Files'} {' and '.join(change.sides)} {what}\n"
 
 

@@ -14,13 +14,13 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.project import find_criteria_file, read_named_parts, read_project
+from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill
-from agentv.loading.suites.suites import ReadSuite, read_suite
+from agentv.loading.suites.suites import ParsedSuite, read_suite
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.settings import check_target
-from agentv.loading.targets.targets import ReadTargets, open_targets, read_targets
+from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -30,17 +30,17 @@ from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
 
 
-def check_gate_names(read: ReadSuite, targets: Collection[str] | None) -> Iterator[Problem]:
+def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> Iterator[Problem]:
     """Yield a problem for each gate on an unknown name. `targets` are those of the targets file, None without one.
 
     Streams, whose cases are not known, are not checked, nor are files with cases that could not be read.
     """
-    suite = read.suite
-    is_whole = all(problem.severity != "error" for problem in read.problems)
-    if suite is None or read.reader is None or not suite.gates or suite.cases.count is None or not is_whole:
+    suite = parsed.suite
+    has_all_cases = all(problem.severity != "error" for problem in parsed.problems)
+    if suite is None or parsed.reader is None or not suite.gates or suite.cases.count is None or not has_all_cases:
         return
     known = _names(suite, targets)
-    reader = Reader(read.reader.document)
+    reader = Reader(parsed.reader.document)
     for index, expression in enumerate(suite.gates):
         try:
             gate = parse_gate(expression)
@@ -64,21 +64,21 @@ def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Co
     return known if targets is None else {**known, "target": targets}
 
 
-class Checked(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """The checked files, and all problems in order."""
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
 
 
-def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], specs: Specs) -> Checked:
+def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], specs: Specs) -> CheckResult:
     """Check eval files and the targets and project files that they use; `paths` may also name the latter.
 
     JSON Lines files are read to their end. Raises ConfigError for a path that does not exist.
     """
     files = find_eval_files(paths, cwd=cwd)
     problems = [problem for file in files for problem in _check_file(file, cwd, env, specs)]
-    return Checked(files, in_order(problems))
+    return CheckResult(files, in_order(problems))
 
 
 def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
@@ -88,15 +88,15 @@ def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> 
     elif kind == "targets":
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
-        yield from read_targets(path, specs, unknown_provider=_unknown(project.plugins)).problems
+        yield from read_targets(path, specs, unknown_provider=_unknown_name_severity(project.plugins)).problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
-        yield from _check_evaluation(path, specs, _unknown(project.plugins))
+        yield from _check_evaluation(path, specs, _unknown_name_severity(project.plugins))
     else:
         yield from _check_suite(path, cwd, env, specs)
 
 
-def _unknown(plugins: Sequence[str]) -> Severity:
+def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
     """Return the severity of an unknown name: a warning if plug-ins, which are not imported, may define it."""
     return "warning" if plugins else "error"
 
@@ -105,8 +105,8 @@ def _check_config(path: Path, specs: Specs) -> Iterator[Problem]:
     root = find_repository_root(path)
     project, problems = read_project(path.parent, root)
     yield from problems
-    scope = EvaluatorScope(specs.evaluators, str(path.parent), unknown_type=_unknown(project.plugins))
-    yield from read_named_parts(find_criteria_file(path.parent, root), scope)[1]
+    scope = EvaluatorScope(specs.evaluators, str(path.parent), unknown_type=_unknown_name_severity(project.plugins))
+    yield from read_named_definitions(find_criteria_file(path.parent, root), scope)[1]
 
 
 def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Iterator[Problem]:
@@ -117,10 +117,10 @@ def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Itera
 
 
 def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
-    read = read_suite(path, specs, plugins_imported=False)
-    yield from read.problems
-    if read.suite is not None and read.suite.cases.count is None:
-        yield from _check_stream(read.suite.cases)
+    parsed = read_suite(path, specs, plugins_imported=False)
+    yield from parsed.problems
+    if parsed.suite is not None and parsed.suite.cases.count is None:
+        yield from _check_stream(parsed.suite.cases)
     try:
         values = load_env(path.resolve().parent, env)
     except EvalFileError as error:
@@ -128,13 +128,13 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         values = dict(env)
     targets_file = find_targets_file(path.parent, find_repository_root(path), cwd, None)
     if targets_file is not None:
-        targets = read_targets(targets_file, specs, unknown_provider=_unknown(read.project.plugins))
+        targets = read_targets(targets_file, specs, unknown_provider=_unknown_name_severity(parsed.project.plugins))
         yield from targets.problems
-        yield from _check_choice(read, targets, targets_file)
-        yield from _check_use(read, targets=targets, targets_file=targets_file, env=values, specs=specs)
-        yield from check_gate_names(read, [target.name for target in targets.targets])
+        yield from _check_choice(parsed, targets, targets_file)
+        yield from _check_used_targets(parsed, targets=targets, targets_file=targets_file, env=values, specs=specs)
+        yield from check_gate_names(parsed, [target.name for target in targets.targets])
     else:
-        yield from check_gate_names(read, None)
+        yield from check_gate_names(parsed, None)
 
 
 def _check_stream(cases: CaseSource) -> Iterator[Problem]:
@@ -146,27 +146,27 @@ def _check_stream(cases: CaseSource) -> Iterator[Problem]:
         yield from error.problems
 
 
-def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> Iterator[Problem]:
+def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path) -> Iterator[Problem]:
     """Yield a problem if the suite names an unknown target."""
-    name = read.suite.target if read.suite else None
+    name = parsed.suite.target if parsed.suite else None
     names = [target.name for target in targets.targets]
-    if read.reader is None or name is None or name in names:
+    if parsed.reader is None or name is None or name in names:
         return
     places: tuple[JsonPath, ...] = (("execution", "target"), ("target",))
-    at = next((place for place in places if read.reader.document.at(place) == name), ())
-    reader = Reader(read.reader.document)
+    at = next((place for place in places if parsed.reader.document.at(place) == name), ())
+    reader = Reader(parsed.reader.document)
     allowed = f"known: {', '.join(names) or 'none'}"
     message = f"there is no target {name!r} in {targets_file.name}"
     reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
     yield from reader.problems
 
 
-def _check_use(
-    read: ReadSuite, targets: ReadTargets, targets_file: Path, env: Mapping[str, str], specs: Specs
+def _check_used_targets(
+    parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path, env: Mapping[str, str], specs: Specs
 ) -> Iterator[Problem]:
     """Yield the problems of the suite's target and its judge; unset variables are warnings here."""
     try:
-        chosen = choose_target(targets.targets, read.suite.target if read.suite else None)
+        chosen = choose_target(targets.targets, parsed.suite.target if parsed.suite else None)
         reader = open_targets(targets_file)
     except (TargetError, EvalFileError):
         return
@@ -183,5 +183,5 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         at = ("targets", index)
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset="warning")
         if isinstance(filled.value, dict):
-            check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
+            check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
     yield from reader.problems

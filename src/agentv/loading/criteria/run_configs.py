@@ -14,7 +14,7 @@ from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.file_model import FileModel
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.models.settings import settings_type, validate_settings
-from agentv.loading.project import NamedParts, find_criteria_file, read_named_parts
+from agentv.loading.project import NamedDefinitions, find_criteria_file, read_named_definitions
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
 from agentv.loading.suites.gates import StreamGates
 from agentv.loading.suites.models import Count, Criteria, EvaluatorModel, Evaluators, JsonFields, Name, Seconds
@@ -43,56 +43,56 @@ class RunConfigModel(FileModel, frozen=True, kw_only=True):
     gates: StreamGates | None = None
 
 
-class ReadRunConfig(Struct, frozen=True):
-    """A parsed configuration. `plain` has the keys other than evaluators and criteria, as they were given."""
+class ParsedRunConfig(Struct, frozen=True):
+    """A parsed configuration. `other` has the keys other than evaluators and criteria, as they were given."""
 
     evaluators: tuple[EvaluatorConfig, ...]
     criteria: tuple[EvaluationCriteria, ...] = ()
-    plain: JsonObject = field(default_factory=dict)
+    other: JsonObject = field(default_factory=dict)
 
 
-def load_run_config(path: Path, specs: Specs) -> ReadRunConfig:
+def load_run_config(path: Path, specs: Specs) -> ParsedRunConfig:
     """Return the configuration in a YAML or JSON file. Raises EvalFileError with all its problems.
 
-    Evaluators and criteria may be named as in the nearest `.agentv/criteria.yaml`.
+    Evaluators and criteria may be given by the names that the nearest `.agentv/criteria.yaml` defines.
     """
-    read, problems = read_run_config(path, specs)
+    parsed, problems = read_run_config(path, specs)
     raise_errors(str(path), problems)
-    return read
+    return parsed
 
 
 def read_run_config(
     path: Path, specs: Specs, *, unknown_type: Severity = "error"
-) -> tuple[ReadRunConfig, tuple[Problem, ...]]:
+) -> tuple[ParsedRunConfig, tuple[Problem, ...]]:
     """Return the readable part of a configuration, and every problem. Raises EvalFileError when it is not YAML."""
     reader = open_yaml(path)
-    named, scope, problems = named_parts_around(path.resolve().parent, specs, unknown_type=unknown_type)
+    named, scope, problems = named_definitions_around(path.resolve().parent, specs, unknown_type=unknown_type)
     reader.problems += problems
     model = reader.read(RunConfigModel)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
-    evaluators_at = _written_at(reader, "evaluators")
+    evaluators_at = _spelling_at(reader, "evaluators")
     if reader.document.at(evaluators_at) is None and model is not None:
         reader.error((), "there are no evaluators", allowed="list at least one under `evaluators:`")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
     _check_rest(reader, evaluators_at, scope)
     _check_storage(reader, specs.stores)
     only = None if model is None else model.only
-    for index in unselectable(only, evaluators, specs.evaluators):
+    for index in unmatched_entries(only, evaluators, specs.evaluators):
         names = ", ".join(config.name for config in evaluators)
         reader.error(("only", index), "is not the name or type of an evaluator here", allowed=f"known: {names}")
-    plain = _plain_keys(model)
-    return ReadRunConfig(evaluators, criteria, plain), tuple(reader.problems)
+    other = _other_keys(model)
+    return ParsedRunConfig(evaluators, criteria, other), tuple(reader.problems)
 
 
-def unselectable(
+def unmatched_entries(
     only: Sequence[object] | str | None, evaluators: Sequence[EvaluatorConfig], registry: Registry
 ) -> tuple[int, ...]:
     """Return the indices of the entries of `only` that select none of the evaluators."""
     if only is None or isinstance(only, str):
         return ()
     known = {config.name for config in evaluators} | {config.type for config in evaluators}
-    written = ((place, name if isinstance(name, str) else "") for place, name in enumerate(only))
-    return tuple(place for place, name in written if name not in known and registry.canonical(name) not in known)
+    names = ((index, name if isinstance(name, str) else "") for index, name in enumerate(only))
+    return tuple(index for index, name in names if name not in known and registry.canonical(name) not in known)
 
 
 def read_given_entries(
@@ -102,15 +102,14 @@ def read_given_entries(
 
     Objects that are neither a dict nor a name are skipped. The dicts are modified: pass copies.
     """
-    document = {
-        "evaluators": list(cast(Sequence[JsonValue], entries))
-    }  # the objects among the JSON are never inspected
+    # Non-JSON entries are skipped, never inspected.
+    document = {"evaluators": list(cast(Sequence[JsonValue], entries))}
     reader = Reader(Document(where, document))
     found = dict(read_entries(reader, ("evaluators",), scope))
     return found, tuple(reader.problems)
 
 
-def read_plain_keys(raw: JsonObject, *, where: str) -> JsonObject:
+def read_other_keys(raw: JsonObject, *, where: str) -> JsonObject:
     """Return the keys of a configuration from Python, without evaluators and criteria, by their canonical names.
 
     Raises EvalFileError with all problems.
@@ -118,21 +117,21 @@ def read_plain_keys(raw: JsonObject, *, where: str) -> JsonObject:
     reader = Reader(Document(where, dict(raw)))
     model = reader.read(RunConfigModel)
     raise_errors(where, reader.problems)
-    return _plain_keys(model)
+    return _other_keys(model)
 
 
-def _plain_keys(model: RunConfigModel | None) -> JsonObject:
+def _other_keys(model: RunConfigModel | None) -> JsonObject:
     """Return the keys other than evaluators and criteria, as they were given."""
     given = {} if model is None else model.given()
     return {key: value for key, value in given.items() if key not in ("evaluators", "criteria")}
 
 
-def named_parts_around(
+def named_definitions_around(
     folder: Path, specs: Specs, *, unknown_type: Severity = "error"
-) -> tuple[NamedParts, EvaluatorScope, tuple[Problem, ...]]:
+) -> tuple[NamedDefinitions, EvaluatorScope, tuple[Problem, ...]]:
     """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems."""
     scope = EvaluatorScope(specs.evaluators, str(folder), unknown_type=unknown_type)
-    named, problems = read_named_parts(find_criteria_file(folder, find_repository_root(folder)), scope)
+    named, problems = read_named_definitions(find_criteria_file(folder, find_repository_root(folder)), scope)
     return (
         named,
         replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets)),
@@ -151,8 +150,7 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
     if not isinstance(raw, list | tuple):
         reader.error(at, "must be a list of evaluators")
         return
-    written = [_own_name(entry) for entry in raw]
-    taken = {name for name in written if name is not None}
+    taken = {name for entry in raw if (name := _own_name(entry)) is not None}
     seen: set[str] = set()
     for index, entry in enumerate(raw):
         if not isinstance(entry, Mapping | str):
@@ -177,7 +175,7 @@ def _check_rest(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
 
 def _check_storage(reader: Reader, stores: Registry) -> None:
     """Record the problems of the store that a file names, and of its settings."""
-    at = _written_at(reader, "storage")
+    at = _spelling_at(reader, "storage")
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):
         return
@@ -205,7 +203,7 @@ def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
     names = EvaluatorModel.names()
     nested = entry.get("config")
     places = (entry, nested) if isinstance(nested, Mapping) else (entry,)
-    named = (place[key] for place in places if (key := names.written(place, "criterion")) is not None)
+    named = (place[key] for place in places if (key := names.spelling_in(place, "criterion")) is not None)
     type_ = str(entry.get("type"))
     base_name = str(next(named, scope.registry.canonical(type_) or type_))
     name, number = base_name, 2
@@ -215,6 +213,6 @@ def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
     return name
 
 
-def _written_at(reader: Reader, name: str) -> JsonPath:
+def _spelling_at(reader: Reader, name: str) -> JsonPath:
     """Return the path of a top-level key, in the spelling of the file."""
-    return (RunConfigModel.names().written(reader.document.value, name) or name,)
+    return (RunConfigModel.names().spelling_in(reader.document.value, name) or name,)

@@ -81,7 +81,7 @@ def _yaml(path: Path) -> Records:
     value = reader.document.value
     if isinstance(value, list):
         return Records("results", iter(_objects(value, path)))
-    key = SuiteModel.names().written(value, "evalcases")
+    key = SuiteModel.names().spelling_in(value, "evalcases")
     if not isinstance(value, Mapping) or key is None:
         raise ConfigError(f"cannot convert {path}: it has neither `evalcases` nor a list of results")
     cases = value[key]

@@ -60,18 +60,18 @@ class FileFinder(Struct, frozen=True):
     allow_outside: bool = False
     _cache: dict[str, FilePart] = field(default_factory=dict)
 
-    def attach(self, written: str) -> FilePart:
-        """Return the file that `written` names. Raises FileProblemError."""
-        if written not in self._cache:
+    def attach(self, raw_path: str) -> FilePart:
+        """Return the file that `raw_path` names. Raises FileProblemError."""
+        if raw_path not in self._cache:
             if len(self._cache) >= _CACHED_FILES:
                 self._cache.clear()
-            self._cache[written] = self._read(written, self.find(written))
-        return self._cache[written]
+            self._cache[raw_path] = self._read(raw_path, self.find(raw_path))
+        return self._cache[raw_path]
 
-    def find(self, written: str) -> Path:
-        """Return the real path of the file that `written` names. Raises FileProblemError."""
+    def find(self, raw_path: str) -> Path:
+        """Return the real path of the file that `raw_path` names. Raises FileProblemError."""
         outside: Path | None = None
-        for candidate in self._candidates(written):
+        for candidate in self._candidates(raw_path):
             try:
                 real = candidate.resolve()
                 mode = real.stat().st_mode
@@ -80,44 +80,44 @@ class FileFinder(Struct, frozen=True):
             if not self.allow_outside and not real.is_relative_to(self.repository_root):
                 outside = outside or real
             elif not stat.S_ISREG(mode):
-                raise FileProblemError(f"{written!r} is not a regular file")
+                raise FileProblemError(f"{raw_path!r} is not a regular file")
             else:
                 return real
         if outside is not None:
-            message = f"{written!r} is outside the repository, at {outside}"
+            message = f"{raw_path!r} is outside the repository, at {outside}"
             raise FileProblemError(message, allowed="allow it with `allow_outside: true` in .agentv.yaml")
-        raise self._missing(written)
+        raise self._missing(raw_path)
 
     def _roots(self) -> Iterator[Path]:
         yield from upward(self.base_dir, self.repository_root)
         yield self.repository_root
         yield self.cwd
 
-    def _candidates(self, written: str) -> Iterator[Path]:
-        if written.startswith("/"):
-            yield Path(written)
+    def _candidates(self, raw_path: str) -> Iterator[Path]:
+        if raw_path.startswith("/"):
+            yield Path(raw_path)
         for root in self._roots():
-            yield root / written.lstrip("/")
+            yield root / raw_path.lstrip("/")
 
-    def _missing(self, written: str) -> FileProblemError:
+    def _missing(self, raw_path: str) -> FileProblemError:
         searched = ", ".join(str(root) for root in dict.fromkeys(self._roots()))
-        folder = (self.base_dir / written.lstrip("/")).parent
+        folder = (self.base_dir / raw_path.lstrip("/")).parent
         siblings = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        name = nearest(Path(written).name, siblings)
-        near = os.path.join(os.path.dirname(written), name) if name else None  # noqa: PTH118, PTH120 - keeps "./"
+        name = nearest(Path(raw_path).name, siblings)
+        near = os.path.join(os.path.dirname(raw_path), name) if name else None  # noqa: PTH118, PTH120 - keeps "./"
         return FileProblemError(
-            f"the file {written!r} does not exist", allowed=f"searched in {searched}", suggestion=near
+            f"the file {raw_path!r} does not exist", allowed=f"searched in {searched}", suggestion=near
         )
 
-    def _read(self, written: str, real: Path) -> FilePart:
+    def _read(self, raw_path: str, real: Path) -> FilePart:
         try:
             data = real.read_bytes()
         except OSError as error:
-            raise FileProblemError(f"{written!r} cannot be read: {error.strerror}") from None
+            raise FileProblemError(f"{raw_path!r} cannot be read: {error.strerror}") from None
         media_type, _ = _types().guess_type(real.name)
-        text = None if _is_binary(data, media_type) else _text(data, written)
+        text = None if _is_binary(data, media_type) else _text(data, raw_path)
         return FilePart(
-            path=written,
+            path=raw_path,
             real_path=str(real),
             text=text,
             sha256=hashlib.sha256(data).hexdigest(),
@@ -141,11 +141,11 @@ def _is_binary(data: bytes, media_type: str | None) -> bool:
     return media_type.startswith(_BINARY_FAMILIES) or media_type in _BINARY_TYPES
 
 
-def _text(data: bytes, written: str) -> str:
+def _text(data: bytes, raw_path: str) -> str:
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        message = f"{written!r} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+        message = f"{raw_path!r} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         raise FileProblemError(message, allowed="save it as UTF-8") from None
 
 

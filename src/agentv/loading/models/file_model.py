@@ -21,16 +21,16 @@ class Names(Struct, frozen=True, eq=False):
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     ours: frozenset[str] = frozenset()
 
-    def of(self, written: str) -> str | None:
-        """Return the canonical name of a written key; None if it is unknown."""
-        return self.spellings.get(written)
+    def of(self, spelling: str) -> str | None:
+        """Return the canonical name of a key in any spelling; None if it is unknown."""
+        return self.spellings.get(spelling)
 
     def combined_with(self, other: "Names") -> "Names":
         """Return these names combined with others that are allowed in the same object."""
         spellings = {**other.spellings, **self.spellings}
         return Names((*self.canonical, *other.canonical), spellings, {**other.elsewhere, **self.elsewhere})
 
-    def written(self, raw: JsonValue, name: str) -> str | None:
+    def spelling_in(self, raw: JsonValue, name: str) -> str | None:
         """Return the spelling of `name` in an object, preferably the canonical one; None if it is absent."""
         if not isinstance(raw, Mapping):
             return None
@@ -47,8 +47,8 @@ def make_names(
     """Return names with their camelCase spellings; `aliases` maps each alias to a name."""
     listed = tuple(canonical)
     spellings: dict[str, str] = {}
-    for written, name in [*aliases.items(), *((name, name) for name in listed)]:
-        spellings |= dict.fromkeys((snake_case(written), camel_case(written), written), name)
+    for spelling, name in [*aliases.items(), *((name, name) for name in listed)]:
+        spellings |= dict.fromkeys((snake_case(spelling), camel_case(spelling), spelling), name)
     spellings.update({name: name for name in listed})
     return Names(listed, spellings, elsewhere or {}, frozenset(listed))
 

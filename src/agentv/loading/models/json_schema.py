@@ -1,4 +1,4 @@
-"""JSON Schemas, written from the schemas that read files."""
+"""JSON Schemas, derived from the schemas that read files."""
 
 import inspect
 import re
@@ -20,9 +20,9 @@ _LATER = "x-defined-as"
 def with_spellings(schema: Schema, names: Names) -> Schema:
     """Return an object's schema that accepts every spelling of its keys, and lists only ours."""
     others: dict[str, set[str]] = {name: set() for name in names.canonical}
-    for written, name in names.spellings.items():
-        if written != name:
-            others[name].add(written)
+    for spelling, name in names.spellings.items():
+        if spelling != name:
+            others[name].add(spelling)
     properties = schema.get("properties", {})
     patterns = {
         f"^({'|'.join(map(re.escape, sorted(several)))})$": properties.get(name, {})
@@ -38,7 +38,7 @@ def with_spellings(schema: Schema, names: Names) -> Schema:
     if alone:
         made["required"] = alone
     if spread:
-        made["allOf"] = [{"anyOf": [{"required": [written]} for written in group]} for group in spread]
+        made["allOf"] = [{"anyOf": [{"required": [spelling]} for spelling in group]} for group in spread]
     return made
 
 

@@ -4,8 +4,8 @@ A settings class may reject values in `__post_init__` by raising ValueError with
 with the name of a setting, the problem is reported at that setting. It may have a method
 `files(base_dir: str) -> tuple[str, ...]` that returns the files it names; these must exist before a run. If they do, a
 method `problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. In its metadata, a
-field that is a list of objects may have `nested`: the key under which the keys of each may be nested (as in rules
-with `config`). Any field may have `aliases` of its key and `spellings` of its values.
+list field may name in `nested` the key (such as `config`) under which an item may put its settings. Any field may have
+`aliases` of its key and `spellings` of its values.
 """
 
 from collections.abc import Mapping
@@ -70,8 +70,8 @@ def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
 def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
     """Return the criteria that an evaluator's settings name; None if only its results show them.
 
-    They come from a field `criteria`, or from a method of that name, which may return None for the evaluator's own
-    criterion. An evaluator object has no settings, so the result is None.
+    They come from a field `criteria`, or from a method of that name. None inside the tuple stands for the evaluator's
+    own criterion. An evaluator object has no settings, so the result is None.
     """
     if settings is None:
         return None

@@ -28,7 +28,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Case(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The keys of suites.models.CaseModel that are read quickly; a test compares the two."""
+    """The keys that the fast path supports; a test compares it with CaseModel."""
 
     id: _Name
     expected_outcome: _Name
@@ -49,8 +49,8 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
     except (msgspec.DecodeError, UnicodeError):
         return None
     # A duplicate key is detected by the number of quotes. After escaped backslashes, the count cannot tell which quotes
-    # belong to a text.
-    if b"\\\\" in line or line.count(b'"') - line.count(b'\\"') != 2 * _count_texts(found):
+    # belong to a string.
+    if b"\\\\" in line or line.count(b'"') - line.count(b'\\"') != 2 * _count_strings(found):
         return None
     return EvalCase(
         id=found.id,
@@ -68,8 +68,8 @@ def _messages(read: list[_Message]) -> tuple[Message, ...]:
     return tuple([Message(each.role, each.content) for each in read])
 
 
-def _count_texts(case: _Case) -> int:
-    """Return the number of texts on a line with this case, keys included."""
+def _count_strings(case: _Case) -> int:
+    """Return the number of strings on a line with this case, keys included."""
     count = 5 + 4 * len(case.input_messages)
     if case.expected_messages is not UNSET:
         count += 1 + 4 * len(case.expected_messages)
@@ -158,8 +158,8 @@ class JsonLinesCases(Struct, frozen=True):
         found = in_order(reader.problems)
         if case is not None and not any(problem.severity == "error" for problem in found):
             return case
-        written = document.at(("id",))
-        return BrokenCase(written if isinstance(written, str) and written else fallback, found, location)
+        raw_id = document.at(("id",))
+        return BrokenCase(raw_id if isinstance(raw_id, str) and raw_id else fallback, found, location)
 
 
 class JoinedCases(Struct, frozen=True):

@@ -34,7 +34,7 @@ def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFi
     if raw is not None:
         allowed = "put it in quotes" if isinstance(raw, int | float) else None
         reader.error(place, f"must be text, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
-    elif MessageModel.names().written(message, "tool_calls") is None:
+    elif MessageModel.names().spelling_in(message, "tool_calls") is None:
         reader.error(at, "a message needs `content`, or `tool_calls`")
     return None
 
@@ -110,7 +110,7 @@ def _evaluators(
 
 def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:
     """Return the contents of messages; they are checked even if the case has other problems."""
-    key = CaseModel.names().written(case, name)
+    key = CaseModel.names().spelling_in(case, name)
     messages = None if key is None else case[key]
     if key is None or not isinstance(messages, list | tuple):
         return []

@@ -116,11 +116,11 @@ def read_evaluator(
     try:
         parse_source(model.source)
     except ValueError as error:
-        reader.error((*at, names.written(raw, "source") or "source"), str(error))
+        reader.error((*at, names.spelling_in(raw, "source") or "source"), str(error))
     if model.aggregate != "mean" and not model.per_turn:
         reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
     if model.criterion is not None:
-        _check_criterion(reader, (*at, names.written(raw, "criterion") or "criterion"), model.criterion, scope)
+        _check_criterion(reader, (*at, names.spelling_in(raw, "criterion") or "criterion"), model.criterion, scope)
     return EvaluatorConfig(
         name=model.name,
         type=spec.name if spec is not None else model.type,
@@ -162,7 +162,7 @@ def _settings(
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
     made = validate_settings(reader, dataclass, settings, at, other_names=common)
     for entry in struct_fields(dataclass):
-        key = own.written(raw, entry.name)
+        key = own.spelling_in(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
     for path in () if made is None else missing_files(made, scope.base_dir):
@@ -199,24 +199,24 @@ def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
             yield from _texts(item, (*at, index))
 
 
-def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> Spec | None:
+def find_type(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> Spec | None:
     """Return the evaluator type of a name or alias; record a problem if it is unknown or cannot be loaded."""
     try:
-        if written in scope.registry:
-            return scope.registry.get(written)
+        if name in scope.registry:
+            return scope.registry.get(name)
     except PluginError as error:
         reader.error(at, str(error))
         return None
-    _unknown(reader, at, written, scope)
+    _unknown(reader, at, name, scope)
     return None
 
 
-def _unknown(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> None:
-    message = f"unknown evaluator type {written!r}"
+def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> None:
+    message = f"unknown evaluator type {name!r}"
     allowed = f"known: {', '.join(scope.registry.canonical_names())}"
-    near = nearest(written, scope.registry.names())
-    if written in scope.profiles:
-        allowed = f"it is an evaluator defined in .agentv/criteria.yaml; use it in a list: `evaluators: [{written}]`"
+    near = nearest(name, scope.registry.names())
+    if name in scope.profiles:
+        allowed = f"it is an evaluator defined in .agentv/criteria.yaml; use it in a list: `evaluators: [{name}]`"
         near = None
     elif scope.unknown_type == "warning":
         # It is most likely defined by a plug-in, so a list of the built-in types would not help.
@@ -228,11 +228,11 @@ def _unknown(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
     """Check the single form of the object at `at`: the type must be known and need no settings."""
     for key in SINGLE_FORM_KEYS:
-        written = getattr(model, key)
-        if written is None:
+        raw = getattr(model, key)
+        if raw is None:
             continue
         place = (*at, key)
-        spec = find_type(reader, place, written, scope)
+        spec = find_type(reader, place, raw, scope)
         dataclass = settings_type(reader, place, spec) if spec is not None else None
         if dataclass is not None:
             validate_settings(reader, dataclass, {}, place)

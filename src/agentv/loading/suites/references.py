@@ -39,12 +39,12 @@ class OpenReader(Reader):
 class Filled(Struct, frozen=True):
     """A value with its references filled: as it is used, and as it may be shown (`public`).
 
-    `whole` has the paths of values written as a single reference, which may become numbers or booleans.
+    `single_references` has the paths of values that are one reference, which may become numbers or booleans.
     """
 
     value: JsonValue
     public: JsonValue
-    whole: frozenset[JsonPath]
+    single_references: frozenset[JsonPath]
     secrets: frozenset[str]
 
 
@@ -55,7 +55,7 @@ class _Filler(Struct):
     env: Mapping[str, str]
     target: str
     unset: Severity
-    whole: set[JsonPath] = field(default_factory=set)
+    single_references: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
 
     def fill(self, value: JsonValue, at: JsonPath, name: str) -> tuple[JsonValue, JsonValue]:
@@ -95,7 +95,7 @@ class _Filler(Struct):
             self.reader.suppress(at)
             return text, text
         if is_reference(text):
-            self.whole.add(at)
+            self.single_references.add(at)
         redacted = {variable: REDACTED if looks_secret(variable) else self.env[variable] for variable in variables}
         return fill_variables(text, self.env), fill_variables(text, redacted)
 
@@ -113,12 +113,15 @@ def fill(
     """Fill the references of the target at `at`. Record malformed references, and unset variables as `unset`."""
     filler = _Filler(reader, env, target, unset)
     used, public = filler.fill(value, at, "")
-    whole = frozenset(path[len(at) :] for path in filler.whole)
-    return Filled(used, public, whole, frozenset(filler.secrets))
+    single_references = frozenset(path[len(at) :] for path in filler.single_references)
+    return Filled(used, public, single_references, frozenset(filler.secrets))
 
 
 def validated(
-    validate: Callable[[JsonValue], object], raw: JsonValue, whole: frozenset[JsonPath], notes: SpellingNotes
+    validate: Callable[[JsonValue], object],
+    raw: JsonValue,
+    single_references: frozenset[JsonPath],
+    notes: SpellingNotes,
 ) -> object:
     """Validate a value; if one written as a single reference must be a number or boolean, convert it and retry."""
     try:
@@ -129,10 +132,10 @@ def validated(
             for entry in error.errors(include_url=False, include_input=False, include_context=False)
             if entry["type"] in ("int_type", "float_type", "bool_type")
         }
-        if not wrong & whole:
+        if not wrong & single_references:
             raise
     notes.unknown.clear()
-    return validate(_retyped(raw, wrong & whole, ()))
+    return validate(_retyped(raw, wrong & single_references, ()))
 
 
 def _retyped(value: JsonValue, paths: frozenset[JsonPath] | set[JsonPath], at: JsonPath) -> JsonValue:

@@ -62,7 +62,7 @@ def resolve_at(
     unset = len(reader.problems) > before
     if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
         return None
-    checked = check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
+    checked = check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
     if unset or checked.model is None or checked.spec is None or checked.settings is None:
         return None
     public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}

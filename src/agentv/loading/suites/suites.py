@@ -16,7 +16,7 @@ from agentv.loading.files.places import find_repository_root, side_file
 from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.reader import Reader, raise_errors
-from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_parts, read_project
+from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, JsonLinesCases, repeated_id
 from agentv.loading.suites.cases import CaseScope, read_case
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
@@ -43,7 +43,7 @@ class CasesReader(Struct):
     def read(self, reader: Reader) -> None:
         """Read `evalcases` in the eval file itself."""
         raw = reader.document.value
-        key = SuiteModel.names().written(raw, "evalcases")
+        key = SuiteModel.names().spelling_in(raw, "evalcases")
         if key is None:
             reader.error(
                 (), "the key 'evalcases' is missing", allowed="it must list the cases, or name files that contain them"
@@ -153,7 +153,7 @@ def relative_name(path: Path, root: Path) -> str:
     return real.relative_to(root).as_posix() if real.is_relative_to(root) else real.as_posix()
 
 
-class ReadSuite(Struct, frozen=True):
+class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
     `reader` is that of its top level, for further checks.
@@ -177,7 +177,7 @@ def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
     return replace(read.suite, warnings=warnings)
 
 
-def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, content: bytes | None = None) -> ReadSuite:
+def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, content: bytes | None = None) -> ParsedSuite:
     """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
     `content`, if given, is read instead of the current content of a YAML file.
@@ -186,13 +186,13 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
         reader = _open_top_level(path, data)
     except EvalFileError as error:
-        return ReadSuite(None, error.problems)
+        return ParsedSuite(None, error.problems)
     base = path.resolve().parent
     root = find_repository_root(base)
     project, problems = read_project(base, root)
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), unknown_type=unknown)
-    named, criteria_problems = read_named_parts(find_criteria_file(base, root), scope)
+    named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
     scope = replace(
         scope,
@@ -218,7 +218,7 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = _with_project(suite, sha256, finder, project)
-    return ReadSuite(suite, tuple(warned_once(found)), project, reader)
+    return ParsedSuite(suite, tuple(warned_once(found)), project, reader)
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:

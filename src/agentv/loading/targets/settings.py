@@ -33,33 +33,35 @@ def check_target(
     raw: JsonObject,
     registry: Registry,
     *,
-    whole: frozenset[JsonPath] = frozenset(),
+    single_references: frozenset[JsonPath] = frozenset(),
     unknown_provider: Severity = "error",
 ) -> CheckedTarget:
     """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are recorded.
 
-    `whole` has the paths in `raw` of values that were written as a single reference, such as `${{ PORT }}`.
+    `single_references` has the paths in `raw` of values that are one reference, such as `${{ PORT }}`.
     """
     provider = raw.get("provider")
     spec = None
     if isinstance(provider, str):
-        spec = _find_provider(
-            reader, at=(*at, "provider"), written=provider, registry=registry, severity=unknown_provider
-        )
+        spec = _find_provider(reader, at=(*at, "provider"), name=provider, registry=registry, severity=unknown_provider)
     names = TargetModel.names()
     common = {key: value for key, value in raw.items() if names.of(key)}
     read_common = reader_of(TargetModel)
     model = reader.validate(
-        lambda notes: validated(lambda value: read_common(value, notes), common, whole, notes),
+        lambda notes: validated(lambda value: read_common(value, notes), common, single_references, notes),
         common,
         at,
     )
-    settings = _check_settings(reader, at=at, raw=raw, spec=spec, whole=whole) if spec is not None else None
+    settings = (
+        _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
+        if spec is not None
+        else None
+    )
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 
 def _check_settings(
-    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, whole: frozenset[JsonPath]
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, single_references: frozenset[JsonPath]
 ) -> object | None:
     """Check the provider's own keys. A common key that is also a setting of the provider is used for both."""
     dataclass = settings_type(reader, (*at, "provider"), spec)
@@ -72,25 +74,25 @@ def _check_settings(
     }
     read_own: Callable[[object, SpellingNotes], object] = reader_of(dataclass)
     return reader.validate(
-        lambda notes: validated(lambda value: read_own(value, notes), settings, whole, notes),
+        lambda notes: validated(lambda value: read_own(value, notes), settings, single_references, notes),
         settings,
         at,
         other_names=common,
     )
 
 
-def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registry, severity: Severity) -> Spec | None:
+def _find_provider(reader: Reader, at: JsonPath, name: str, registry: Registry, severity: Severity) -> Spec | None:
     try:
-        if written in registry:
-            return registry.get(written)
+        if name in registry:
+            return registry.get(name)
     except PluginError as error:
         reader.error(at, str(error))
         return None
-    message = f"unknown provider {written!r}"
+    message = f"unknown provider {name!r}"
     if severity == "warning":
         message += ", unless a plug-in of .agentv.yaml provides it"
     known = f"known: {', '.join(registry.canonical_names())}"
-    reader.error(at, message, allowed=known, suggestion=nearest(written, registry.names()), severity=severity)
+    reader.error(at, message, allowed=known, suggestion=nearest(name, registry.names()), severity=severity)
     return None
 
 

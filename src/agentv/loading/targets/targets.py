@@ -21,7 +21,7 @@ from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
 
 
-class ReadTargets(Struct, frozen=True):
+class ParsedTargets(Struct, frozen=True):
     """The readable targets of a file, and its problems."""
 
     targets: tuple[TargetConfig, ...]
@@ -38,12 +38,12 @@ def load_targets(path: str | Path, *, specs: Specs) -> tuple[TargetConfig, ...]:
     return read.targets
 
 
-def read_targets(path: Path, specs: Specs, *, unknown_provider: Severity = "error") -> ReadTargets:
+def read_targets(path: Path, specs: Specs, *, unknown_provider: Severity = "error") -> ParsedTargets:
     """Return the readable targets of a file, and its problems."""
     try:
         reader = open_targets(path)
     except EvalFileError as error:
-        return ReadTargets((), error.problems)
+        return ParsedTargets((), error.problems)
     model = reader.read(TargetsFileModel)
     targets: list[TargetConfig] = []
     for index in range(len(model.targets) if model else 0):
@@ -51,7 +51,7 @@ def read_targets(path: Path, specs: Specs, *, unknown_provider: Severity = "erro
         if target is not None:
             targets.append(target)
     _check_names(reader, targets)
-    return ReadTargets(tuple(targets), in_order(reader.problems))
+    return ParsedTargets(tuple(targets), in_order(reader.problems))
 
 
 def open_targets(path: Path) -> OpenReader:

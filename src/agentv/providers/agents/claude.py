@@ -9,7 +9,7 @@ from agentv.providers.agents.base import Agent, AgentProvider
 from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, status_of, text_of
 from agentv.providers.agents.log import LogFormat
 from agentv.providers.agents.settings import AgentSettings
-from agentv.providers.agents.steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -69,13 +69,13 @@ def claude_arguments(settings: ClaudeSettings, request: ProviderRequest) -> Sequ
     )
 
 
-def read_claude(event: JsonObject, at: str) -> Iterator[Step]:
+def read_claude(event: JsonObject, received_at: str) -> Iterator[Step]:
     """Turn one event of `--output-format stream-json` into steps."""
     match event.get("type"):
         case "system":
             yield from _read_system(event)
         case "assistant" | "user":
-            yield from _read_message(event, text_of(event.get("timestamp")) or at)
+            yield from _read_message(event, text_of(event.get("timestamp")) or received_at)
         case "result":
             yield from _read_result(event)
 
@@ -83,7 +83,7 @@ def read_claude(event: JsonObject, at: str) -> Iterator[Step]:
 def _read_system(event: JsonObject) -> Iterator[Step]:
     match event.get("subtype"):
         case "init":
-            yield Learned(session=text_of(event.get("session_id")), model=text_of(event.get("model")))
+            yield SessionInfo(session=text_of(event.get("session_id")), model=text_of(event.get("model")))
         case "api_retry":
             why = f"{event.get('error_status') or 'no status'} {event.get('error') or ''}"
             yield Noted(f"retry {event.get('attempt')} of {event.get('max_retries')}: {why}")
@@ -91,7 +91,7 @@ def _read_system(event: JsonObject) -> Iterator[Step]:
             yield Noted(f"denied {event.get('tool_name')}: {event.get('message')}")
 
 
-def _read_message(event: JsonObject, at: str) -> Iterator[Step]:
+def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
     message = object_of(event.get("message"))
     parent = text_of(event.get("parent_tool_use_id"))
     is_error = event.get("is_api_error_message") is True
@@ -101,13 +101,13 @@ def _read_message(event: JsonObject, at: str) -> Iterator[Step]:
         if kind == "text" and text and is_error:
             yield _failed(text, event)
         elif kind == "text" and text and is_agent:
-            yield Said(text, at, parent)
+            yield Said(text, received_at, parent)
         elif kind.endswith("tool_use"):
             yield Called(
                 id=str(block.get("id", "")),
                 tool=str(block.get("name", "")),
                 input=block.get("input"),
-                at=at,
+                at=received_at,
                 parent=parent,
             )
         elif kind.endswith("tool_result"):
@@ -126,9 +126,9 @@ def _failed(message: str, event: JsonObject) -> Failed:
 
 def _read_result(event: JsonObject) -> Iterator[Step]:
     subtype = text_of(event.get("subtype"))
-    yield Learned(session=text_of(event.get("session_id")), finish_reason=text_of(event.get("stop_reason")))
+    yield SessionInfo(session=text_of(event.get("session_id")), finish_reason=text_of(event.get("stop_reason")))
     cost_usd = amount_of(event.get("total_cost_usd"))
-    yield Used(_usage(object_of(event.get("usage")), event), cost_usd, in_all=True)
+    yield Used(_usage(object_of(event.get("usage")), event), cost_usd, is_total=True)
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
         advice = "permit tools with args, such as [--permission-mode, acceptEdits]"

@@ -11,7 +11,7 @@ from agentv.providers.agents.base import Agent, AgentProvider
 from agentv.providers.agents.json import count_of, object_of, objects_of, parts_text, text_of
 from agentv.providers.agents.log import LogFormat
 from agentv.providers.agents.settings import AgentSettings
-from agentv.providers.agents.steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -66,15 +66,15 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def read_codex(event: JsonObject, at: str) -> Iterator[Step]:
+def read_codex(event: JsonObject, received_at: str) -> Iterator[Step]:
     """Convert one event of `codex exec --json` into steps."""
     match event.get("type"):
         case "thread.started":
-            yield Learned(session=text_of(event.get("thread_id")))
+            yield SessionInfo(session=text_of(event.get("thread_id")))
         case "item.started" | "item.updated" | "item.completed" as stage:
-            yield from _read_item(object_of(event.get("item")), at, is_completed=stage == "item.completed")
+            yield from _read_item(object_of(event.get("item")), received_at, is_completed=stage == "item.completed")
         case "turn.completed":
-            yield Used(_usage(object_of(event.get("usage"))), in_all=True)
+            yield Used(_usage(object_of(event.get("usage"))), is_total=True)
         case "turn.failed":
             yield _failed(text_of(object_of(event.get("error")).get("message")) or "no details")
         case "error":
@@ -84,12 +84,12 @@ def read_codex(event: JsonObject, at: str) -> Iterator[Step]:
             yield from _read_other(event)
 
 
-def _read_item(item: JsonObject, at: str, *, is_completed: bool) -> Iterator[Step]:
+def _read_item(item: JsonObject, received_at: str, *, is_completed: bool) -> Iterator[Step]:
     kind, item_id = item.get("type"), str(item.get("id", ""))
     if kind in _MESSAGES:
         text = text_of(item.get("text")) or text_of(parts_text(item.get("content")))
         if is_completed and text:
-            yield Said(text, at)
+            yield Said(text, received_at)
         return
     if kind == "error":
         yield Noted(text_of(item.get("message")) or "an error")
@@ -97,7 +97,7 @@ def _read_item(item: JsonObject, at: str, *, is_completed: bool) -> Iterator[Ste
     if call is None:
         return
     tool, given, output = call
-    yield Called(item_id, tool, given, at)
+    yield Called(item_id, tool, given, received_at)
     if is_completed:
         yield Returned(item_id, output)
 

@@ -10,7 +10,7 @@ from agentv.providers.agents.base import Agent, AgentProvider
 from agentv.providers.agents.json import count_of, object_of, objects_of, parse_object, status_of, text_of
 from agentv.providers.agents.prompt import build_agent_prompt
 from agentv.providers.agents.settings import AgentSettings
-from agentv.providers.agents.steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.providers.agents.steps import Called, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -60,7 +60,7 @@ def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
 
 
 def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, folder: Path) -> Sequence[str]:
-    """Return the arguments; the prompt is sent on standard input, which requires `--allow-all-tools`.
+    """Return the arguments; sending the prompt on standard input requires `--allow-all-tools`.
 
     The files that the prompt names lie outside of the workspace: their folders are added.
     """
@@ -80,10 +80,10 @@ def copilot_prompt(request: ProviderRequest) -> str:
     return build_agent_prompt(request, instructions=request.system_prompt)
 
 
-def read_copilot(event: JsonObject, at: str) -> Iterator[Step]:
+def read_copilot(event: JsonObject, received_at: str) -> Iterator[Step]:
     """Convert one event of `--output-format json` into steps."""
     data = object_of(event.get("data"))
-    moment = text_of(event.get("timestamp")) or at
+    moment = text_of(event.get("timestamp")) or received_at
     match event.get("type"):
         case "assistant.message":
             yield from _read_message(data, moment)
@@ -98,21 +98,21 @@ def read_copilot(event: JsonObject, at: str) -> Iterator[Step]:
         case "session.warning" | "session.info":
             yield Noted(text_of(data.get("message")) or "no details")
         case "result":
-            yield Learned(session=text_of(event.get("sessionId")))
+            yield SessionInfo(session=text_of(event.get("sessionId")))
 
 
-def _read_message(data: JsonObject, at: str) -> Iterator[Step]:
+def _read_message(data: JsonObject, received_at: str) -> Iterator[Step]:
     parent = text_of(data.get("parentToolCallId"))
-    yield Learned(model=text_of(data.get("model")))
+    yield SessionInfo(model=text_of(data.get("model")))
     text = text_of(data.get("content"))
     if text:
-        yield Said(text, at, parent)
+        yield Said(text, received_at, parent)
     for call in objects_of(data.get("toolRequests")):
         yield Called(
             id=str(call.get("toolCallId", "")),
             tool=str(call.get("name", "")),
             input=call.get("arguments"),
-            at=at,
+            at=received_at,
             parent=parent,
         )
 
@@ -141,7 +141,7 @@ def read_usage(written: JsonObject) -> Iterator[Step]:
     """Convert Copilot's usage file into a step: the sum over its models."""
     metrics = [object_of(value) for value in object_of(written.get("modelMetrics")).values()]
     if metrics:
-        yield Used(sum(map(_usage, metrics), start=Usage()), in_all=True)
+        yield Used(sum(map(_usage, metrics), start=Usage()), is_total=True)
 
 
 def _usage(metrics: JsonObject) -> Usage:

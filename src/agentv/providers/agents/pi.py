@@ -9,7 +9,7 @@ from msgspec import Meta
 from agentv.providers.agents.base import Agent, AgentProvider
 from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, text_of, time_of_ms
 from agentv.providers.agents.settings import AgentSettings
-from agentv.providers.agents.steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.providers.agents.steps import Called, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -96,17 +96,19 @@ def key_name(settings: PiSettings) -> str:
     return _KEY_NAMES.get(provider) or re.sub(r"[^A-Za-z0-9]+", "_", provider).upper() + "_API_KEY"
 
 
-def read_pi(event: JsonObject, at: str) -> Iterator[Step]:
+def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
     """Convert one event of `--mode json` into steps."""
     match event.get("type"):
         case "session":
-            yield Learned(session=text_of(event.get("id")))
+            yield SessionInfo(session=text_of(event.get("id")))
         case "message_end":
             message = object_of(event.get("message"))
             if message.get("role") == "assistant":
-                yield from _read_message(message, time_of_ms(message.get("timestamp")) or at)
+                yield from _read_message(message, time_of_ms(message.get("timestamp")) or received_at)
         case "tool_execution_start":
-            yield Called(str(event.get("toolCallId", "")), str(event.get("toolName", "")), event.get("args"), at)
+            yield Called(
+                str(event.get("toolCallId", "")), str(event.get("toolName", "")), event.get("args"), received_at
+            )
         case "tool_execution_end":
             output = parts_text(object_of(event.get("result")).get("content"))
             failed = event.get("isError") is True
@@ -115,16 +117,16 @@ def read_pi(event: JsonObject, at: str) -> Iterator[Step]:
             yield Noted(f"retry {event.get('attempt')} of {event.get('maxAttempts')}: {event.get('errorMessage')}")
 
 
-def _read_message(message: JsonObject, at: str) -> Iterator[Step]:
+def _read_message(message: JsonObject, received_at: str) -> Iterator[Step]:
     usage = object_of(message.get("usage"))
-    yield Learned(model=text_of(message.get("model")), finish_reason=text_of(message.get("stopReason")))
+    yield SessionInfo(model=text_of(message.get("model")), finish_reason=text_of(message.get("stopReason")))
     yield Used(_usage(usage), amount_of(object_of(usage.get("cost")).get("total")) or None)
     for part in objects_of(message.get("content")):
         text = text_of(part.get("text"))
         if part.get("type") == "text" and text:
-            yield Said(text, at)
+            yield Said(text, received_at)
         elif part.get("type") == "toolCall":
-            yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), at)
+            yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), received_at)
     if message.get("stopReason") in ("error", "aborted"):
         error = text_of(message.get("errorMessage")) or "no details"
         status = _STATUS.match(error)

@@ -43,14 +43,14 @@ class Returned(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """Tokens and dollars of one more model call or, with `in_all`, of all calls so far."""
+    """Tokens and dollars of one more model call or, with `is_total`, of all calls so far."""
 
     usage: Usage
     cost_usd: float | None = None
-    in_all: bool = False
+    is_total: bool = False
 
 
-class Learned(Struct, frozen=True):
+class SessionInfo(Struct, frozen=True):
     """Information about the session; None leaves a value unchanged."""
 
     session: str | None = None
@@ -80,7 +80,7 @@ class Noted(Struct, frozen=True):
     for_people: bool = False
 
 
-Step: TypeAlias = Said | Called | Returned | Used | Learned | Concluded | Failed | Noted
+Step: TypeAlias = Said | Called | Returned | Used | SessionInfo | Concluded | Failed | Noted
 
 
 def summary_of(step: Step) -> str:
@@ -94,7 +94,7 @@ def summary_of(step: Step) -> str:
             return _line("returns", output if isinstance(output, str) else compact_json(output))
         case Used(usage=usage):
             return _line("uses", f"{usage.input} tokens in, {usage.output} out")
-        case Learned(session=session, model=model, finish_reason=reason):
+        case SessionInfo(session=session, model=model, finish_reason=reason):
             return _line("knows", " ".join(filter(None, (session, model, reason))))
         case Concluded(text=text):
             return _line("answers", text)
@@ -117,7 +117,7 @@ class Transcript:
         self._messages: list[Message] = []
         self._places: dict[str, tuple[int, int]] = {}
         self._is_open = False
-        self._known = Learned()
+        self._known = SessionInfo()
         self._used: Used | None = None
         self._concluded: dict[bool, str] = {}
         self._notes: dict[str, None] = {}
@@ -137,9 +137,9 @@ class Transcript:
                 self._return(step)
             case Used():
                 self._use(step)
-            case Learned():
+            case SessionInfo():
                 old = self._known
-                self._known = Learned(
+                self._known = SessionInfo(
                     step.session or old.session, step.model or old.model, step.finish_reason or old.finish_reason
                 )
             case Concluded():
@@ -211,7 +211,7 @@ class Transcript:
         self._messages[place[0]] = replace(message, tool_calls=calls)
 
     def _use(self, step: Used) -> None:
-        if step.in_all or self._used is None:
+        if step.is_total or self._used is None:
             self._used = step
             return
         costs = [cost for cost in (self._used.cost_usd, step.cost_usd) if cost is not None]

@@ -67,7 +67,7 @@ class MessagesDialogue(Struct, frozen=True):
         """The URL of the messages endpoint."""
         return f"{self.settings.base_url.rstrip('/')}/v1/messages"
 
-    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+    def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as messages."""
         return tuple(
             {"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.with_images()

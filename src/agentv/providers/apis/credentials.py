@@ -77,7 +77,7 @@ class FetchedToken:
 
 
 def entra_token() -> FetchedToken:
-    """Return the credentials for Microsoft Entra ID tokens, from the default credential chain.
+    """Return credentials that fetch tokens for Microsoft Entra ID, by the default credential chain.
 
     Raises MissingExtraError if azure-identity is not installed.
     """
@@ -97,7 +97,10 @@ def entra_token() -> FetchedToken:
 
 
 def google_token() -> FetchedToken:
-    """Return tokens for Google's default credentials. Raises MissingExtraError if google-auth is not installed."""
+    """Return credentials that fetch tokens for Google's default credentials.
+
+    Raises MissingExtraError if google-auth is not installed.
+    """
     try:
         import google.auth  # noqa: PLC0415 - an extra, slow to import
         from google.auth.transport.requests import Request  # noqa: PLC0415 - as above

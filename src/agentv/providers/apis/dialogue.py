@@ -58,7 +58,7 @@ class Turn(Struct, frozen=True):
 class Dialogue(Protocol):
     """The request and response format of one chat API. Performs no I/O."""
 
-    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+    def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the first turns in the API's format."""
 
     def build_body(self, conversation: Conversation) -> JsonObject:
@@ -92,7 +92,7 @@ def build_prompt(request: ProviderRequest, images: Sequence[Image] = ()) -> Prom
 def open_conversation(dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = ()) -> Conversation:
     """Return the conversation that starts with a request."""
     prompt = build_prompt(request, images)
-    return Conversation(request, prompt.system, dialogue.open_items(prompt))
+    return Conversation(request, prompt.system, dialogue.initial_items(prompt))
 
 
 def continue_conversation(

@@ -98,7 +98,7 @@ class ContentDialogue(Struct, frozen=True):
             path = f"{place}/{model if '/' in model else f'publishers/google/models/{model}'}"
         return f"{settings.root_url}/{quote(path)}:{method}"
 
-    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+    def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as contents."""
         return tuple(
             {

@@ -59,8 +59,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def knows_schemas(self) -> bool:
-        """True unless the settings forbid judges to send a JSON Schema."""
+    def sends_json_schema(self) -> bool:
+        """True unless the settings forbid a JSON Schema in requests of judges."""
         return self.structured_output is not False
 
     def turn_settings(self, request: ProviderRequest) -> TurnSettings:
@@ -68,7 +68,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         return TurnSettings(
             temperature=self.temperature if request.temperature is None else request.temperature,
             max_output_tokens=request.max_output_tokens or self.max_output_tokens,
-            schema=request.response_schema if self.knows_schemas else None,
+            schema=request.response_schema if self.sends_json_schema else None,
         )
 
     def has_header(self, name: str) -> bool:

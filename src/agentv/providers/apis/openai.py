@@ -50,7 +50,7 @@ class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
         return self.base_url.rstrip("/") == OPENAI_URL
 
     @property
-    def knows_schemas(self) -> bool:
+    def sends_json_schema(self) -> bool:
         """True if judges send a JSON Schema: to OpenAI itself, or if configured."""
         return self.is_openai if self.structured_output is None else self.structured_output
 
@@ -59,13 +59,13 @@ _KINDS: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit
 
 
 class ResponsesDialogue(Struct, frozen=True):
-    """Builds requests and parses responses of the responses API at `url`."""
+    """Builds requests and parses responses of the Responses API at `url`."""
 
     url: str
     model: str
     settings: ModelSettings
 
-    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+    def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as input items."""
         return tuple(
             {"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.with_images()
@@ -106,7 +106,7 @@ class ResponsesDialogue(Struct, frozen=True):
             items=tuple(objects(output)),
             finish_reason=reason or text_or_none(value.get("status")),
             is_cut=reason == "max_output_tokens",
-            usage=usage_of(value.get("usage"), sent="input_tokens", made="output_tokens"),
+            usage=usage_of(value.get("usage"), input_key="input_tokens", output_key="output_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
         )

@@ -25,7 +25,7 @@ class ChatDialogue(Struct, frozen=True):
     settings: ModelSettings
     limit_key: str = "max_completion_tokens"
 
-    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+    def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as chat messages."""
         return tuple(
             {"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.with_images()
@@ -72,7 +72,7 @@ class ChatDialogue(Struct, frozen=True):
             items=({"role": "assistant", "content": content, "tool_calls": calls},),
             finish_reason=finish_reason,
             is_cut=finish_reason == "length",
-            usage=usage_of(value.get("usage"), sent="prompt_tokens", made="completion_tokens"),
+            usage=usage_of(value.get("usage"), input_key="prompt_tokens", output_key="completion_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
         )

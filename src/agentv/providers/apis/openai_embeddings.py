@@ -39,7 +39,7 @@ class OpenAIEmbeddings(Struct, frozen=True):
             raise wrong_shape("no vectors in `data`", value)
         return EmbeddingResponse(
             tuple(vector_of(item.get("embedding")) for item in _in_order(items)),
-            usage=usage_of(value.get("usage"), sent="prompt_tokens", made="completion_tokens"),
+            usage=usage_of(value.get("usage"), input_key="prompt_tokens", output_key="completion_tokens"),
             model=text_or_none(value.get("model")),
         )
 

@@ -160,17 +160,17 @@ def count(value: JsonValue, *names: str) -> int:
     return found if isinstance(found, int) and found > 0 else 0
 
 
-def usage_of(value: JsonValue, *, sent: str, made: str) -> Usage | None:
-    """Parse the usage of OpenAI's APIs, which have two pairs of names for input (`sent`) and output (`made`)."""
+def usage_of(value: JsonValue, *, input_key: str, output_key: str) -> Usage | None:
+    """Parse the usage of OpenAI's APIs, which have two pairs of keys for input and output tokens."""
     if not isinstance(value, Mapping):
         return None
-    input_, output = count(value, sent), count(value, made)
-    sent_more, made_more = f"{sent}_details", f"{made}_details"
+    input_, output = count(value, input_key), count(value, output_key)
+    input_details, output_details = f"{input_key}_details", f"{output_key}_details"
     return Usage(
         input=input_,
         output=output,
-        cached_input=count(value, sent_more, "cached_tokens") if sent_more in value else 0,
-        reasoning=count(value, made_more, "reasoning_tokens") if made_more in value else 0,
+        cached_input=count(value, input_details, "cached_tokens") if input_details in value else 0,
+        reasoning=count(value, output_details, "reasoning_tokens") if output_details in value else 0,
         total=count(value, "total_tokens") or input_ + output,
         requests=1,
     )

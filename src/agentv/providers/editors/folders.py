@@ -77,7 +77,7 @@ def _try_lock(path: Path) -> int | None:
 
 @asynccontextmanager
 async def one_at_a_time(root: Path, sleep: Sleep) -> AsyncIterator[None]:
-    """Hold the dispatch lock: a chat message goes to the editor's last active window."""
+    """Hold the dispatch lock, because a chat message goes to whichever window was active last."""
     while (descriptor := _try_lock(root / DISPATCH_LOCK)) is None:
         await sleep(PAUSE_S)
     try:
@@ -101,9 +101,10 @@ def read_answer(exchange: Exchange, max_bytes: int) -> tuple[str, tuple[str, ...
 
 
 def read_workspace_template(path: Path) -> JsonObject:
-    """Return the content of a `.code-workspace` file with absolute folders, or a workspace of one given folder.
+    """Return the content of a `.code-workspace` file with absolute folders.
 
-    Raises ProviderError with kind `config_error` if it cannot be read.
+    If `path` is a folder, return a workspace with only that folder. Raises ProviderError with kind `config_error` if
+    the file cannot be read.
     """
     if path.is_dir():
         return {"folders": [{"path": str(path)}]}

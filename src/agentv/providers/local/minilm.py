@@ -108,8 +108,8 @@ class MiniLm:
         """Return the last layer's activations for every token."""
         weights = self._weights
         words = weights["embeddings.word_embeddings.weight"][ids]
-        places = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
-        hidden: Matrix = words + places + weights["embeddings.token_type_embeddings.weight"][0]
+        positions = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
+        hidden: Matrix = words + positions + weights["embeddings.token_type_embeddings.weight"][0]
         hidden = self._normed("embeddings.LayerNorm", hidden)
         bias = ((1 - mask) * _FAR_BELOW)[:, None, None, :]
         for layer in range(LAYERS):

@@ -43,8 +43,8 @@ def comparison_to_json(
         "without_result": [
             {
                 **_name(pair.after),
-                "before": comparison.before.broken(pair.before),
-                "after": comparison.after.broken(pair.after),
+                "before": comparison.before.unscored(pair.before),
+                "after": comparison.after.unscored(pair.after),
             }
             for pair in comparison.broken
         ],

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from agentv.reports.compare.rows import chance_text, difference_text
+from agentv.reports.compare.rows import difference_text, p_value_text
 from agentv.reports.compare.words import side_title, unfinished_text, verdict_text
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
@@ -43,10 +43,10 @@ def matrix_text(
             )
         ],
         table([_HEAD, *([name, *_cells(each)] for name, each in zip(names, comparisons, strict=True))], width, paint),
-        _within(_verdict_lines(names, verdicts), width),
-        _within(_findings(names, comparisons), width),
+        _wrapped(_verdict_lines(names, verdicts), width),
+        _wrapped(_findings(names, comparisons), width),
     ]
-    return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+    return signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
 def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> str:
@@ -65,7 +65,7 @@ def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> st
     return "\n".join(lines) + "\n"
 
 
-def _within(texts: Sequence[str], width: int | None) -> list[str]:
+def _wrapped(texts: Sequence[str], width: int | None) -> list[str]:
     return [line for text in texts for line in ([text] if width is None else wrap(text, width))]
 
 
@@ -74,10 +74,10 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
     given = [each.after.about.get("name") for each in comparisons]
 
     def name(side: Side) -> str:
-        run_id, own = _RUN_ID.fullmatch(side.label), side.about.get("name")
-        if run_id is None:
+        id_match, own_name = _RUN_ID.fullmatch(side.label), side.about.get("name")
+        if id_match is None:
             return side.label
-        return own if isinstance(own, str) and given.count(own) == 1 else run_id[1]
+        return own_name if isinstance(own_name, str) and given.count(own_name) == 1 else id_match[1]
 
     return [one_line(name(each.after)) for each in comparisons]
 
@@ -110,7 +110,7 @@ def _cells(comparison: Comparison) -> list[str]:
         score_text(score.after),
         difference_text(score.difference),
         bounds,
-        chance_text(score.p),
+        p_value_text(score.p),
         f"{comparison.outcomes('win'):,}",
         f"{comparison.outcomes('loss'):,}",
         f"{len(comparison.changed('regressed')):,}",

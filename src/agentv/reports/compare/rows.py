@@ -33,7 +33,7 @@ def _cells(measured: MeasureDifference) -> list[str]:
         _value(measured, measured.after),
         _signed(measured, measured.difference),
         bounds,
-        chance_text(measured.p),
+        p_value_text(measured.p),
         f"{measured.cases:,}",
     ]
 
@@ -71,7 +71,7 @@ def difference_text(difference: float, *, decimals: int = 2) -> str:
     return f"{difference:+.{decimals}f}" if abs(difference) >= 10**-decimals / 2 else f"{difference:+.1g}"
 
 
-def chance_text(p: float | None) -> str:
+def p_value_text(p: float | None) -> str:
     """Return a p value: `0.023`, `<0.0001`; `-` for None."""
     if p is None:
         return "-"

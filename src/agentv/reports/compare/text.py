@@ -59,7 +59,7 @@ class ComparisonView(Struct, frozen=True):
             [] if verdict is None else self._verdict(verdict),
             [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
         ]
-        return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+        return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
     def _head(self, comparison: Comparison) -> list[str]:
         return [

@@ -101,8 +101,8 @@ def counterpart_notes(comparison: Comparison) -> list[tuple[str, Sequence[CaseNa
         for what, names in (
             ("only before", alignment.only_before),
             ("only after", alignment.only_after),
-            ("without a result before", [each.before for each in comparison.broken if before.broken(each.before)]),
-            ("without a result after", [each.after for each in comparison.broken if after.broken(each.after)]),
+            ("without a result before", [each.before for each in comparison.broken if before.unscored(each.before)]),
+            ("without a result after", [each.after for each in comparison.broken if after.unscored(each.after)]),
             ("content changed since", changed),
         )
         if names

@@ -94,7 +94,10 @@ def _figure(figure: Figure | None) -> Html | None:
 
 
 def _share_bar(share: float | None) -> Html | None:
-    """Return a thin bar filled up to a share, drawn without style attributes, which the policy forbids."""
+    """Return a thin bar filled up to a share.
+
+    It is drawn without style attributes, which the page's Content-Security-Policy forbids.
+    """
     if share is None:
         return None
     filled = element("rect", width=f"{100 * share:.2f}", height="4", class_="filled")

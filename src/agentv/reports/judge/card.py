@@ -20,7 +20,7 @@ SHOWN = 10
 class JudgeCard(Struct, frozen=True):
     """The report card of a judge with its subject. `remarks` are about labels without a verdict.
 
-    `apart` are the answers on which the judge and the human labels disagree.
+    `disagreements` are the answers on which the judge and the human labels disagree.
     """
 
     run_id: str
@@ -28,7 +28,7 @@ class JudgeCard(Struct, frozen=True):
     criterion: str
     card: ReportCard
     by_tag: Mapping[str, ReportCard]
-    apart: Sequence[LabelledAnswer]
+    disagreements: Sequence[LabelledAnswer]
     remarks: tuple[str, ...] = ()
 
 
@@ -85,7 +85,7 @@ def _kappa_row(name: str, kappa: Kappa, card: ReportCard) -> tuple[str, ...]:
     return (
         name,
         coefficient_text(kappa.value),
-        coefficients_text(kappa.interval),
+        coefficient_interval_text(kappa.interval),
         f"{card.confusion.answers:,}",
         f"{card.cases:,}",
     )
@@ -96,7 +96,7 @@ def coefficient_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def coefficients_text(interval: Interval | None) -> str:
+def coefficient_interval_text(interval: Interval | None) -> str:
     """Return an interval of a coefficient; `-` for None."""
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
@@ -144,19 +144,19 @@ def _share_of(rate: AgreementRate) -> str:
 
 
 def _disagreements(judge: JudgeCard, most: int | None) -> Part:
-    shown = judge.apart[:most]
-    rest = len(judge.apart) - len(shown)
+    shown = judge.disagreements[:most]
+    rest = len(judge.disagreements) - len(shown)
     return Part(
-        f"Disagreements: {len(judge.apart):,}",
+        f"Disagreements: {len(judge.disagreements):,}",
         findings=tuple(map(_finding, shown)),
-        left_out=f"and {rest:,} more: --json, or -o card.html" if rest else "",
+        left_out=f"and {rest:,} more; list them with --json or -o card.html" if rest else "",
     )
 
 
-def slot_text(slot: ResultKey) -> str:
+def slot_text(key: ResultKey) -> str:
     """Return `refund-7 trial 2, agent`; trials count from 1, as in every report."""
-    trial = f" trial {slot.trial + 1}" if slot.trial else ""
-    return f"{slot.eval_id}{trial}, {slot.target}"
+    trial = f" trial {key.trial + 1}" if key.trial else ""
+    return f"{key.eval_id}{trial}, {key.target}"
 
 
 def _finding(answer: LabelledAnswer) -> Finding:
@@ -186,7 +186,7 @@ def card_to_json(judge: JudgeCard) -> JsonObject:
         "criterion": judge.criterion,
         **_card(judge.card),
         "by_tag": {tag: _card(card) for tag, card in judge.by_tag.items()},
-        "disagreements": [_answer(each) for each in judge.apart],
+        "disagreements": [_answer(each) for each in judge.disagreements],
         "missing": [*advice(judge.card), *judge.remarks],
     }
 

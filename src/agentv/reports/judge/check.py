@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.reports.judge.card import coefficient_text, coefficients_text, slot_text
+from agentv.reports.judge.card import coefficient_interval_text, coefficient_text, slot_text
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.text.sheet import Finding, Part, Sheet
@@ -17,8 +17,8 @@ SHOWN = 10
 """The number of answers with inconsistent verdicts that a terminal shows."""
 
 _ON_LENGTH = (
-    "The correlation with length is not adjusted for quality: longer answers may be better. That is less likely among "
-    "the passes alone, or among the fails alone."
+    "The correlation with length is not adjusted for quality: longer answers may be better. Within the passes, "
+    "or within the fails, this matters less."
 )
 
 
@@ -27,32 +27,32 @@ class JudgeCheck(Struct, frozen=True):
 
     run_id: str
     evaluator: str
-    found: Consistency
+    consistency: Consistency
     answers: Sequence[JudgedAgain]
     calls: int = 0
 
     @property
-    def wavering(self) -> list[JudgedAgain]:
+    def inconsistent(self) -> list[JudgedAgain]:
         """The answers with different verdicts, the largest deviation first."""
-        several = [each for each in self.answers if len(each.opinions) > 1 and not each.is_steady]
+        several = [each for each in self.answers if len(each.opinions) > 1 and not each.is_consistent]
         return sorted(several, key=lambda each: -each.deviation)
 
 
 def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
     """Return the check as a sheet with at most `most` answers that have inconsistent verdicts."""
-    found = check.found
+    found = check.consistency
     title = f"judge {check.evaluator} · run {check.run_id}"
-    wavering = check.wavering[:most]
-    rest = len(check.wavering) - len(wavering)
+    inconsistent = check.inconsistent[:most]
+    rest = len(check.inconsistent) - len(inconsistent)
     notes = [_ON_LENGTH]
     if found.failed:
         notes.insert(0, f"{count_text(found.failed, 'call')} gave no verdict and are not counted.")
     parts = (
         Part("", _rows(found), notes=tuple(notes)),
         Part(
-            f"Inconsistent verdicts: {len(check.wavering):,}",
-            findings=tuple(map(_finding, wavering)),
-            left_out=f"and {rest:,} more: --json, or -o check.html" if rest else "",
+            f"Inconsistent verdicts: {len(check.inconsistent):,}",
+            findings=tuple(map(_finding, inconsistent)),
+            left_out=f"and {rest:,} more; list them with --json or -o check.html" if rest else "",
         ),
     )
     return Sheet(title, _sentence(found), parts)
@@ -60,28 +60,28 @@ def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
 
 def _sentence(found: Consistency) -> str:
     measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
-    if found.steady.rate is None:
+    if found.same_verdict.rate is None:
         return f"Too few verdicts to measure consistency: {measured}."
-    return f"The judge always gives the same verdict to {percent_text(found.steady.rate.value)} of {measured}."
+    return f"The judge always gives the same verdict to {percent_text(found.same_verdict.rate.value)} of {measured}."
 
 
 def _rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
     rows = [
         ("", "value", "95 %", "answers"),
-        _share("always the same verdict", found.steady),
-        ("spread of an answer's scores (SD)", coefficient_text(found.deviation), "-", _count(found.steady)),
-        ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _count(found.steady)),
+        _rate_row("always the same verdict", found.same_verdict),
+        ("spread of an answer's scores (SD)", coefficient_text(found.deviation), "-", _count(found.same_verdict)),
+        ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _count(found.same_verdict)),
     ]
     if found.position is not None:
-        rows.append(_share("verdicts that change with the order", found.position))
+        rows.append(_rate_row("verdicts that change with the order", found.position))
     names = {"all": "length and score (Spearman)", "passed": "  among passes", "failed": "  among fails"}
     for kind, name in names.items():
         each = found.lengths[kind]
-        rows.append((name, coefficient_text(each.value), coefficients_text(each.interval), f"{each.answers:,}"))
+        rows.append((name, coefficient_text(each.value), coefficient_interval_text(each.interval), f"{each.answers:,}"))
     return tuple(rows)
 
 
-def _share(name: str, rate: AgreementRate) -> tuple[str, ...]:
+def _rate_row(name: str, rate: AgreementRate) -> tuple[str, ...]:
     value = None if rate.rate is None else rate.rate.value
     return (name, percent_text(value), percent_interval_text(rate.interval), _count(rate))
 
@@ -98,7 +98,7 @@ def _finding(answer: JudgedAgain) -> Finding:
 
 def check_to_json(check: JudgeCheck) -> JsonObject:
     """Return a check as JSON; unknown values are null."""
-    found = check.found
+    found = check.consistency
     return {
         "run_id": check.run_id,
         "evaluator": check.evaluator,
@@ -106,7 +106,7 @@ def check_to_json(check: JudgeCheck) -> JsonObject:
         "repeats": found.repeats,
         "calls": check.calls,
         "failed": found.failed,
-        "same_verdict": _rate(found.steady),
+        "same_verdict": _rate(found.same_verdict),
         "score_deviation": found.deviation,
         "alpha": found.alpha,
         "position_flips": None if found.position is None else _rate(found.position),

@@ -76,7 +76,7 @@ def _target_rows(
 ) -> list[str]:
     """Return a line per target: name, bar, and counts in columns. The bar fills the remaining width."""
     most = max(_NAME_WIDTH, width // 4)
-    names = [clip(one_line(signs.within(name)), most, mark=signs.ellipsis) for name, _ in targets]
+    names = [clip(one_line(signs.escape_unsupported(name)), most, mark=signs.ellipsis) for name, _ in targets]
     table = [_cells(counts, planned, signs) for _, counts in targets]
     widths = {name: max(display_width(cells[name]) for cells in table) for name in (table[0] if table else ())}
     name_width = max(map(display_width, names), default=0)
@@ -197,7 +197,7 @@ class LiveScreen:
         return self._console.width - 1
 
     def _print(self, line: str, style: str) -> None:
-        for text in wrap(self._signs.within(line), self._width):
+        for text in wrap(self._signs.escape_unsupported(line), self._width):
             self._write(text, style)
 
     def _write(self, text: str, style: str) -> None:

@@ -60,7 +60,7 @@ def end_report(
         _files(report, files),
         _verdict(report, width, signs, paint),
     ]
-    return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+    return signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
@@ -195,19 +195,19 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, l
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
     """Return a result with its reason: on the same line, or wrapped below it behind a gutter."""
     state = row_state(result)
-    target = f"  {signs.within(one_line(result.slot.target))}" if labels.with_target else ""
+    target = f"  {signs.escape_unsupported(one_line(result.slot.target))}" if labels.with_target else ""
     score = row_score(result)
     rest = f"{target}  {score}" if score else target
     taken = display_width(f"{signs.marks[state]} {labels.trial(result)}{rest}")
     longest = None if width is None else max(width - taken, _LEAST_OF_A_NAME)
     head = f"{labels.label(result, signs=signs, longest=longest)}{rest}"
     mark = paint(signs.marks[state], state_colour(state))
-    return with_reason(mark, head=head, reason=signs.within(row_reason(result)), width=width, signs=signs)
+    return with_reason(mark, head=head, reason=signs.escape_unsupported(row_reason(result)), width=width, signs=signs)
 
 
 def _labelled(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
     """Return a text after its label, wrapped between words."""
-    written = signs.within(one_line(text))
+    written = signs.escape_unsupported(one_line(text))
     lines = [written] if width is None else wrap(written, width - _NAME_OF_LINE)
     return [f"{name if number == 0 else '':{_NAME_OF_LINE}}{line}" for number, line in enumerate(lines)]
 
@@ -233,7 +233,7 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
 
 
 def _verdict(report: RunReport, width: int | None, signs: Signs, paint: Paint) -> list[str]:
-    sentence, code = signs.within(one_line(report.verdict.sentence)), f"Exit code {report.exit_code}."
+    sentence, code = signs.escape_unsupported(one_line(report.verdict.sentence)), f"Exit code {report.exit_code}."
     lines = [sentence] if width is None else wrap(sentence, width)
     last = f"{lines[-1]} {code}"
     lines[-1:] = [last] if width is None or display_width(last) <= width else [lines[-1], code]
@@ -246,7 +246,7 @@ def group_tables(
     """Return the groups in their order, with pass rates, means and confidence intervals."""
     kinds = dict.fromkeys(group.by for group in groups)
     tables = [_rows(kind, [group for group in groups if group.by == kind]) for kind in kinds]
-    return signs.within("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
+    return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
 
 
 def _rows(kind: str, groups: Sequence[GroupSummary]) -> list[list[str]]:

@@ -38,7 +38,7 @@ class RowLabels(Struct, frozen=True):
         Case and suite are cut to `longest` cells; the trial is always shown.
         """
         suite = f" ({result.slot.suite})" if self.with_suite else ""
-        case = signs.within(one_line(f"{result.slot.eval_id}{suite}"[:_READ_OF_A_TEXT]))
+        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}"[:_READ_OF_A_TEXT]))
         return (case if longest is None else clip(case, longest, mark=signs.ellipsis)) + self.trial(result)
 
     def trial(self, result: CaseResult) -> str:
@@ -117,9 +117,9 @@ def failure_line(
     case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
     cells = [mark, pad(labels.label(result, signs=signs, longest=longest), case_width)]
     if labels.with_target:
-        target = signs.within(one_line(result.slot.target))
+        target = signs.escape_unsupported(one_line(result.slot.target))
         short = target if width is None else clip(target, max(width // 6, _TARGET_WIDTH), mark=signs.ellipsis)
         cells.append(pad(short, _TARGET_WIDTH))
-    score, reason = row_score(result), signs.within(row_reason(result))
+    score, reason = row_score(result), signs.escape_unsupported(row_reason(result))
     line = " ".join((*cells, f"{score}  {reason}" if score else reason))
     return line if width is None else clip(line, width, mark=signs.ellipsis)

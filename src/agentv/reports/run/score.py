@@ -71,7 +71,7 @@ class ScoreView(Struct, frozen=True):
             _footer(report, files),
             [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
         ]
-        return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+        return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
     def _lines(self, head: str, rows: Sequence[CaseResult], *, more: int = 0) -> list[str]:
         if not rows:
@@ -80,7 +80,8 @@ class ScoreView(Struct, frozen=True):
         for row in rows:
             state = row_state(row)
             mark = self.paint(self.signs.marks[state], state_colour(state))
-            head, reason = self.signs.within(_head(row)), self.signs.within(line_reason(row))
+            head = self.signs.escape_unsupported(_head(row))
+            reason = self.signs.escape_unsupported(line_reason(row))
             shown += with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
         return [*shown, f"and {more:,} more"] if more > 0 else shown
 

@@ -119,7 +119,7 @@ def sheet_text(sheet: Sheet, *, width: int | None = 80, signs: Signs = UNICODE, 
     for part in sheet.parts:
         lines.append("")
         lines.extend(_text_part(part, width, paint))
-    return signs.within("\n".join(lines) + "\n")
+    return signs.escape_unsupported("\n".join(lines) + "\n")
 
 
 def _text_part(part: Part, width: int | None, paint: Paint) -> Iterator[str]:

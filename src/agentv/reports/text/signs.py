@@ -22,7 +22,7 @@ class Signs(Struct, frozen=True):
     gutter: str
     is_ascii: bool = False
 
-    def within(self, text: str) -> str:
+    def escape_unsupported(self, text: str) -> str:
         """Return `text`; if these signs are ASCII, with other characters escaped."""
         return text.encode("ascii", "backslashreplace").decode() if self.is_ascii else text
 

@@ -30,7 +30,7 @@ class TrendView(Struct, frozen=True):
     def render(self, series: Sequence[TrendSeries], *, with_runs: bool = False) -> str:
         """Return all series, each with a table of its runs if requested."""
         blocks = [[*self._block(each), *(["", *self._runs(each)] if with_runs else [])] for each in series]
-        return self.signs.within("\n\n".join("\n".join(block) for block in blocks) + "\n")
+        return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks) + "\n")
 
     def _block(self, series: TrendSeries) -> Iterator[str]:
         yield from (self.paint(line, "bold") for line in self._wrapped(self.words.title(series), ""))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from agentv.reports.compare.rows import chance_text, difference_text
+from agentv.reports.compare.rows import difference_text, p_value_text
 from agentv.reports.compare.words import unfinished_text
 from agentv.reports.text.amounts import (
     count_text,
@@ -21,7 +21,7 @@ from agentv.scoring.counting.run_sums import MetricKey
 from agentv.types.summaries import Interval
 
 
-class MetricWords:
+class MetricFormat:
     """The format of a metric's numbers."""
 
     def __init__(self, metric: MetricKey) -> None:
@@ -70,8 +70,8 @@ class MetricWords:
 
 
 RUN_HEAD = ("run", "commit", "value", "95 %", "change")
-NAMED = 5
-"""The number of gaps and edits that are listed; the table of runs has the others."""
+MAX_LISTED = 5
+"""The number of gaps and edits that are listed; the table of runs has the rest."""
 
 _COMMIT = 8
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
@@ -90,9 +90,9 @@ class TrendWords(Struct, frozen=True):
     noun: str = "run"
 
     @property
-    def numbers(self) -> MetricWords:
+    def numbers(self) -> MetricFormat:
         """The format of the metric's numbers."""
-        return MetricWords(self.metric)
+        return MetricFormat(self.metric)
 
     def title(self, series: TrendSeries) -> str:
         """Return the title of a series: suite, target and metric."""
@@ -134,20 +134,20 @@ class TrendWords(Struct, frozen=True):
         ago = f"{count_text(back, self.noun)} ago" if back else f"the last {self.noun}"
         commit = "" if point.run.commit is None else f", commit {commit_text(point.run)}"
         moved = f"{numbers.value(change.before)} -> {numbers.value(change.after)}"
-        return f"{moved} at {point.run.run_id}{commit}, {ago} (p {chance_text(change.p)})"
+        return f"{moved} at {point.run.run_id}{commit}, {ago} (p {p_value_text(change.p)})"
 
     def edits(self, series: TrendSeries) -> str:
         """Return the runs before which the suite was edited; empty for none."""
         edited = [point.run.run_id for point in series.points if point.is_suite_changed]
-        more = f" and {len(edited) - NAMED} earlier" if len(edited) > NAMED else ""
-        named = ", ".join(edited[-NAMED:])
-        return f"the suite, before {named}{more}: not comparable with earlier runs" if edited else ""
+        more = f" and {len(edited) - MAX_LISTED} earlier" if len(edited) > MAX_LISTED else ""
+        named = ", ".join(edited[-MAX_LISTED:])
+        return f"before {named}{more}; values are not comparable with earlier runs" if edited else ""
 
     def gaps(self, series: TrendSeries) -> list[str]:
         """Return the newest gaps with their reasons."""
         gaps = [point for point in series.points if point.gap is not None]
-        more = [f"and {len(gaps) - NAMED} earlier: --runs"] if len(gaps) > NAMED else []
-        return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-NAMED:])]
+        more = [f"and {len(gaps) - MAX_LISTED} earlier: --runs"] if len(gaps) > MAX_LISTED else []
+        return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-MAX_LISTED:])]
 
     def row(self, point: TrendPoint) -> tuple[str, ...]:
         """Return a point as a table row, in the order of `RUN_HEAD`."""

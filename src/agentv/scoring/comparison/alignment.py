@@ -40,7 +40,7 @@ def align(before: Side, after: Side) -> Alignment:
 
 
 def _counterpart(before: Side, after: Side) -> Callable[[CaseName], tuple[str, str, str]]:
-    """Return a function from a case to its pairing key: names with one possible meaning in both runs are left out."""
+    """Return a function from a case to its pairing key; the suite or target is ignored if each run has only one."""
     one_target = len(before.targets) == len(after.targets) == 1
     one_suite = len(before.suites) == len(after.suites) == 1
 

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.statistics.distributions import beta_share, normal_quantile
+from agentv.scoring.statistics.distributions import beta_cdf, normal_quantile
 from agentv.scoring.statistics.moments import ClusterMoments
 
 _NEGLIGIBLE = 1e-18
@@ -165,7 +165,7 @@ def _chance_between_runs(series: Sequence[Observation], at: int) -> float:
     sizes = [size for size in (at, len(series) - at) if size > 1]
     degrees = (2 * len(steps)) ** 2 / sum(6 * size - 8 for size in sizes)
     scatter = degrees * math.fsum(steps) / len(steps)
-    return beta_share(scatter / (scatter + _lift(series, at)), degrees / 2, 1 / 2)
+    return beta_cdf(scatter / (scatter + _lift(series, at)), degrees / 2, 1 / 2)
 
 
 def _chance_within_runs(series: Sequence[Observation], at: int) -> float:

@@ -112,7 +112,7 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
         alignment=alignment,
         threshold=threshold,
         cases=cases,
-        broken=tuple(each for each in alignment.pairs if before.broken(each.before) or after.broken(each.after)),
+        broken=tuple(each for each in alignment.pairs if before.unscored(each.before) or after.unscored(each.after)),
         score=measure_difference(SCORE, before, after, judged, rng=rng),
         passed=measure_difference(PASSED, before, after, judged, rng=rng),
         evaluators=_evaluators(before, after, alignment.pairs, rng),

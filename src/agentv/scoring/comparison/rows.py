@@ -50,7 +50,7 @@ def evaluator_of(measure: str) -> str | None:
 
 
 def judged_measures(state: RowState, score: float | None) -> dict[str, float]:
-    """Return score and pass of a cleanly judged row; empty for any other, which must not count as 0."""
+    """Return score and pass of a judged row; empty for any other, which must not count as 0."""
     if state not in JUDGED_STATES or score is None:
         return {}
     return {SCORE: score, PASSED: float(state == "pass")}

@@ -119,7 +119,7 @@ class Side:
         at = self._places.get(name)
         return 0 if at is None else self._rows[at]
 
-    def broken(self, name: CaseName) -> int:
+    def unscored(self, name: CaseName) -> int:
         """Return the number of a case's rows without a result."""
         at = self._places.get(name)
         return 0 if at is None else self._broken[at]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.comparison.change_points import ChangePoint, Observation, find_changes
-from agentv.scoring.counting.run_sums import Measured, MetricKey, RunSums
+from agentv.scoring.counting.run_sums import MetricKey, MetricValue, RunSums
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import TREND_METRICS
 from agentv.scoring.gates.syntax import GateError
@@ -53,7 +53,7 @@ class TrendPoint(Struct, frozen=True):
 
     run: TrendRun
     counts: Mapping[str, int]
-    measured: Measured | None
+    measured: MetricValue | None
     gap: str | None = None
     difference: float | None = None
     is_suite_changed: bool = False
@@ -197,7 +197,7 @@ def _of_series(change: ChangePoint, at: int, *, is_share: bool) -> SeriesChange:
     return SeriesChange(at, before, after, change.p)
 
 
-def _observation(measured: Measured | None) -> Observation | None:
+def _observation(measured: MetricValue | None) -> Observation | None:
     """Return a point as it is tested: costs and latencies, whose variation is multiplicative, as logarithms."""
     if measured is None:
         return None

@@ -11,7 +11,7 @@ from agentv.types.records.result import CaseResult
 _MS = 1000
 
 
-class Measured(Struct):
+class PastUsage(Struct):
     """The measured usage of rows of one suite and target: sums over `rows`, in tokens, dollars and worker seconds.
 
     Tokens and cost are None as soon as they are unknown for one row.
@@ -51,9 +51,9 @@ class Part(Struct, frozen=True):
     target: str
     workers: int
     rows: int | None
-    measured: Measured | None
+    measured: PastUsage | None
 
-    def share(self, amount: float | None) -> float | None:
+    def scaled(self, amount: float | None) -> float | None:
         """Return an amount of the measured rows scaled to these rows; None when it is not known."""
         if self.rows is None or self.measured is None or amount is None:
             return None
@@ -68,24 +68,24 @@ class Forecast(Struct, frozen=True):
     @property
     def judge_calls(self) -> float | None:
         """Calls of judges."""
-        return _sum(part.share(part.measured.judge_calls if part.measured else None) for part in self.parts)
+        return _sum(part.scaled(part.measured.judge_calls if part.measured else None) for part in self.parts)
 
     @property
     def tokens(self) -> float | None:
         """Tokens of targets and judges, in and out."""
-        return _sum(part.share(part.measured.tokens if part.measured else None) for part in self.parts)
+        return _sum(part.scaled(part.measured.tokens if part.measured else None) for part in self.parts)
 
     @property
     def cost_usd(self) -> float | None:
         """Dollars for targets and judges, without a cache."""
-        return _sum(part.share(part.measured.cost_usd if part.measured else None) for part in self.parts)
+        return _sum(part.scaled(part.measured.cost_usd if part.measured else None) for part in self.parts)
 
     @property
     def seconds(self) -> float | None:
         """The expected duration: targets work concurrently, each with its number of workers."""
         by_target: dict[str, list[float | None]] = {}
         for part in self.parts:
-            taken = part.share(part.measured.seconds if part.measured else None)
+            taken = part.scaled(part.measured.seconds if part.measured else None)
             by_target.setdefault(part.target, []).append(None if taken is None else taken / part.workers)
         sums = [_sum(taken) for taken in by_target.values()]
         return None if None in sums else max((taken for taken in sums if taken is not None), default=0.0)

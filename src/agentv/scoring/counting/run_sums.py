@@ -16,7 +16,7 @@ MetricKey: TypeAlias = tuple[str, str | None, str | None]
 PERCENTILES = ("p50", "p95", "p99")
 
 
-class Measured(Struct, frozen=True):
+class MetricValue(Struct, frozen=True):
     """A number with its interval, its number of judged rows, and for rates and means the sums over cases."""
 
     value: float
@@ -61,10 +61,10 @@ class RunSums(Struct, frozen=True):
 
     @property
     def judged(self) -> int:
-        """Rows that were cleanly judged."""
+        """The number of judged rows."""
         return self.scores.rows
 
-    def measure(self, metric: MetricKey) -> Measured | None:
+    def measure(self, metric: MetricKey) -> MetricValue | None:
         """Return a metric with its interval, as a report on these rows shows it; None when nothing was measured."""
         match metric:
             case ("mean", _, _):
@@ -77,7 +77,7 @@ class RunSums(Struct, frozen=True):
                     return None
                 return _rate(found[1]) if part == "pass_rate" else _mean(found[0])
             case ("cost_usd", _, _):
-                return None if self.cost_usd is None else Measured(self.cost_usd, self.judged)
+                return None if self.cost_usd is None else MetricValue(self.cost_usd, self.judged)
             case (name, unit, _):
                 latency = self.latencies.get(name)
                 return (
@@ -85,15 +85,15 @@ class RunSums(Struct, frozen=True):
                 )
 
 
-def _mean(moments: ClusterMoments) -> Measured | None:
-    return Measured(moments.mean, moments.rows, mean_interval(moments), moments) if moments.rows else None
+def _mean(moments: ClusterMoments) -> MetricValue | None:
+    return MetricValue(moments.mean, moments.rows, mean_interval(moments), moments) if moments.rows else None
 
 
-def _rate(moments: ClusterMoments) -> Measured | None:
-    return Measured(moments.mean, moments.rows, rate_interval(moments), moments) if moments.rows else None
+def _rate(moments: ClusterMoments) -> MetricValue | None:
+    return MetricValue(moments.mean, moments.rows, rate_interval(moments), moments) if moments.rows else None
 
 
-def _duration(seconds: float, interval: Interval | None, judged: int, per_s: int) -> Measured:
+def _duration(seconds: float, interval: Interval | None, judged: int, per_s: int) -> MetricValue:
     if interval is not None:
         interval = Interval(interval.low * per_s, interval.high * per_s, interval.method, interval.level)
-    return Measured(seconds * per_s, judged, interval)
+    return MetricValue(seconds * per_s, judged, interval)

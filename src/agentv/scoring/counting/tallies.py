@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from agentv.scoring.counting.case_sums import CaseSum, CaseSums
-from agentv.scoring.statistics.distributions import beta_share, normal_quantile
+from agentv.scoring.statistics.distributions import beta_cdf, normal_quantile
 from agentv.scoring.statistics.intervals import effective_n, mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.statistics.trials import pass_at, pass_hat
@@ -61,7 +61,7 @@ def _rank(share: float, count: int, chance: float) -> float:
     older, beyond = share * (count + 1), -wanted
     rank = min(max(older - wanted * spread, 1.0), float(count))
     while abs(rank - older) > _PRECISION * rank:
-        now = normal_quantile(beta_share(share, rank, count + 1 - rank)) - wanted
+        now = normal_quantile(beta_cdf(share, rank, count + 1 - rank)) - wanted
         newer = rank - now * (rank - older) / (now - beyond)
         older, beyond, rank = rank, now, min(max(newer, 1.0), float(count))
     return rank
@@ -232,6 +232,7 @@ class Quantiles:
 
 _NOTHING = ClusterMoments.of_passes(0, 0)
 JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
+"""A row is judged if its state is pass, borderline or fail: it has a verdict and no error."""
 
 
 _PER_POINT = 2**64
@@ -337,7 +338,7 @@ class Tally(Struct):
 
     @property
     def judged(self) -> int:
-        """The number of cleanly judged rows: the denominator of every rate and mean."""
+        """The number of judged rows: the denominator of every rate and mean."""
         return sum(self.counts[state] for state in JUDGED_STATES)
 
     @property

@@ -57,21 +57,21 @@ _SHARE = Metric("share", has_interval=True)
 _GROUP = Metric(takes="name", fields=("mean", "pass_rate"), has_interval=True)
 _PERCENTILE = Metric(takes="duration", has_interval=True)
 _TRIALS = Metric("share", takes="trials", has_interval=True)
-_COUNT = Metric()
+_NUMBER = Metric()
 
 _OF_ROWS: Metrics = {
     "mean": _MEAN,
     "pass_rate": _SHARE,
     "error_rate": Metric("share"),
-    "errors": _COUNT,
-    "cost_usd": _COUNT,
+    "errors": _NUMBER,
+    "cost_usd": _NUMBER,
 }
 METRICS: Metrics = {
     **_OF_ROWS,
     **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target"), _GROUP),
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
-    "regressions": _COUNT,
+    "regressions": _NUMBER,
 }
 """Metrics of a run; `regressions` only with a baseline."""
 
@@ -83,8 +83,8 @@ STREAM_METRICS: Metrics = {
 """Metrics of a stream of existing answers, which has no targets and no tags."""
 
 COMPARE_METRICS: Metrics = {
-    "regressions": _COUNT,
-    "improvements": _COUNT,
+    "regressions": _NUMBER,
+    "improvements": _NUMBER,
     "mean": _MEAN,
     "pass_rate": _SHARE,
     "mean_difference": Metric("difference", has_interval=True),
@@ -96,7 +96,7 @@ COMPARE_METRICS: Metrics = {
 TREND_METRICS: Metrics = {
     "mean": _MEAN,
     "pass_rate": _SHARE,
-    "cost_usd": _COUNT,
+    "cost_usd": _NUMBER,
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     "evaluator": _GROUP,
 }

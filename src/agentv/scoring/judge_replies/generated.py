@@ -8,7 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.scoring.judge_replies.json_objects import collect_evidence, find_objects, finite_number, nested_objects
+from agentv.scoring.judge_replies.json_objects import (
+    collect_quoted_verdicts,
+    find_objects,
+    finite_number,
+    nested_objects,
+)
 from agentv.scoring.keys.identity import make_id
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonObject, JsonValue
@@ -97,11 +102,11 @@ def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: 
     every = [each for found in outer for each in nested_objects(found)]
     having = [each for each in every if isinstance(each.get(key), list)]
     signed = [each for each in having if each.get("nonce") == nonce]
-    evidence = collect_evidence(shown, keys=(key, single))
-    for each in signed or [each for each in having if not evidence.holds(each)]:
+    quoted = collect_quoted_verdicts(shown, keys=(key, single))
+    for each in signed or [each for each in having if not quoted.contains(each)]:
         found = each[key]
         return found if isinstance(found, list) else ()
-    singles = [each for each in outer if single in each and not evidence.holds(each)]
+    singles = [each for each in outer if single in each and not quoted.contains(each)]
     if not singles or f'"{key}"' in reply:
         raise UnusableReplyError(f'holds no JSON object with a list "{key}"')
     return singles

@@ -14,7 +14,7 @@ MAX_OBJECT_CHARS = 100_000
 """An object longer than this, in characters, is not read."""
 
 MAX_FAILED_TRIES = 2_000
-"""The search ends after so many braces that open no object, which bounds the time for a text of 200,000 `{`."""
+"""The search stops after this many `{` that open no object; this bounds the time for a string of 200,000 `{`."""
 
 MAX_DEPTH = 64
 """An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
@@ -57,7 +57,7 @@ def find_objects(text: str) -> FoundObjects:
     position, failures = 0, 0
     while (opening := _OPENING.search(text, position)) is not None:
         start = opening.start()
-        # Cutting the text bounds the decoder's search for an error's line number, which would make the whole quadratic.
+        # Cutting the text bounds the decoder's search for an error's line, which would make the search quadratic.
         window = text[start : start + MAX_OBJECT_CHARS]
         try:
             value, length = _read_object(window)
@@ -163,7 +163,7 @@ VERDICT_KEYS = ("score", "checks", "criteria", "better")
 """Keys of objects that could pass for a verdict."""
 
 
-class Evidence(Struct, frozen=True):
+class QuotedVerdicts(Struct, frozen=True):
     """The objects in the judged texts that could pass for a verdict, as canonical JSON.
 
     `complete` is False when some texts were too complex to be searched to their end.
@@ -172,12 +172,12 @@ class Evidence(Struct, frozen=True):
     objects: frozenset[str]
     complete: bool = True
 
-    def holds(self, found: JsonObject) -> bool:
+    def contains(self, found: JsonObject) -> bool:
         """Return True if the judged texts contain an equal object."""
         return canonical(found) in self.objects
 
 
-def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> Evidence:
+def collect_quoted_verdicts(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> QuotedVerdicts:
     """Return the objects with one of the keys, also nested ones and those inside JSON strings."""
     complete = True
     objects: set[str] = set()
@@ -186,7 +186,7 @@ def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS
             complete = complete and whole
             if found is not None:
                 objects.add(found)
-    return Evidence(frozenset(objects), complete)
+    return QuotedVerdicts(frozenset(objects), complete)
 
 
 def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentv.scoring.judge_replies.json_objects import (
     canonical,
-    collect_evidence,
+    collect_quoted_verdicts,
     find_objects,
     finite_number,
     nested_objects,
@@ -91,9 +91,9 @@ def chosen_reply(
     verdicts = _verdicts(search.objects, read, lambda _found: True)
     if not verdicts:
         return None
-    evidence = collect_evidence(shown)
-    own = [pair for pair in verdicts if not evidence.holds(pair[0])]
-    return _first_of(own, unverified=not (search.complete and evidence.complete)) if own else None
+    quoted = collect_quoted_verdicts(shown)
+    own = [pair for pair in verdicts if not quoted.contains(pair[0])]
+    return _first_of(own, unverified=not (search.complete and quoted.complete)) if own else None
 
 
 def _verdicts(

@@ -82,7 +82,7 @@ class JudgedAgain(Struct, frozen=True):
     flips: int = 0
 
     @property
-    def is_steady(self) -> bool:
+    def is_consistent(self) -> bool:
         """True if the judge gave the same verdict, pass or not, each time."""
         return len({each.passed for each in self.opinions}) == 1
 
@@ -121,7 +121,7 @@ class Consistency(Struct, frozen=True):
     answers: int
     repeats: int
     failed: int
-    steady: AgreementRate
+    same_verdict: AgreementRate
     deviation: float | None
     alpha: float | None
     position: AgreementRate | None
@@ -154,7 +154,7 @@ def consistency(answers: Sequence[JudgedAgain], repeats: int) -> Consistency:
         answers=len(judged),
         repeats=repeats,
         failed=sum(each.failed for each in answers),
-        steady=rate_of_cases([(case_of(each.slot), 1, float(each.is_steady)) for each in several]),
+        same_verdict=rate_of_cases([(case_of(each.slot), 1, float(each.is_consistent)) for each in several]),
         deviation=math.fsum(each.deviation for each in several) / len(several) if several else None,
         alpha=krippendorff_alpha(verdicts),
         position=rate_of_cases([(case_of(each.slot), each.orders, float(each.flips)) for each in judged])

@@ -44,14 +44,14 @@ class FeedbackFields(Struct, frozen=True):
     line: int
     refuse: Refuse
 
-    def written(self, key: str) -> object:
+    def raw_value(self, key: str) -> object:
         """Return the value of a field in any of its spellings; None when it is absent."""
         value = next((self.entry[name] for name in NAMES[key] if name in self.entry), None)
         return None if isinstance(value, str) and not value.strip() else value
 
     def text(self, key: str) -> str | None:
         """Return a text; an integer is accepted as well, because ids are often numbers."""
-        value = self.written(key)
+        value = self.raw_value(key)
         if value is None or isinstance(value, str):
             return value.strip() if value is not None else None
         if isinstance(value, int) and not isinstance(value, bool):
@@ -61,7 +61,7 @@ class FeedbackFields(Struct, frozen=True):
 
     def score(self) -> HumanScore:
         """Return the score as given; its scale is checked elsewhere."""
-        value = self.written("score")
+        value = self.raw_value("score")
         if isinstance(value, str):
             return value.strip()
         if value is None or isinstance(value, bool):
@@ -73,7 +73,7 @@ class FeedbackFields(Struct, frozen=True):
 
     def time(self) -> datetime | None:
         """Return a time: ISO 8601, in UTC unless it names a zone, or milliseconds since 1970."""
-        value = self.written("time")
+        value = self.raw_value("time")
         try:
             if isinstance(value, str):
                 moment = datetime.fromisoformat(value.strip())
@@ -88,7 +88,7 @@ class FeedbackFields(Struct, frozen=True):
 
     def trial(self) -> int | None:
         """Return the number of a trial, from 0."""
-        value = self.written("trial")
+        value = self.raw_value("trial")
         if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= _TRIAL_FIGURES:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -149,11 +149,11 @@ def _is_json(text: str, source: str) -> bool:
 
 
 def _json_lines(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
-    for line, written in enumerate(text.split("\n"), 1):
-        if not written.strip():
+    for line, text_line in enumerate(text.split("\n"), 1):
+        if not text_line.strip():
             continue
         try:
-            value = json.loads(written, object_pairs_hook=_unique, parse_constant=_no_constant)
+            value = json.loads(text_line, object_pairs_hook=_unique, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             found.refuse(line, f"this line is not valid JSON: {error.msg} (column {error.colno})")
         except (ValueError, RecursionError) as error:
@@ -216,17 +216,17 @@ def _check_head(names: Sequence[str], line: int, found: FeedbackFile) -> bool:
 def _meant_by(key: str, names: Iterable[str | None]) -> str:
     """Return a hint with the existing name that may be a misspelling of a missing one."""
     near = nearest(key, filter(None, names))
-    return f"; is it meant by {near!r}?" if near else ""
+    return f"; is {near!r} a misspelling of it?" if near else ""
 
 
 def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
     """Read one line and record all of its problems."""
     fields = FeedbackFields(entry, line, found.refuse)
-    if fields.written("score") is None and "score" in entry:
+    if fields.raw_value("score") is None and "score" in entry:
         return  # the annotator left the score empty
     before = len(found.problems)
     for key in REQUIRED:
-        if fields.written(key) is None:
+        if fields.raw_value(key) is None:
             found.refuse(line, f"{key!r} is missing{_meant_by(key, entry)}")
     feedback = Feedback(
         eval_id=fields.text("eval_id") or "",
@@ -244,14 +244,14 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
         found.feedback.append(feedback)
 
 
-def latest(said: Iterable[Feedback]) -> tuple[Feedback, ...]:
-    """Return the scores that count: the last of several that one annotator gave to one criterion.
+def effective_feedback(feedback: Iterable[Feedback]) -> tuple[Feedback, ...]:
+    """Return the scores that count.
 
-    The last is the one that identifies the answer most precisely, then the later one in time, then in the file.
-    Unsigned scores all count.
+    Per annotator and criterion one score counts: the one that identifies the answer most precisely; among equals the
+    later in time, then in the file. Scores without an annotator all count.
     """
     counted: dict[tuple[str, str | int], Feedback] = {}
-    for number, each in enumerate(said):
+    for number, each in enumerate(feedback):
         key = (each.criterion, each.annotator or number)
         earlier = counted.get(key)
         if earlier is None or not _outweighs(earlier, each):

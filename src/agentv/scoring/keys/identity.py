@@ -133,12 +133,12 @@ def _outcome_key(outcome: str) -> str:
     return _digest([outcome, [], []], ())
 
 
-def score_key(*, answer: str, expectation: str, setup: str) -> str:
+def score_key(*, answer: str, expectation: str, setup_digest: str) -> str:
     """Return the key of one evaluator's score of one answer.
 
-    `setup` is the digest of its config, of the scripts and prompts that it names, and of the judges that it calls.
+    `setup_digest` is the digest of its config, of the scripts and prompts that it names, and of the judges it calls.
     """
-    return _key_of(f'["{answer}","{expectation}","{setup}"]')
+    return _key_of(f'["{answer}","{expectation}","{setup_digest}"]')
 
 
 def case_key(keys: CaseKeys, evaluators: str) -> str:

@@ -42,12 +42,17 @@ def nonce_of(request: ProviderRequest) -> str | None:
 
 
 def request_key(
-    target: ResolvedTarget, request: ProviderRequest, *, files: Sequence[str], nonce: str | None, sees_all: bool
+    target: ResolvedTarget,
+    request: ProviderRequest,
+    *,
+    files: Sequence[str],
+    nonce: str | None,
+    sends_case_details: bool,
 ) -> str:
     """Return the key of a request to a target; equal requests have equal keys in every run.
 
     `files` are the digests of the contents of its files. `nonce` is blanked wherever it occurs. A provider that
-    `sees_all` may also send the case's id, metadata and paths; a model gets none of these.
+    `sends_case_details` may also send the case's id, metadata and paths; a model gets none of these.
     """
     fields: dict[str, JsonValue] = {
         "question": request.question,
@@ -61,7 +66,7 @@ def request_key(
         "response_schema": request.response_schema,
         "trial": request.trial,
     }
-    if sees_all:
+    if sends_case_details:
         fields["case"] = [request.eval_case_id, request.eval_dir, dict(request.metadata)]
         fields["paths"] = [*request.guideline_files, *request.input_files]
     text = canonical_json(fields)

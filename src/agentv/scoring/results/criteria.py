@@ -202,7 +202,7 @@ def criteria_verdict(
     criteria: Sequence[EvaluationCriteria],
     said: Sequence[EvaluatorResult],
 ) -> Verdict | None:
-    """Return the verdict of a judgement by the same rules as for a case; None when it is not clean.
+    """Return the verdict of a judgement by the same rules as for a case, or None.
 
     A judge's failure never counts as a wrong answer: an error of a result that has weight or is required leaves no
     verdict, whatever the error policy makes of the score. `said` are the evaluators' results.

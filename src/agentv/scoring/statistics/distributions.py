@@ -12,24 +12,24 @@ _MOST_STEPS = 200
 _MANY_DEGREES = 1000
 
 
-def normal_quantile(share: float) -> float:
-    """Return the quantile of the standard normal distribution at `share` (0..1, ends excluded)."""
-    return _STANDARD.inv_cdf(share)
+def normal_quantile(probability: float) -> float:
+    """Return the quantile of the standard normal distribution at `probability` (0..1, ends excluded)."""
+    return _STANDARD.inv_cdf(probability)
 
 
 @lru_cache(maxsize=1024)
-def t_quantile(share: float, degrees: float) -> float:
-    """Return the quantile of Student's t distribution at `share` (0..1, ends excluded).
+def t_quantile(probability: float, degrees: float) -> float:
+    """Return the quantile of Student's t distribution at `probability` (0..1, ends excluded).
 
     Through the beta distribution, T² / (degrees + T²) ~ Beta(1/2, degrees/2); from a thousand degrees of freedom by
     the expansion around the normal quantile, Abramowitz & Stegun 26.7.5, exact to 1e-11 there.
     """
-    if share < 1 / 2:
-        return -t_quantile(1 - share, degrees)
+    if probability < 1 / 2:
+        return -t_quantile(1 - probability, degrees)
     if degrees >= _MANY_DEGREES:
-        return _t_near_normal(normal_quantile(share), degrees)
-    squared_share = beta_quantile(2 * share - 1, 1 / 2, degrees / 2)
-    return math.sqrt(degrees * squared_share / (1 - squared_share))
+        return _t_near_normal(normal_quantile(probability), degrees)
+    beta_value = beta_quantile(2 * probability - 1, 1 / 2, degrees / 2)
+    return math.sqrt(degrees * beta_value / (1 - beta_value))
 
 
 def _t_near_normal(z: float, degrees: float) -> float:
@@ -43,17 +43,17 @@ def _t_near_normal(z: float, degrees: float) -> float:
     return math.fsum(term / degrees**power for power, term in enumerate(terms))
 
 
-def beta_quantile(share: float, a: float, b: float) -> float:
-    """Return the quantile (0..1) of Beta(a, b) at `share` (0..1); a and b are above 0."""
-    if share <= 0 or share >= 1:
-        return 0.0 if share <= 0 else 1.0
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """Return the quantile (0..1) of Beta(a, b) at `probability` (0..1); a and b are above 0."""
+    if probability <= 0 or probability >= 1:
+        return 0.0 if probability <= 0 else 1.0
     low, high, x = 0.0, 1.0, a / (a + b)
     log_scale = _log_beta(a, b)
     for _ in range(_MOST_STEPS):
-        missing = beta_share(x, a, b) - share
-        low, high = (low, x) if missing > 0 else (x, high)
+        excess = beta_cdf(x, a, b) - probability
+        low, high = (low, x) if excess > 0 else (x, high)
         density = math.exp((a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - log_scale)
-        newer = x - missing / density if density > _TINY else low
+        newer = x - excess / density if density > _TINY else low
         if not low < newer < high:
             newer = (low + high) / 2
         if abs(newer - x) <= _PRECISION * x:
@@ -62,7 +62,7 @@ def beta_quantile(share: float, a: float, b: float) -> float:
     return x
 
 
-def beta_share(x: float, a: float, b: float) -> float:
+def beta_cdf(x: float, a: float, b: float) -> float:
     """Return the probability that Beta(a, b) is at most `x`: the regularized incomplete beta function.
 
     By its continued fraction (DLMF 8.17.22), from the side on which it converges fast.

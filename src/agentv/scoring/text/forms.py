@@ -106,12 +106,12 @@ def swap_key(text: str) -> str:
     return text
 
 
-def is_swapped(written: str, term: str) -> bool:
+def is_disguised(written: str, term: str) -> bool:
     """Return True if a text of the same length is a term, literally or with signs in place of letters.
 
     Digits alone are a number and not a disguised word, unless the term has the same digits.
 
-    >>> is_swapped("5h1t", "shit"), is_swapped("tail", "tall"), is_swapped("455", "ass")
+    >>> is_disguised("5h1t", "shit"), is_disguised("tail", "tall"), is_disguised("455", "ass")
     (True, False, False)
     """
     if written == term:

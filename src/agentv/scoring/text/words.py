@@ -21,7 +21,10 @@ _word = regex.compile(rf"{_UNSPACED}\p{{M}}*|(?:(?!{_UNSPACED})\w)+")
 _ascii_word = re.compile(r"\w+", re.ASCII)  # equivalent for ASCII text, and faster
 
 _TRIES = 8
-"""The number of positions checked one by one before a pattern is compiled, which costs as much (bench/)."""
+"""The number of positions checked one by one before a pattern is compiled.
+
+Compiling costs about as much as checking these positions (bench/).
+"""
 
 
 def is_edge(text: str, position: int) -> bool:

@@ -24,7 +24,7 @@ from agentv.storage.records.narrow import (
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
 from agentv.types.provider import CachedFrom, ProviderResponse
-from agentv.types.records.fields import milliseconds
+from agentv.types.records.fields import rounded_ms
 
 CACHED_SCHEMA = "agentv-cached-answer-1"
 ANSWERS_FOLDER = "cache/answers"
@@ -32,7 +32,7 @@ ANSWER_SUFFIX = ".json"
 
 
 class CachedAnswer(Struct, frozen=True):
-    """A stored response with its source: the name and the provider of the target, and `source` for run and time."""
+    """A stored response with the target's name and provider; `source` has the run and time it came from."""
 
     target: str
     provider: str
@@ -94,7 +94,7 @@ def _head(answer: CachedAnswer) -> dict[str, JsonValue]:
         "run_id": source.run_id,
         "target": answer.target,
         "provider": answer.provider,
-        "duration_ms": milliseconds(source.duration_ms),
+        "duration_ms": rounded_ms(source.duration_ms),
         "nonce": source.nonce,
     }
 
@@ -109,7 +109,7 @@ def _body(response: ProviderResponse) -> dict[str, JsonValue]:
         "finish_reason": response.finish_reason,
         "session": response.session,
         "model": response.model,
-        "first_token_ms": milliseconds(response.first_token_ms),
+        "first_token_ms": rounded_ms(response.first_token_ms),
         "request": response.request,
     }
     return {key: value for key, value in fields.items() if value is not None}

@@ -52,10 +52,10 @@ _decode_tags = msgspec.json.Decoder(list[str] | None).decode
 class LineBatch(Struct):
     """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns.
 
-    `ends_at` is the offset of the end of the last line, `lines` its number.
+    `end_offset` is the offset of the end of the last line, `lines` its number.
     """
 
-    ends_at: int
+    end_offset: int
     lines: int
     rows: list[tuple[object, ...]] = field(default_factory=list)
     tag_sets: list[tuple[object, ...]] = field(default_factory=list)
@@ -75,28 +75,28 @@ class LineReader:
         self._tag_sets: dict[bytes, int] = {b"": 0}
         self._metadata_sets: dict[bytes, int] = {b"": 0}
 
-    def batches(self, *, ends_at: int, lines: int) -> Iterator[LineBatch]:
-        """Yield batches of the whole lines after byte `ends_at`, where line `lines` ends; none for a missing file."""
+    def batches(self, *, end_offset: int, lines: int) -> Iterator[LineBatch]:
+        """Yield batches of complete lines after byte `end_offset`, where line `lines` ends; none without the file."""
         try:
             file = open_lines(self._path)
         except FileNotFoundError:
             return
         with file:
-            file.seek(ends_at)
+            file.seek(end_offset)
             while True:
-                batch = LineBatch(ends_at, lines)
+                batch = LineBatch(end_offset, lines)
                 for line in islice(file, _BATCH):
                     if not line.endswith(b"\n"):
                         break
                     self._take(line, batch)
                 if batch.lines == lines:
                     return
-                ends_at, lines = batch.ends_at, batch.lines
+                end_offset, lines = batch.end_offset, batch.lines
                 yield batch
 
     def _take(self, line: bytes, batch: LineBatch) -> None:
-        offset, size = batch.ends_at, len(line)
-        batch.ends_at += size
+        offset, size = batch.end_offset, len(line)
+        batch.end_offset += size
         batch.lines += 1
         try:
             row = _decode_row(line)
@@ -155,13 +155,13 @@ def read_tags(text: str) -> tuple[str, ...]:
     return tuple(map(str, tags)) if isinstance(tags, list) else ()
 
 
-def tail_digest(path: Path, ends_at: int) -> bytes:
-    """Return a digest of the bytes before byte `ends_at`; it changes unless the file was only appended to."""
-    if ends_at == 0:
+def tail_digest(path: Path, end_offset: int) -> bytes:
+    """Return a digest of the bytes before byte `end_offset`; it changes unless the file was only appended to."""
+    if end_offset == 0:
         return b""
     with path.open("rb") as file:
-        file.seek(max(0, ends_at - _TAIL))
-        return blake2b(file.read(min(ends_at, _TAIL)), digest_size=8).digest()
+        file.seek(max(0, end_offset - _TAIL))
+        return blake2b(file.read(min(end_offset, _TAIL)), digest_size=8).digest()
 
 
 def _remember(sets: dict[bytes, int], raw: bytes, number: int) -> None:

@@ -34,8 +34,8 @@ def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None
         retired = StoredRun(folder).retired()
     except OSError:
         return
-    places = [{"run": run, **slot.to_json()} for slot in retired]
-    connection.executemany(_RETIRE, places)
+    keys = [{"run": run, **key.to_json()} for key in retired]
+    connection.executemany(_RETIRE, keys)
     counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
     connection.execute(_SET_COUNTS, {"run": run, "counts": counts})
 
@@ -56,7 +56,7 @@ class IndexedRun(Struct, frozen=True):
     run: int
     results_stamp: str
     events_stamp: str
-    ends_at: int
+    end_offset: int
     lines: int
     skipped: int
     tail: bytes
@@ -133,18 +133,18 @@ def _forget(connection: sqlite3.Connection, run: int) -> None:
 def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
     """Add new lines, up to `_CHUNK` at once; set the stamp when no line is left."""
     path = folder / RESULTS_FILE
-    if known.ends_at and not _was_appended_to(path, known):
+    if known.end_offset and not _was_appended_to(path, known):
         _forget(connection, known.run)
         _grow(connection, folder, _find_or_add(connection, folder), stamp=stamp)
         return
     reader = LineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
     skipped, has_generations = known.skipped, known.has_generations
-    ends_at, lines, done = known.ends_at, known.lines, True
-    for batch in reader.batches(ends_at=ends_at, lines=lines):
+    end_offset, lines, done = known.end_offset, known.lines, True
+    for batch in reader.batches(end_offset=end_offset, lines=lines):
         _add(connection, batch)
         skipped += batch.skipped
         has_generations |= batch.has_generations
-        ends_at, lines = batch.ends_at, batch.lines
+        end_offset, lines = batch.end_offset, batch.lines
         if lines - known.lines >= _CHUNK:
             done = False
             break
@@ -153,10 +153,10 @@ def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, st
     mark = {
         "run": known.run,
         "stamp": stamp if done else "",
-        "ends_at": ends_at,
+        "end_offset": end_offset,
         "lines": lines,
         "skipped": skipped,
-        "tail": tail_digest(path, ends_at),
+        "tail": tail_digest(path, end_offset),
         "has_generations": has_generations,
         "counts": json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall())),
     }
@@ -165,7 +165,7 @@ def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, st
 
 def _was_appended_to(path: Path, known: IndexedRun) -> bool:
     try:
-        return path.stat().st_size >= known.ends_at and tail_digest(path, known.ends_at) == known.tail
+        return path.stat().st_size >= known.end_offset and tail_digest(path, known.end_offset) == known.tail
     except FileNotFoundError:
         return False
 

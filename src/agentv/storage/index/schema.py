@@ -1,11 +1,12 @@
 """The tables of `.agentv/index.db`, and every statement that changes them. Their content is derived from runs."""
 
-VERSION = 4
+VERSION = 5
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
 """Marks the file as an index of agentv: `agtv`."""
 
+# `current` of a row: 0 superseded by a later generation, 1 current, 2 of a retired case (see refresh.py).
 # Equal sets of tags or metadata are stored once per run, numbered by 63 bits of their digest (0 for the empty set).
 # `by_facet` covers all columns for counting and filtering, so that counting never visits the rows themselves.
 TABLES = """
@@ -14,7 +15,7 @@ CREATE TABLE runs (
     folder TEXT NOT NULL UNIQUE,
     results_stamp TEXT NOT NULL,
     events_stamp TEXT NOT NULL,
-    ends_at INTEGER NOT NULL,
+    end_offset INTEGER NOT NULL,
     lines INTEGER NOT NULL,
     skipped INTEGER NOT NULL,
     tail BLOB NOT NULL,
@@ -68,7 +69,7 @@ CREATE TABLE sums (
     run INTEGER NOT NULL,
     suite TEXT NOT NULL,
     target TEXT NOT NULL,
-    kept BLOB NOT NULL,
+    data BLOB NOT NULL,
     PRIMARY KEY (run, suite, target)
 ) WITHOUT ROWID;
 """
@@ -76,16 +77,16 @@ CREATE TABLE sums (
 TABLES_OF_RUN = ("rows", "tag_sets", "tags", "metadata", "sums", "runs")
 
 FIND_RUN = """
-SELECT run, results_stamp, events_stamp, ends_at, lines, skipped, tail, has_generations, counts, ended, is_readable
+SELECT run, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts, ended, is_readable
 FROM runs WHERE folder = :folder
 """
 ADD_RUN = """
-INSERT INTO runs (folder, results_stamp, events_stamp, ends_at, lines, skipped, tail, has_generations, counts,
+INSERT INTO runs (folder, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts,
                   is_readable)
 VALUES (:folder, '', '', 0, 0, 0, x'', 0, '{}', 1)
 """
 MARK_RESULTS = """
-UPDATE runs SET results_stamp = :stamp, ends_at = :ends_at, lines = :lines, skipped = :skipped, tail = :tail,
+UPDATE runs SET results_stamp = :stamp, end_offset = :end_offset, lines = :lines, skipped = :skipped, tail = :tail,
                 has_generations = :has_generations, counts = :counts
 WHERE run = :run
 """
@@ -110,7 +111,7 @@ WHERE run = :run AND current IN (0, 1)
   AND eval_id IN (SELECT eval_id FROM rows WHERE run = :run AND line > :after)
 GROUP BY suite, eval_id, target, trial
 """
-INDEX_HIGHEST = "CREATE INDEX temp.highest_slot ON highest (eval_id, suite, target, trial)"
+INDEX_HIGHEST = "CREATE INDEX temp.highest_key ON highest (eval_id, suite, target, trial)"
 MARK_CURRENT = """
 UPDATE rows SET current = generation = (
     SELECT highest.generation FROM temp.highest AS highest
@@ -124,7 +125,7 @@ COUNT_STATES = "SELECT state, count(*) FROM rows WHERE run = :run AND current = 
 TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"
 
 SUMMED_STAMP = "SELECT summed_stamp FROM runs WHERE run = :run"
-FIND_SUMS = "SELECT suite, target, kept FROM sums WHERE run = :run"
+FIND_SUMS = "SELECT suite, target, data FROM sums WHERE run = :run"
 FORGET_SUMS = "DELETE FROM sums WHERE run = :run"
-ADD_SUMS = "INSERT INTO sums (run, suite, target, kept) VALUES (?, ?, ?, ?)"
+ADD_SUMS = "INSERT INTO sums (run, suite, target, data) VALUES (?, ?, ?, ?)"
 MARK_SUMS = "UPDATE runs SET summed_stamp = :stamp WHERE run = :run"

@@ -31,15 +31,15 @@ class JsonFileSettings(Struct, frozen=True, kw_only=True):
 
 
 def make_json_file(settings: JsonFileSettings, base_dir: str) -> "JsonFileStorageProvider":
-    """Make a `json_file` store; a relative path is relative to the configuration's folder."""
+    """Return a `json_file` store; a relative path is relative to the configuration's folder."""
     return JsonFileStorageProvider(Path(base_dir, settings.path))
 
 
 class JsonFileStorageProvider:
     """Appends each judgement to a file as one line of JSON, with camelCase keys and times in milliseconds.
 
-    The folder is created when missing. A line is written whole or not at all. Several processes may append to one
-    file; a partial line that a killed process left is ended, so that the next line starts on its own.
+    The folder is created when missing. A line is written completely or not at all. Several processes may append to one
+    file; after a partial line of a killed process, the next record still starts on its own line.
     """
 
     kind = "json_file"
@@ -48,11 +48,15 @@ class JsonFileStorageProvider:
         self.path = Path(path)
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
-        """Append one judgement; when this returns, it survives the process. Raises StorageError.
+        """Append one judgement; once this returns, the line survives a crash of the process. Raises StorageError.
 
         The file is written in a thread, because the disk may be slow or another process may hold the lock.
         """
         await call_in_thread(append_record, self.path, result.to_dict(), timeout_s=None)
+
+
+class _PartialLineError(OSError):
+    """A write failed after a part of the line; that part was removed again."""
 
 
 def append_record(path: Path, record: JsonValue) -> None:
@@ -62,8 +66,10 @@ def append_record(path: Path, record: JsonValue) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         _append(descriptor, line)
-    except OSError as error:
+    except _PartialLineError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}; the partial line was removed") from error
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
     finally:
         os.close(descriptor)
 
@@ -85,13 +91,16 @@ def _open(path: Path) -> int:
 
 
 def _append(descriptor: int, line: bytes) -> None:
-    """Append a line, or leave the file as it was. Raises OSError."""
+    """Append a line, or leave the file as it was. Raises OSError, after a partial write _PartialLineError."""
     end = os.fstat(descriptor).st_size
     if end and os.pread(descriptor, 1, end - 1) != b"\n":
         line = b"\n" + line
+    unwritten = line
     try:
-        while line:
-            line = line[os.write(descriptor, line) :]
-    except OSError:
+        while unwritten:
+            unwritten = unwritten[os.write(descriptor, unwritten) :]
+    except OSError as error:
+        if unwritten is line:
+            raise
         os.ftruncate(descriptor, end)
-        raise
+        raise _PartialLineError(error.errno, error.strerror) from error

@@ -21,7 +21,7 @@ from agentv.types.struct_fields import struct_fields
 Column: TypeAlias = str | int | float | datetime | None
 
 LONGEST_TEXT = 500
-"""Characters, so that an index entry (2,700 bytes) can hold a text. A longer text is cut and ends with a digest."""
+"""In characters; short enough for an index entry of 2,700 bytes. A longer string is cut and ends with a digest."""
 
 _BIGINT = 1 << 63
 
@@ -45,7 +45,7 @@ class LineTable(Struct, frozen=True, dict=True):
             head: object = _decode_head(line)
         except (ValueError, RecursionError):
             head = None
-        return tuple(_fitting(_found(head, path), self.sql_types[name]) for name, path in self.columns.items())
+        return tuple(_fitting(_value_at(head, path), self.sql_types[name]) for name, path in self.columns.items())
 
 
 _SQL_TYPES: Mapping[type, str] = {
@@ -76,7 +76,7 @@ def _kinds_in(hint: Any) -> Iterator[type]:
         yield hint
 
 
-def _found(head: object, path: str) -> object:
+def _value_at(head: object, path: str) -> object:
     value = head
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -18,7 +18,7 @@ from agentv.types.failures import Failure, Stage
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import messages_to_json
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import EVENT_SCHEMA, milliseconds
+from agentv.types.records.fields import EVENT_SCHEMA, rounded_ms
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
@@ -144,7 +144,7 @@ def to_record(value: Struct) -> dict[str, Any]:
 def _record(value: Struct) -> dict[str, Any]:
     """Return the written fields of a Struct. Durations are rounded; those in lines of the first version may not be."""
     return {
-        name: milliseconds(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
+        name: rounded_ms(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
         for name, item in written_fields(value).items()
     }
 

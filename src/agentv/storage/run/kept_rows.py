@@ -127,26 +127,26 @@ class StoredRows:
         self._rows.close()
         self._answers.close()
 
-    def take(self, slot: ResultKey) -> CaseResult | None:
+    def take(self, key: ResultKey) -> CaseResult | None:
         """Return the current result with a result key, or None, and remove it from the index."""
-        return self._decoded(self._rows.pop(slot_name(slot)), RESULTS)
+        return self._decoded(self._rows.pop(slot_name(key)), RESULTS)
 
     def left(self) -> Iterator[ResultKey]:
         """Yield the keys of results that were not taken."""
         for line in self._rows.lines():
             yield _decode_head(line).slot
 
-    def find(self, slot: ResultKey) -> CaseResult | None:
+    def find(self, key: ResultKey) -> CaseResult | None:
         """Return the current result with a result key, or None; it stays in the index."""
-        return self._decoded(self._rows.get(slot_name(slot)), RESULTS)
+        return self._decoded(self._rows.get(slot_name(key)), RESULTS)
 
     def answer(self, suite: str, key: str) -> Answer | None:
         """Return a suite's latest answer with an answer key, preferring those without an error."""
         return self._decoded(self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
-    def next_generation(self, slot: ResultKey, row: CaseResult | None) -> int:
+    def next_generation(self, key: ResultKey, row: CaseResult | None) -> int:
         """Return the generation of a result that replaces `row` and unjudged answers; 0 for a new result key."""
-        unjudged = self._unjudged.get(digest_of(slot_name(slot)), _NONE)
+        unjudged = self._unjudged.get(digest_of(slot_name(key)), _NONE)
         return 1 + max(unjudged, _NONE if row is None else row.generation)
 
     def _index_rows(self, path: Path) -> bytearray:

@@ -67,8 +67,8 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         if owners.get(slot_name(row.slot)) in (None, place):
             seq = None if row.answer_seq is None else numbers[row.answer_seq]
             store.append(replace(row, answer_ref=None if seq is None else AnswerRef(seq)))
-    for slot in run.retired():
-        store.note("case_retired", {"slot": slot.to_json()})
+    for key in run.retired():
+        store.note("case_retired", {"slot": key.to_json()})
     owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
     labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in owned]
     if labels:

@@ -43,7 +43,7 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
         "target": name.target,
         "case_key": side.case_keys.get((name.suite, name.eval_id)),
         "rows": side.rows(name),
-        "without_result": side.broken(name) or None,
+        "without_result": side.unscored(name) or None,
         "measures": {measure: value for measure, value in measures.items() if value is not None},
     }
     return {key: value for key, value in record.items() if value is not None}
@@ -97,19 +97,19 @@ class _BaselineFile:
     def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
         """Yield one row for all scored results of a case, and one for each result that has no score."""
         suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
-        slot = ResultKey(suite, eval_id, target)
-        if slot in self._seen:
+        key = ResultKey(suite, eval_id, target)
+        if key in self._seen:
             raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is listed twice")
-        self._seen.add(slot)
-        key, broken, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
-        if isinstance(key, str):
-            self._side.add_case(suite, eval_id, key)
+        self._seen.add(key)
+        case_key, unscored, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
+        if isinstance(case_key, str):
+            self._side.add_case(suite, eval_id, case_key)
         known = measures if isinstance(measures, Mapping) else {}
         numbers = {name: _measured(name, value) for name, value in known.items() if isinstance(value, int | float)}
         if SCORE in numbers:
-            yield ScoredRow(slot, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
-        for _ in range(broken if isinstance(broken, int) else 0):
-            yield ScoredRow(slot, "error")
+            yield ScoredRow(key, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
+        for _ in range(unscored if isinstance(unscored, int) else 0):
+            yield ScoredRow(key, "error")
 
 
 def _measured(name: str, value: float) -> float:
@@ -128,6 +128,6 @@ def _exported_row(record: JsonObject) -> ScoredRow:
         raise StorageError(
             "expected a result with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
         )
-    slot = ResultKey(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
+    key = ResultKey(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
     state = verdict_of(score)
-    return ScoredRow(slot, state, judged_measures(state, float(score)))
+    return ScoredRow(key, state, judged_measures(state, float(score)))

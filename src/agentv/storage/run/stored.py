@@ -22,9 +22,9 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 
-def slot_name(slot: ResultKey) -> str:
+def slot_name(key: ResultKey) -> str:
     """Return a result key as one text, for sets and maps of digests."""
-    return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
+    return f"{key.suite}\0{key.eval_id}\0{key.target}\0{key.trial}"
 
 
 class Generations:
@@ -34,16 +34,16 @@ class Generations:
         self._highest = DigestMap("I")
         self.are_all_first = True
 
-    def of(self, slot: ResultKey) -> int:
+    def of(self, key: ResultKey) -> int:
         """Return the highest generation of a result key so far."""
-        return 0 if self.are_all_first else self._highest.get(slot_name(slot)) or 0
+        return 0 if self.are_all_first else self._highest.get(slot_name(key)) or 0
 
-    def add(self, slot: ResultKey, generation: int) -> bool:
+    def add(self, key: ResultKey, generation: int) -> bool:
         """Add a result; return True if it replaces earlier ones with the same key."""
-        if generation < self.of(slot):
+        if generation < self.of(key):
             return False
         if generation:
-            self._highest.put(slot_name(slot), generation)
+            self._highest.put(slot_name(key), generation)
             self.are_all_first = False
         return True
 

@@ -34,11 +34,10 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It is made of `scored`
     results out of `expected`; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
-    `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the judgement is not
-    clean: nothing was scored, or something that has weight or is required could not be judged. `judge_usage` and
-    `judge_cost_usd` are those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep
-    copy; `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall
-    time.
+    `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when nothing
+    was scored, or something that has weight or is required could not be judged. `judge_usage` and `judge_cost_usd` are
+    those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep copy;
+    `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall time.
     """
 
     overall_score: float | None
@@ -95,10 +94,10 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         """
         problems = Problems(cls.__name__, ignores_unknown=True)
         fields = Fields(raw, problems)
-        snapshot = fields.any("input_snapshot")
+        snapshot = fields.value("input_snapshot")
         timestamp = fields.read("timestamp", moment_of)
-        if timestamp is None and not problems.noted:
-            problems.note("$", "`timestamp` is missing")
+        if timestamp is None and not problems.found:
+            problems.add("$", "`timestamp` is missing")
         known: dict[str, Any] = {
             "overall_score": fields.number("overall_score"),
             "results": tuple(EvaluationResult.read(item, problems, at) for at, item in fields.items("results")),
@@ -114,7 +113,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judge_cost_usd": fields.number("judge_cost_usd"),
             "warnings": tuple(str(item) for _, item in fields.items("warnings")),
             "duration_ms": fields.number("duration_ms") or 0.0,
-            "verdict": next((verdict for verdict in VERDICTS if verdict == fields.any("verdict")), None),
+            "verdict": next((verdict for verdict in VERDICTS if verdict == fields.value("verdict")), None),
         }
         problems.raise_any()
         return cls(timestamp=cast(datetime, timestamp), **known)

@@ -31,7 +31,8 @@ class EvaluationInput(Struct, frozen=True):
     """One answer with its context (the PRD's EvaluationInput).
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
-    answer, or any JSON. `message_history` is the conversation before it, and may end with the answer itself.
+    answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
+    last message.
     `timestamp` is when the answer was given, always with a time zone; a number is read as milliseconds since 1970.
     """
 
@@ -63,8 +64,8 @@ class EvaluationInput(Struct, frozen=True):
             try:
                 force_setattr(self, "timestamp", moment_of(moment))
             except ValueError as error:
-                problems.note("$.timestamp", str(error))
-        if problems.noted:
+                problems.add("$.timestamp", str(error))
+        if problems.found:
             problems.raise_any()
 
     @property
@@ -88,14 +89,14 @@ class EvaluationInput(Struct, frozen=True):
         """Read an input at a path inside another object, recording its problems."""
         fields = Fields(raw, problems, at)
         answer = fields.read("response", _response)
-        if answer is None and fields.any("response") is None:
-            problems.note(at, "`response` is missing: the answer to judge")
+        if answer is None and fields.value("response") is None:
+            problems.add(at, "`response`, the answer to judge, is missing")
         given = cls(
             response=answer or "",
             criteria=tuple(EvaluationCriteria.read(item, problems, at) for at, item in fields.items("criteria")),
             prompt=fields.text("prompt"),
             context=fields.mapping("context") or {},
-            ground_truth=fields.any("ground_truth"),
+            ground_truth=fields.value("ground_truth"),
             agent_config=fields.mapping("agent_config"),
             message_history=tuple(_messages(fields.items("message_history"), problems)),
             timestamp=fields.read("timestamp", moment_of),
@@ -103,7 +104,7 @@ class EvaluationInput(Struct, frozen=True):
             agent_id=fields.text("agent_id"),
             metadata=fields.mapping("metadata") or {},
         )
-        fields.close(meant=_FOREIGN_NAMES)
+        fields.check_unknown_keys(other_names=_FOREIGN_NAMES)
         return given
 
     def to_dict(self) -> dict[str, JsonValue]:
@@ -125,24 +126,24 @@ class EvaluationInput(Struct, frozen=True):
 
 
 def _check_types(given: EvaluationInput, problems: Problems) -> None:
-    """Record values of types that cannot be judged."""
+    """Record a problem for every field of the wrong type."""
     response: object = given.response
     if not isinstance(response, str | Message):
-        advice = "EvaluationInput.from_dict reads messages written as dicts"
-        problems.note("$.response", f"must be a text or a Message, got {type(response).__name__}", allowed=advice)
+        advice = "EvaluationInput.from_dict reads messages given as dicts"
+        problems.add("$.response", f"must be a text or a Message, got {type(response).__name__}", allowed=advice)
     for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
         for place, item in enumerate(getattr(given, name)):
             if not isinstance(item, kind):
                 advice = f"{kind.__name__} objects; EvaluationInput.from_dict reads dicts"
-                problems.note(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
+                problems.add(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
     for name in ("context", "metadata", "agent_config"):
         value = getattr(given, name)
         if type(value) is not dict and not isinstance(value, Mapping | None):
-            problems.note(f"$.{name}", f"must be an object, got {type(value).__name__}")
+            problems.add(f"$.{name}", f"must be an object, got {type(value).__name__}")
     for name in ("prompt", "session_id", "agent_id"):
         value = getattr(given, name)
         if not isinstance(value, str | None):
-            problems.note(f"$.{name}", f"must be a text, got {type(value).__name__}")
+            problems.add(f"$.{name}", f"must be a text, got {type(value).__name__}")
 
 
 def moment_of(value: object) -> datetime:
@@ -183,6 +184,6 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
     for at, item in items:
         message = message_from_json(item)
         if message is None:
-            problems.note(at, "is not a message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
+            problems.add(at, "is not a message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
         else:
             yield message

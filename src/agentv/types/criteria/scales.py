@@ -70,7 +70,7 @@ class EvaluationCriteria(Struct, frozen=True):
             max=fields.number("max"),
             labels=labels or listed,
         )
-        fields.close()
+        fields.check_unknown_keys()
         return criterion
 
     def to_dict(self) -> dict[str, JsonValue]:

@@ -79,8 +79,9 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. `score` and
     `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
-    but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, which
-    exports write flat. `eval_id`, `suite`, `target` and `trial` repeat the slot, for people who read lines.
+    but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, for
+    which exports write its evaluator's fields into the row itself. `eval_id`, `suite`, `target` and `trial` repeat
+    `slot`, for people who read lines.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -164,7 +165,10 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})
 FLAT_REQUESTS = ("evaluator_provider_request", "evaluator_raw_request")
-"""The request to a judge, under its present and its older name, at the top of an exported row of the single form."""
+"""The request to a judge, under its present and its older name.
+
+Exports write its evaluator's fields into the row itself if the case used the older one-evaluator form.
+"""
 
 
 def _export_keys() -> Iterator[str]:

@@ -19,8 +19,8 @@ _DRAIN_CHUNKS = 64
 """The maximum number of chunks read after the command has exited; later output of a grandchild is not read."""
 
 
-class Exchange:
-    """Three pipes to a command. `over` is done when it has exited or must be ended; `error` is set if watching fails.
+class CommandPipes:
+    """Three pipes to a command. `done` is set when it has exited or must be ended; `error` is set if watching fails.
 
     The thread that starts the command opens the pipes, so that a queued command holds no descriptors. They belong to
     that thread until the command has started, then to the event loop. The pipes of a short command are never watched:
@@ -29,7 +29,7 @@ class Exchange:
 
     def __init__(self, unsent: bytes, null_device: int, max_output_bytes: int, listener: Listener | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self.over: asyncio.Future[None] = self._loop.create_future()
+        self.done: asyncio.Future[None] = self._loop.create_future()
         self.output = bytearray()
         self.errors = bytearray()
         self.too_large = False
@@ -71,8 +71,11 @@ class Exchange:
         os.set_blocking(self._to_stdin, False)
         return theirs
 
-    def started(self) -> None:
-        """Send what the pipe accepts, and close the command's ends: otherwise no pipe would ever reach its end."""
+    def send_input(self) -> None:
+        """Send what the pipe accepts, and close our copies of the command's descriptors.
+
+        Otherwise its pipes would never report end of file.
+        """
         self._close_child_ends()
         if self._to_stdin in self._open:
             self._write()
@@ -93,17 +96,17 @@ class Exchange:
             add(pipe, move)
         except OSError as error:  # the system cannot watch more files
             self.error = error
-            self.end()
+            self.stop_waiting()
 
-    def begin(self, timeout_s: float | None, has_started: Callable[[], bool]) -> None:
-        """Start the timer that ends the command after `timeout_s`."""
+    def start_timer(self, timeout_s: float | None, is_started: Callable[[], bool]) -> None:
+        """Start the timer that gives up on the command after `timeout_s`."""
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
-        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, has_started)
+        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_started)
 
-    def _watch(self, ends_at: float | None, has_started: Callable[[], bool]) -> None:
+    def _watch(self, ends_at: float | None, is_started: Callable[[], bool]) -> None:
         """Read the command's output while it runs, until its timeout."""
-        if not has_started():
-            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, has_started)
+        if not is_started():
+            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_started)
             return
         self._is_watching = True
         self._watch_pipe(self._loop.add_reader, self._from_stdout, self._read_output)
@@ -111,13 +114,13 @@ class Exchange:
         self._alarm = None if ends_at is None else self._loop.call_at(ends_at, self._time_out)
 
     def _time_out(self) -> None:
-        self.timed_out = not self.over.done()
-        self.end()
+        self.timed_out = not self.done.done()
+        self.stop_waiting()
 
-    def end(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting; a command that still runs must be ended by the caller."""
-        if not self.over.done():
-            self.over.set_result(None)
+        if not self.done.done():
+            self.done.set_result(None)
 
     def exited(self) -> None:
         """Read what is left in the pipes and close them: a grandchild may hold them open for ever."""
@@ -126,7 +129,7 @@ class Exchange:
             if not (self._read_output() | self._read_errors()):
                 break
         self.close()
-        self.end()
+        self.stop_waiting()
 
     def _read(self, pipe: int) -> bytes:
         """Return what the pipe holds now, at most one chunk; close it at its end."""
@@ -147,7 +150,7 @@ class Exchange:
         chunk = self._read(self._from_stdout)
         if chunk and not self._take(chunk):
             self.too_large = True
-            self.end()
+            self.stop_waiting()
             self._close(self._from_stdout)
         return len(chunk) == _CHUNK
 

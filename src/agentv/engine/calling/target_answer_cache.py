@@ -30,9 +30,13 @@ class RunCache(Struct):
     _requested: DigestSet = field(default_factory=DigestSet)
     _repeated: dict[str, int] = field(default_factory=dict)
 
-    def memory(self, target: ResolvedTarget, spec: Spec) -> "AnswerMemory | None":
+    def for_target(self, target: ResolvedTarget, spec: Spec) -> "TargetAnswerCache | None":
         """Return the cache of one target's answers, or None if they are not cached."""
-        return None if why_not_cached(target, spec) else AnswerMemory(self, target, sees_all=spec.is_web_service)
+        return (
+            None
+            if why_not_cached(target, spec)
+            else TargetAnswerCache(self, target, sends_case_details=spec.is_web_service)
+        )
 
     def times(self, key: str) -> int:
         """Count a request and return how often this run has made it before."""
@@ -58,12 +62,12 @@ def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
     return None
 
 
-class AnswerMemory(Struct, frozen=True):
-    """The cache of one target's answers. `sees_all` is for web services, which may get the id and paths of a case."""
+class TargetAnswerCache(Struct, frozen=True):
+    """The cache of one target's answers. `sends_case_details`: a web service, which may get a case's id and paths."""
 
     run: RunCache
     target: ResolvedTarget
-    sees_all: bool
+    sends_case_details: bool
 
     async def recall(
         self, request: ProviderRequest, call: Callable[[], Awaitable[ProviderResponse]], *, is_judge: bool
@@ -109,7 +113,7 @@ class AnswerMemory(Struct, frozen=True):
         files = await call_in_thread(_digests, paths, timeout_s=None) if paths else ()
         if files is None:
             return None
-        return request_key(self.target, request, files=files, nonce=nonce, sees_all=self.sees_all)
+        return request_key(self.target, request, files=files, nonce=nonce, sends_case_details=self.sends_case_details)
 
 
 def _load(cache: AnswerCache, key: str, touch: bool) -> ProviderResponse | None:  # noqa: FBT001 - called in a thread
