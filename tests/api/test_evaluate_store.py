@@ -43,11 +43,7 @@ def test_no_variable_makes_a_call_of_the_library_share(project: Path, monkeypatc
 @pytest.mark.parametrize(
     ("store", "error", "message"),
     [
-        (
-            "mysql://ann:s3cret-pw@db/evals",
-            ConfigError,
-            "expected a store URL of the form postgresql://user@host/database, not mysql",
-        ),
+        ("mysql://ann:s3cret-pw@db/evals", ConfigError, "unknown store 'mysql'; known: json_file, postgres"),
         ("postgresql://ann:s3cret-pw@127.0.0.1:1/evals", StorageError, "cannot be reached"),
     ],
 )
