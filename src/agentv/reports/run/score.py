@@ -15,6 +15,7 @@ from agentv.reports.text.amounts import (
     score_text,
     seconds_text,
     tokens_text,
+    took_text,
 )
 from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable_json
@@ -75,7 +76,7 @@ class ScoreView(Struct, frozen=True):
 
 def _quality(report: ScoreReport) -> list[list[str]]:
     return [
-        ["lines", "pass rate", "95 %", "mean", "95 %"],
+        ["lines", "pass rate", "95 % CI", "mean", "95 % CI"],
         [
             _lines_text(report),
             f"{percent_text(report.pass_rate)} of {report.judged:,}" if report.judged else "none judged",
@@ -100,7 +101,7 @@ def _lines_text(report: ScoreReport) -> str:
 
 def _criteria(report: ScoreReport) -> list[list[str]]:
     return [
-        ["criterion", "pass rate", "95 %", "mean", "95 %", "judged", "errors"],
+        ["criterion", "pass rate", "95 % CI", "mean", "95 % CI", "judged", "errors"],
         *(
             [
                 one_line(each.name),
@@ -132,7 +133,7 @@ def line_reason(line: JudgedLine) -> str:
 def _footer(report: ScoreReport, files: Sequence[str]) -> list[str]:
     rows = sum(report.counts.values())
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
-    lines = [f"Took {clock_text(report.duration_s)}{rate}"]
+    lines = [f"Took {took_text(report.duration_s)}{rate}"]
     if report.judge_usage is not None:
         usage = report.judge_usage
         tokens = f"{tokens_text(usage.total or usage.input + usage.output)} tokens"

@@ -14,15 +14,15 @@ def read_time(record: JsonObject, key: str) -> datetime:
 
 
 def read_text(record: JsonObject, key: str, default: str | None = None) -> str:
-    """Return the text under `key`, or `default`. Raises ValueError when it is missing or not a text."""
+    """Return the string under `key`, or `default`. Raises ValueError when it is missing or not a string."""
     value = record.get(key, default)
     if not isinstance(value, str):
-        raise _unexpected(key, "a text", value)
+        raise _unexpected(key, "a string", value)
     return value
 
 
 def optional_text(record: JsonObject, key: str) -> str | None:
-    """Return the text under `key`, None when it is absent."""
+    """Return the string under `key`, None when it is absent."""
     return None if record.get(key) is None else read_text(record, key)
 
 
@@ -57,7 +57,7 @@ def optional_integer(record: JsonObject, key: str) -> int | None:
 
 
 def read_texts(record: JsonObject, key: str) -> tuple[str, ...]:
-    """Return the list of texts under `key`, empty when it is absent."""
+    """Return the list of strings under `key`, empty when it is absent."""
     value = record.get(key)
     if value is None:
         return ()
@@ -67,7 +67,7 @@ def read_texts(record: JsonObject, key: str) -> tuple[str, ...]:
 
 
 def optional_texts(record: JsonObject, key: str) -> tuple[str, ...] | None:
-    """Return the list of texts under `key`, None when it is absent."""
+    """Return the list of strings under `key`, None when it is absent."""
     return None if record.get(key) is None else read_texts(record, key)
 
 
