@@ -165,7 +165,7 @@ def test_the_target_in_use_is_checked_with_the_environment(
     write(".env", "DELAY_OF_TEST=soon\n")
     code, out = check(capsys)
     assert code == 4
-    assert "targets.yaml:2:44  $.targets[0].delay_ms  must be a number, but is text" in out
+    assert "targets.yaml:2:44  $.targets[0].delay_ms  must be a number, but is a string" in out
     monkeypatch.setenv("DELAY_OF_TEST", "3")
     assert check(capsys) == (0, "1 file checked: no problems found\n")
 

@@ -69,7 +69,7 @@ before  r1
 after   r2
 paired  3 cases scored in both
 
-            before   after  difference        95 % interval  p  cases
+            before   after  difference              95 % CI  p  cases
 mean score    0.57    0.53       -0.03       -1.00 to +1.00  1      3
 pass rate   33.3 %  33.3 %      0.0 pp  -100.0 to +100.0 pp  1      3
 tone          0.57    0.53       -0.03       -1.00 to +1.00  1      3
@@ -132,7 +132,7 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     assert ends("r1", "r3") == (0, "")
     assert ends("r1", "r3", "--gate", "regressions <= 0") == (
         3,
-        "INCOMPLETE: 1 case without a result; the gate holds on the 2 judged. Exit code 3.",
+        "INCOMPLETE: 1 case with an error; the gate holds on the 2 judged cases. Exit code 3.",
     )
     assert ends("r1", "r3", "--gate", "regressions <= 0", "--max-errors", "1")[0] == 0
     code, said = project.call("compare", "r1", "r4")
@@ -149,7 +149,7 @@ def test_an_unfinished_run_passes_no_gate_and_is_reported(project: Project, keep
     code, said = project.call("compare", "r1", "r2", "--gate", "regressions <= 0")
     assert (code, said.splitlines()[-3]) == (
         3,
-        "INCOMPLETE: r2 was interrupted before its end. 2 cases are made. Exit code 3.",
+        "INCOMPLETE: r2 was interrupted before its end. 2 cases are complete. Exit code 3.",
     )
     assert project.call("compare", "r2", "r1", "--gate", "regressions <= 0", "--max-errors", "9")[0] == 3
     assert project.call("compare", "r1", "r2", "--gate", "mean >= 2%", "--gate", "mean_difference >= 1")[0] == 1
@@ -222,7 +222,7 @@ def test_several_runs_are_a_matrix_corrected_for_their_number(project: Project, 
 before  r1
 after   2 runs, each compared separately
 
-run  mean  difference   95 % interval      p  wins  losses  regressed  cases
+run  mean  difference         95 % CI      p  wins  losses  regressed  cases
 r2   0.90       +0.70  +0.04 to +0.82  0.062     6       0          0      6
 r3   0.20        0.00  -0.39 to +0.39      1     0       0          0      6
 

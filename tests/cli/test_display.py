@@ -51,7 +51,7 @@ def test_a_resumed_run_reports_its_earlier_cost(project: Project) -> None:
 def test_fail_fast_says_that_it_stops(project: Project) -> None:
     project.evaluators = "{name: never, type: contains, value: nowhere}"
     _, said = project.call("run", "suite.yaml", "--display", "plain", "--fail-fast")
-    assert "stopping, finishing running cases: 1 row did not pass (--fail-fast)\n" in said
+    assert "stopping, finishing running cases: 1 result did not pass (--fail-fast)\n" in said
 
 
 def test_nothing_of_the_report_at_the_end_is_a_command_to_github(

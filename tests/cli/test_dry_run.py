@@ -31,8 +31,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_streams_evaluators_are_those_of_its_suite(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "lines.jsonl", "--dry-run", "--gate", "mean >= 0.5") == (
         "lines.jsonl: a stream of cases against mock\n"
-        "rows planned: unknown (a stream); target calls: unknown (a stream)\n"
-        "Cost estimate: none (no earlier run of this suite); run with --sample 5 to get one\n"
+        "results planned: unknown (a stream); target calls: unknown (a stream)\n"
+        "Cost estimate: none (no earlier run of these eval files); run with --sample 5 to get one\n"
         "evaluators: greets (contains); cases of a stream may name others\n"
         "gate: mean >= 0.5\n"
     )
@@ -49,7 +49,7 @@ def test_the_plan_comes_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
         ],
         "rows": None,
         "evaluators": [{"name": "llm_judge", "type": "llm_judge"}, {"name": "greets", "type": "contains"}],
-        "gates": ["every judged row passes"],
+        "gates": ["every judged result passes"],
         "warnings": [],
         "prompts": None,
     }
@@ -96,7 +96,7 @@ def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.C
     assert [(part["rows"], part["measured_rows"]) for part in found["parts"]] == [(12, 2)]
     shown = run(capsys, "suite.yaml", "--dry-run", "--budget-usd", "0.02")
     assert "Cost estimate: about $0.0400, 10.0 k tokens, " in shown
-    assert "based on 2 rows of 1 stored run, the latest 20" in shown
+    assert "based on 2 results of 1 stored run, the latest 20" in shown
     assert "more than the budget of $0.02" in shown
 
 

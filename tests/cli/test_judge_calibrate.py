@@ -10,11 +10,11 @@ from tests.support.judged import JudgedProject, make_judged_project
 CARD = """\
 The judge agrees with human labels on 88.8 % of 80 answers.
 
-agreement                             value            95 %  answers  cases
-same verdict                         88.8 %      80 to 94 %       80     80
-sensitivity: human passes it passes  89.6 %  77.8 to 95.5 %       48     48
-specificity: human fails it fails    87.5 %    71.9 to 95 %       32     32
-Cohen's kappa                          0.77    0.58 to 0.88       80     80
+agreement                                     value         95 % CI  answers  cases
+same verdict                                 88.8 %      80 to 94 %       80     80
+sensitivity (judge passes what people pass)  89.6 %  77.8 to 95.5 %       48     48
+specificity (judge fails what people fail)   87.5 %    71.9 to 95 %       32     32
+Cohen's kappa                                  0.77    0.58 to 0.88       80     80
 
               humans pass  humans fail
 judge passes           43            4
@@ -23,7 +23,7 @@ judge fails             5           28
 Agreement between annotators, the ceiling for a judge: 100 % of pairs on 20 answers \
 with several labels; Krippendorff's alpha 1.00.
 
-tag   same verdict            95 %   sensitivity   specificity  kappa
+tag   same verdict         95 % CI   sensitivity   specificity  kappa
 even  87.5 % of 40  73.9 to 94.5 %  87.5 % of 24  87.5 % of 16   0.74
 odd     90 % of 40    76.9 to 96 %  91.7 % of 24  87.5 % of 16   0.79
 """
@@ -120,7 +120,7 @@ def test_few_labels_give_no_interval_and_say_what_is_missing(project: JudgedProj
     project.run()
     project.said(cases=8)
     _, out, _ = project.call("judge", "calibrate", "--labels", project.label())
-    assert "same verdict                         87.5 %     -        8" in out
+    assert "same verdict                                 87.5 %        -        8" in out
     assert "fewer than 20 cases: no intervals" in out
     assert "fewer than 10 cases that people pass, or that they fail: no rate is corrected" in out
     (file,) = project.files()

@@ -39,7 +39,7 @@ def test_a_steady_judge_is_consistent_and_the_run_is_unchanged(project: JudgedPr
     code, out, err = project.call("judge", "check", "--repeats", "3")
     assert code == 0
     assert err == "repeating tone on 30 answers, 3 times each: about 90 calls, cost unknown\n"
-    assert "The judge always gives the same verdict to 100 % of 30 answers, with 3 calls each." in out
+    assert "For 100 % of 30 answers, all 3 calls gave the same verdict." in out
     assert "Inconsistent verdicts: 0" in out
     assert judge_calls(project) == calls + 90
     assert run_files(project) == before
@@ -140,7 +140,7 @@ def test_a_model_judge_is_called_again_over_the_network(project: JudgedProject) 
         code, out, err = project.call("judge", "check", "--repeats", "2", "--sample", "10", "--budget-usd", "1")
         assert code == 0, err
         assert "about 20 calls, about " in err
-        assert "The judge always gives the same verdict to 100 % of 10 answers" in out
+        assert "For 100 % of 10 answers, both calls gave the same verdict." in out
         code, _, err = project.call("judge", "check", "--repeats", "2", "--budget-usd", "0.0004")
         assert code == 2
         assert "stopped before the end: " in err

@@ -120,12 +120,15 @@ def test_invalid_lines_are_all_reported_and_nothing_is_imported(run: StoredRun, 
     assert (code, out) == (4, "")
     both = "target 'agent-v1' trial 0 of evals/refunds.yaml, target 'agent-v2' trial 0 of evals/refunds.yaml"
     for line in (
-        "said.jsonl:2:1  $  the run has no row of a case 'refund-8'; did you mean 'refund-7'?",
+        "said.jsonl:2:1  $  the run has no result of a case 'refund-8'; did you mean 'refund-7'?",
         "said.jsonl:3:1  $  6 is outside 1 to 5 (likert5)",
         "said.jsonl:4:1  $  it has no annotator; give the line an `annotator`, or all lines by --annotator",
-        f"said.jsonl:5:1  $  it matches 2 rows of 'refund-7'; select one by target, trial or suite; there are: {both}",
-        f"said.jsonl:6:1  $  no row of 'refund-7' has that suite, target and trial; there are: {both}",
-        "said.jsonl:7:1  $  the row of 'lost-1' has no answer to judge",
+        (
+            "said.jsonl:5:1  $  it matches 2 results of 'refund-7'; select one by target, trial or suite; "
+            f"there are: {both}"
+        ),
+        f"said.jsonl:6:1  $  no result of 'refund-7' has that suite, target and trial; there are: {both}",
+        "said.jsonl:7:1  $  the result of 'lost-1' has no answer to judge",
     ):
         assert line in err
     assert "said.jsonl:1:" not in err

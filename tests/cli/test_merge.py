@@ -31,7 +31,7 @@ def test_parts_make_the_whole_with_one_verdict(project: Project) -> None:
     assert all(0 < len(list(part.results())) < 30 for part in parts)
     code, said = project.call("merge", *(part.run_id for part in parts), "--name", "whole")
     assert code == 0, said
-    assert "PASS: 30 of 30 judged rows passed" in said
+    assert "PASS: 30 of 30 judged results passed" in said
     whole = runs(project)[-1]
     assert (whole.run.name, whole.run.parents) == ("whole", tuple(part.run_id for part in parts))
     rows = list(whole.results())

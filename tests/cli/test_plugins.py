@@ -27,9 +27,9 @@ def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_settings_are_listed_with_type_default_and_meaning() -> None:
     assert render_settings(SPEC) == (
         "finder, find: finds things (may cost money)\n"
-        "  value  text or list of text  required  what to look for\n"
-        '  mode   any | all             "any"     how many\n'
-        "  limit  number                none"
+        "  value  string or list of strings  required  what to look for\n"
+        '  mode   any | all                  "any"     how many\n'
+        "  limit  number                     none"
     )
 
 

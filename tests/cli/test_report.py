@@ -84,7 +84,7 @@ def read_markdown(text: str) -> RunNotes:
     verdict = re.search(r"^\*\*`(.*)`\*\* Exit code (\d+)\.$", text, re.MULTILINE)
     assert verdict is not None
     cells = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE))
-    states = {state: int(count) for count, state in re.findall(r"(\d+) (\w+)", cells["rows"])}
+    states = {state: int(count) for count, state in re.findall(r"(\d+) (\w+)", cells["results"])}
     counts = tuple(states.get(state, 0) for state in STATES)
     return RunNotes(verdict[1], int(verdict[2]), counts, cells.get("pass rate", "none judged"))
 
@@ -252,7 +252,7 @@ def test_trials_are_counted_only_if_all_cases_have_as_many(project: Project) -> 
         said = project.call("run", "uneven.yaml", "--display", "plain", "--gate", "none")[1]
         for printed in (said, project.call("report")[1]):
             assert f"a trial 2{of_all} " in printed
-            assert (" of 2 " in printed, "2 cases, 5 rows" in said) == (bool(of_all), not of_all)
+            assert (" of 2 " in printed, "2 cases, 5 results" in said) == (bool(of_all), not of_all)
 
 
 def test_an_output_given_twice_is_written_once(project: Project) -> None:
@@ -267,7 +267,7 @@ def test_a_killed_run_is_reported_from_its_results(project: Project) -> None:
     project.forget("results.jsonl", [2])
     report = load_report(open_run(project.run))
     assert (report.state, report.exit_code) == ("interrupted", 130)
-    assert report.verdict.sentence == "INTERRUPTED: 2 of 3 planned rows are stored."
+    assert report.verdict.sentence == "INTERRUPTED: 2 of 3 planned results are stored."
     assert [gate.expression for gate in report.verdict.gates] == ["mean >= 0.5"]
 
 
@@ -289,7 +289,7 @@ def test_a_run_of_an_older_agentv_is_judged_by_its_own_options(project: Project)
     report = load_report(open_run(project.run))
     assert (report.exit_code, report.verdict.sentence) == (
         0,
-        "PASS: 2 of 2 judged rows passed (100 %). 1 row without a result.",
+        "PASS: 2 of 2 judged results passed (100 %). 1 result with an error.",
     )
     assert "made by an older agentv" in report.notes[0]
 
@@ -306,7 +306,7 @@ def test_a_run_of_the_first_version_is_reported_for_ever(project: Project) -> No
     folder = next((Path(__file__).parent.parent / "fixtures" / "runs-v1").iterdir())
     code, said = project.call("report", str(folder), "--format", "md")
     assert code == 0
-    assert "**`FAIL: 1 of 2 judged rows passed (50 %).`** Exit code 1." in said
+    assert "**`FAIL: 1 of 2 judged results passed (50 %).`** Exit code 1." in said
 
 
 def test_an_interrupted_write_leaves_the_files_of_before(project: Project) -> None:

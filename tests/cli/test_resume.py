@@ -33,7 +33,7 @@ def test_finished_results_stay_answers_are_judged_and_the_rest_is_called(project
     interrupt(project, judged=1, answered=2)
     code, said = project.call("resume")
     assert (code, project.calls()) == (0, ["c"])
-    assert "1 row unchanged; 1 target call, 1 stored answer rescored" in said
+    assert "1 result unchanged; 1 target call, 1 stored answer rescored" in said
     assert current(project) == {name: (f"answer to question {name}", 0) for name in "abc"}
     assert len(project.stored("results.jsonl")) == len(project.stored("answers.jsonl")) == 3
     assert open_run(project.run).state() == "finished"
@@ -48,7 +48,7 @@ def test_of_a_thousand_cases_only_edited_and_added_ones_are_called(project: Proj
     project.cases = {**dict(cases), "c500": "another question", "new": "one more"}
     code, said = project.call("resume", "latest")
     assert (code, project.calls()) == (0, ["c500", "new"])
-    assert "PASS: 1,001 of 1,001 judged rows passed" in said
+    assert "PASS: 1,001 of 1,001 judged results passed" in said
     assert current(project)["c500"] == ("answer to another question", 1)
     assert len(current(project)) == 1_001
 
@@ -62,7 +62,7 @@ def test_an_edited_evaluator_scores_stored_answers_and_other_scores_stay(project
     project.evaluators = project.evaluators.replace("answer}", "to question a}")
     code, said = project.call("resume", "latest")
     assert (code, project.calls()) == (1, [])
-    assert "FAIL: 1 of 3 judged rows passed" in said
+    assert "FAIL: 1 of 3 judged results passed" in said
     assert (project.folder / "judged").read_text() == "xxx"
     (project.folder / "judge.py").write_text(JUDGE + "# edited")
     assert project.call("resume", "latest")[0] == 1

@@ -22,7 +22,7 @@ def test_errors_are_retried_and_every_attempt_is_stored(project: Project) -> Non
     (project.folder / "broken").unlink()
     code, said = project.call("retry")
     assert (code, project.calls()) == (0, ["b", "b"])
-    assert "PASS: 3 of 3 judged rows passed" in said
+    assert "PASS: 3 of 3 judged results passed" in said
     assert rows(project) == {"a": ("pass", 0), "b": ("pass", 2), "c": ("pass", 0)}
     attempts = [(row["slot"]["eval_id"], row["status"]) for row in project.stored("results.jsonl")]
     assert sorted(attempts) == [("a", "pass"), ("b", "error"), ("b", "error"), ("b", "pass"), ("c", "pass")]

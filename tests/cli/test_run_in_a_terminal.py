@@ -106,7 +106,7 @@ def test_a_run_leaves_failures_and_report_without_the_block(terminal: Pty, tmp_p
     assert "\\u001b]0;owned\\u0007" in failure
     assert b"\x1b]0;" not in terminal.written
     assert b"\x1b[31m" in terminal.written, "a failure is red"
-    assert lines[-1] == "FAIL: 1 of 2 judged rows passed (50 %). Exit code 1."
+    assert lines[-1] == "FAIL: 1 of 2 judged results passed (50 %). Exit code 1."
     assert terminal.screen.shows_cursor
 
 

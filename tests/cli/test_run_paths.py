@@ -24,7 +24,7 @@ def test_a_folder_without_eval_files_stands_for_none_and_not_for_evals(
         project.suite = "evals/suite.yaml"
     code, said = project.call("run", "empty", *options)
     if options:
-        assert (code, "rows planned: 0" in said) == (0, True)
+        assert (code, "results planned: 0" in said) == (0, True)
     else:
         assert (code, "NOTHING SELECTED" in said) == (5, True)
     assert project.calls() == []

@@ -92,7 +92,7 @@ def test_one_signal_stops_cleanly_keeps_what_is_done_and_says_how_to_go_on(
         run.send_signal(number)
         output = run.communicate()[0]
     assert run.returncode == code
-    assert "INTERRUPTED: 1 of 2 planned rows is stored" in output
+    assert "INTERRUPTED: 1 of 2 planned results is stored" in output
     assert f"Exit code {code}" in output
     assert "agentv show" in output
     assert kept_rows(tmp_path) == ["quick"]

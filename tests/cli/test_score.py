@@ -139,7 +139,7 @@ def test_a_bad_line_is_an_error_with_its_place_and_never_passes(folder: Path, sc
     assert (bad["error"]["kind"], bad["source"]) == ("config_error", {"file": "log.jsonl", "line": 2})
     assert bad["error"]["message"]
     assert "! log.jsonl:2  " in out
-    assert (code, last_line(out)[:40]) == (3, "INCOMPLETE: 1 line without a result; the")
+    assert (code, last_line(out)[:37]) == (3, "INCOMPLETE: 1 line with an error; the")
     assert score("log.jsonl", "--max-errors", "1")[0] == 0
     write_lines(folder / "log.jsonl", line)
     assert score("log.jsonl", "--max-errors", "1")[0] == 3
@@ -153,7 +153,7 @@ def test_a_broken_judge_is_never_a_wrong_answer(folder: Path, score: Call) -> No
     assert (good["overallScore"], broken["overallScore"], "verdict" in broken) == (0.75, 0.0, False)
     assert (code, last_line(out)) == (
         3,
-        "INCOMPLETE: 1 line without a result; the gate holds on the 1 judged. Exit code 3.",
+        "INCOMPLETE: 1 line with an error; the gate holds on the 1 judged line. Exit code 3.",
     )
     assert "! log.jsonl:2  short: " in out
 
@@ -428,7 +428,7 @@ def test_a_stream_to_a_closed_pipe_ends_quietly(folder: Path) -> None:
     assert running.returncode == 2
     assert "Traceback" not in report
     assert "error" not in report.replace("errors", "")
-    assert last_line(report).startswith("STOPPED: standard output was closed; 2 lines are made.")
+    assert last_line(report).startswith("STOPPED: standard output was closed; 2 lines are complete.")
 
 
 def test_a_closed_screen_costs_no_score(folder: Path) -> None:

@@ -51,7 +51,7 @@ def call(project: Path, capsys: pytest.CaptureFixture[str]) -> Call:
 
 ROWS = """\
 run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
-2 rows: 1 pass, 1 fail
+2 results: 1 pass, 1 fail
 
 ✗ refund-7                 agent-v2         0.33  contains: expected "30 days", got "We will look into it."
 ✓ order-1                  agent-v2         1.00
@@ -129,7 +129,10 @@ def test_show_json_of_a_case_has_case_row_and_answer(call: Call) -> None:
 def test_runs_list_has_the_latest_first(call: Call) -> None:
     assert call("runs", "list") == (
         0,
-        f"{RUN.run_id}  finished     2 rows: 1 pass, 1 fail  nightly\n{OLDER}  finished     2 rows: 1 pass, 1 fail\n",
+        (
+            f"{RUN.run_id}  finished     2 results: 1 pass, 1 fail  nightly\n"
+            f"{OLDER}  finished     2 results: 1 pass, 1 fail\n"
+        ),
         "",
     )
 
@@ -150,7 +153,7 @@ def test_runs_list_shows_a_broken_run_as_unreadable(call: Call, project: Path) -
     broken, whole = out.splitlines()
     assert broken.startswith(f"{RUN.run_id}  unreadable   {results}:3: JSON is malformed")
     assert broken.endswith("  nightly")
-    assert whole == f"{OLDER}  finished     2 rows: 1 pass, 1 fail"
+    assert whole == f"{OLDER}  finished     2 results: 1 pass, 1 fail"
     listed = json.loads(call("runs", "list", "--json")[1])["runs"]
     assert [run["state"] for run in listed] == ["unreadable", "finished"]
     assert "JSON is malformed" in listed[0]["problem"]

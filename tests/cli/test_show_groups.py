@@ -44,7 +44,7 @@ def test_rows_are_counted_by_tag_and_repeats_are_one_case(show: Call) -> None:
     code, out, _ = show("--by", "tag")
     assert code == 0
     assert out == (
-        "tag        pass rate           95 %  mean          95 %  errors\n"
+        "tag        pass rate        95 % CI  mean       95 % CI  errors\n"
         "refund  66.7 % of 12   30 to 90.3 %  0.67  0.30 to 0.90       0\n"
         "order     100 % of 4  34.2 to 100 %  1.00  0.34 to 1.00       0\n"
         "slow      100 % of 4  34.2 to 100 %  1.00  0.34 to 1.00       0\n"

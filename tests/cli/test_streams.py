@@ -68,7 +68,7 @@ def test_a_file_lost_by_a_full_disk_is_reported_after_the_verdict(folder: Path) 
     (folder / "log").symlink_to("/dev/full")
     ended = shell(folder, f"{RUN} --log-file log")
     assert ended.returncode == 3
-    assert "PASS: 2 of 2 judged rows passed (100 %). Exit code 0." in ended.stdout
+    assert "PASS: 2 of 2 judged results passed (100 %). Exit code 0." in ended.stdout
     assert ended.stderr == "error: --log-file log: cannot be written: No space left on device. Exit code 3.\n"
 
 

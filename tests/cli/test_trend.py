@@ -66,9 +66,9 @@ def test_an_unknown_name_is_reported_with_a_suggestion(
 @pytest.mark.parametrize(
     ("scores", "state", "why"),
     [
-        ([None, None], "finished", "no row was judged: 2 of 2 errors"),
-        ([], "interrupted", "interrupted before any row"),
-        ([], "failed", "failed before any row"),
+        ([None, None], "finished", "no result was judged: 2 of 2 errors"),
+        ([], "interrupted", "interrupted before any result"),
+        ([], "failed", "failed before any result"),
         ([1.0], "failed", "the run failed"),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home:
     for day in range(1, 6):
         keep_run(home, day, passing(40))
     store = begin_run(home, 6, [])
-    assert points(project)[-1]["gap"] == "being written, no row yet"
+    assert points(project)[-1]["gap"] == "being written, no result yet"
     for number in range(10):
         store.append(row(f"case-{number}", 0.0))
     (series,) = trend_json(project)["series"]

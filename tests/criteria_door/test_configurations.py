@@ -116,10 +116,10 @@ def test_a_class_in_the_place_of_an_evaluator_is_refused() -> None:
 @pytest.mark.parametrize(
     ("criterion", "fault"),
     [
-        (EvaluationCriteria(None), "`name` must be a text, not None"),  # type: ignore[arg-type]
+        (EvaluationCriteria(None), "`name` must be a string, not None"),  # type: ignore[arg-type]
         (EvaluationCriteria("polite", weight="2"), "`weight` must be a number, not '2'"),  # type: ignore[arg-type]
         (EvaluationCriteria("polite", max=True), "`max` must be a number, not True"),
-        (EvaluationCriteria("polite", scale=[1, 2]), "`scale` must list labels that are texts"),  # type: ignore[arg-type]
+        (EvaluationCriteria("polite", scale=[1, 2]), "`scale` must list labels that are strings"),  # type: ignore[arg-type]
         (EvaluationCriteria("polite", scale="mood", labels=("bad", "good", "Bad")), "`labels` must list at least two"),
         (EvaluationCriteria("polite", scale="mood", labels=("bad",)), "`labels` must list at least two"),
     ],

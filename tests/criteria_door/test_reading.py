@@ -26,9 +26,9 @@ def test_an_input_of_the_wrong_sorts_is_refused_all_at_once() -> None:
         )
     said = str(caught.value)
     for part in (
-        "$.response  must be a text or a Message, got NoneType",
+        "$.response  must be a string or a Message, got NoneType",
         "$.criteria[0]  must not be a dict; EvaluationCriteria objects",
-        "$.prompt  must be a text, got int",
+        "$.prompt  must be a string, got int",
         "$.context  must be an object, got list",
         "$.message_history[0]  must not be a dict; Message objects",
         "$.timestamp  must be milliseconds since 1970",

@@ -413,7 +413,7 @@ def test_an_unknown_key_of_an_input_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(EvalFileError) as caught:
         EvaluationInput.from_dict({"response": 3, "groundtruth": "x", "criteria": [{"nmae": "a"}], "timestamp": "soon"})
     said = str(caught.value)
-    assert "$.response  must be a text or a message, got int" in said
+    assert "$.response  must be a string or a message, got int" in said
     assert "unknown key 'groundtruth'" in said
     assert "did you mean 'ground_truth'?" in said
     assert "$.criteria[0]  `name` is missing" in said

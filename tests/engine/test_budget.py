@@ -162,7 +162,7 @@ def test_a_run_stops_before_the_call_that_could_pass_the_budget(
     )
     assert (report.exit_code, report.state) == (2, "stopped")
     assert "of the budget of $55 is spent" in report.verdict.sentence
-    assert "5 of 40 planned rows are made" in report.verdict.sentence
+    assert "5 of 40 planned results are complete" in report.verdict.sentence
     assert (len(server.calls), len(report.results)) == (5, 5)
     assert 50 < spent(report) <= 55
     (event,) = (event for event in stored(report, "events.jsonl") if event["type"] == "budget_stop")
@@ -187,7 +187,7 @@ def test_budget_covers_judges_and_saves_no_partly_scored_row(server: FakeServer,
 def test_a_budget_too_small_for_the_first_call_spends_nothing(server: FakeServer, tmp_path: Path) -> None:
     report = evaluate(cases(3), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=0.001)
     assert (report.exit_code, len(server.calls), report.results) == (2, 0, ())
-    assert "0 of 3 planned rows are made" in report.verdict.sentence
+    assert "0 of 3 planned results are complete" in report.verdict.sentence
 
 
 def test_a_budget_that_is_enough_changes_nothing(server: FakeServer, tmp_path: Path) -> None:

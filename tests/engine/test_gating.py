@@ -153,5 +153,5 @@ def test_a_run_whose_every_row_failed_to_execute_never_passes(
     report = evaluate(cases, task=task, evaluators=[Broken()], folder=tmp_path / ".agentv", gates=gates, max_errors=99)
     assert (report.exit_code, report.verdict.sentence) == (
         3,
-        "INCOMPLETE: no row could be judged. 3 rows without a result.",
+        "INCOMPLETE: no result could be judged. 3 results with errors.",
     )

@@ -210,7 +210,7 @@ def test_a_report_of_a_package_writes_the_files_that_end_in_its_name(install: In
     install("lister", REPORT.format(name="list.txt", text=text), group="reports", **{"list.txt": "lines"})
     done = agentv("run", "-o", "week.list.txt", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (project / "week.list.txt").read_text() == "PASS: 1 of 1 judged row passed (100 %).\na 1.0"
+    assert (project / "week.list.txt").read_text() == "PASS: 1 of 1 judged result passed (100 %).\na 1.0"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_problems_of_side_file_and_lines_are_reported_together() -> None:
     with pytest.raises(EvalFileError) as caught:
         load(write([line("a"), line(7), line("a"), '{"id": }']))
     assert str(caught.value).splitlines() == [
-        "cases.jsonl:2:8  $.id  must be text, but is a number; put it in quotes",
+        "cases.jsonl:2:8  $.id  must be a string, but is a number; put it in quotes",
         "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids must be unique in a suite",
         "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
@@ -155,7 +155,7 @@ def test_a_file_of_cases_is_named_with_file() -> None:
 def test_problems_in_a_file_of_cases_are_reported_there() -> None:
     Path("cases.yaml").write_text(f"- {line('a')}\n- {line(3)}\n")
     Path("suite.yaml").write_text("cases: {file: cases.yaml}\n")
-    with pytest.raises(EvalFileError, match=r"^cases\.yaml:2:10  \$\[1\]\.id  must be text"):
+    with pytest.raises(EvalFileError, match=r"^cases\.yaml:2:10  \$\[1\]\.id  must be a string"):
         load(Path("suite.yaml"))
 
 

@@ -89,7 +89,7 @@ def test_all_problems_of_project_files_are_reported(root: Path) -> None:
         ),
         ".agentv.yaml:4:13  $.prices.m  the key 'output_per_million' is missing",
         ".agentv.yaml:4:33  $.prices.m.input_per_million  must be at least 0",
-        "a/.agentv.yaml:1:16  $.allow_outside  must be true or false, but is text; write true",
+        "a/.agentv.yaml:1:16  $.allow_outside  must be true or false, but is a string; write true",
     ]
 
 

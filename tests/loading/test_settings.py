@@ -74,12 +74,12 @@ def test_names_that_python_classes_use_are_ordinary_settings() -> None:
 def test_whole_numbers_are_numbers_and_nothing_else_is_converted() -> None:
     assert read(text="x", number=2) == Everything("x", number=2.0)
     assert refused(text=1, number="2", whole=1.5, switch=1, choice="c", texts="a", counts={"a": True}) == [
-        "here  $.text  must be text, but is a number; put it in quotes",
-        "here  $.number  must be a number, but is text; remove the quotes",
+        "here  $.text  must be a string, but is a number; put it in quotes",
+        "here  $.number  must be a number, but is a string; remove the quotes",
         "here  $.whole  must be a whole number, but is the fraction 1.5",
         "here  $.switch  must be true or false, but is a number",
         "here  $.choice  'c' is not allowed here; allowed: a, b",
-        'here  $.texts  must be a list, but is text; write it as a list: ["…"]',
+        'here  $.texts  must be a list, but is a string; write it as a list: ["…"]',
         "here  $.counts.a  must be a whole number, but is true",
     ]
 

@@ -76,12 +76,12 @@ def test_all_problems_of_a_target_are_reported_with_positions() -> None:
     )
     (config,) = load(text)
     assert refused(config, W="many", F="1") == [
-        "targets.yaml:4:14  $.targets[0].workers  must be a whole number, but is text",
+        "targets.yaml:4:14  $.targets[0].workers  must be a whole number, but is a string",
         (
             "targets.yaml:5:15  $.targets[0].delay_ms  the variable D is not set, and target 'a' needs it for "
             "'delay_ms'; set it in the environment or in a .env file"
         ),
-        "targets.yaml:6:11  $.targets[0].fail  must be true or false, but is text",
+        "targets.yaml:6:11  $.targets[0].fail  must be true or false, but is a string",
     ]
 
 

@@ -302,7 +302,7 @@ def test_invalid_messages_are_reported() -> None:
         ({"url": "ftp://h/"}, "url must start with http:// or https://"),
         ({"url": "http://{{ question }}.example.com/"}, "url may have variables in its path and query"),
         ({"headers": {"Content-Type": "application/xml"}}, "body cannot be sent as application/xml"),
-        ({"headers": {"Content-Type": "text/plain"}}, "body must be a text when it is sent as text/plain"),
+        ({"headers": {"Content-Type": "text/plain"}}, "body must be a string when it is sent as text/plain"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_before_the_run(settings: dict[str, JsonValue], said: str) -> None:

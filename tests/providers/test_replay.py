@@ -163,7 +163,7 @@ def test_a_reference_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> Non
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
 
     assert failure.kind == "malformed_reply"
-    assert failure.message.startswith("the recorded answer is not a text")
+    assert failure.message.startswith("the recorded answer is not a string")
 
 
 def test_a_large_value_that_is_gone_is_said(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ REPORT = RunReport(
         EvaluatorSummary("tone", "llm_judge", 553, 0.9, 7),
     ),
     histogram=(1, 0, 0, 5, 9, 20, 31, 100, 0, 402),
-    verdict=RunVerdict(1, "FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result."),
+    verdict=RunVerdict(1, "FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors."),
     failing=(FAILED, HOSTILE, UNANSWERED),
     failing_total=160,
     flaky=("refund-3 (agent-v1)",),

@@ -13,7 +13,7 @@ from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import BaselineSummary, Interval
 
 AT_80 = """\
-target                         pass rate            95 %  mean          95 %
+target                         pass rate         95 % CI  mean       95 % CI
 agent-v1                   72.2 % of 557  68.3 to 75.8 %  0.81  0.78 to 0.84
 agent-v2-with-a-long-name    66.7 % of 3               -  0.67             -
 
@@ -25,14 +25,14 @@ target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
 agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 
-target    pass@3            95 %  pass^3          95 %  cases
+target    pass@3         95 % CI  pass^3       95 % CI  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
 scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   largest bin: 402 of 568
 
-evaluator  mean          95 %  rows  errors       type
-contains   0.81  0.78 to 0.84   560       0   contains
-tone       0.90             -   553       7  llm_judge
+evaluator  mean       95 % CI  results  errors       type
+contains   0.81  0.78 to 0.84      560       0   contains
+tone       0.90             -      553       7  llm_judge
 
 did not pass: 160
 ✗ refund-7  agent-v2  0.33
@@ -54,11 +54,11 @@ Saved to /project/.agentv/runs/20260131T120000-7f3a2b
 Details: agentv show 20260131T120000-7f3a2b
 Retry errors: agentv retry 20260131T120000-7f3a2b
 
-FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
+FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
 Exit code 1.
 """
 IN_ASCII = """\
-target                         pass rate            95 %  mean          95 %
+target                         pass rate         95 % CI  mean       95 % CI
 agent-v1                   72.2 % of 557  68.3 to 75.8 %  0.81  0.78 to 0.84
 agent-v2-with-a-long-name    66.7 % of 3               -  0.67             -
 
@@ -70,14 +70,14 @@ target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
 agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 
-target    pass@3            95 %  pass^3          95 %  cases
+target    pass@3         95 % CI  pass^3       95 % CI  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
 scores  0 |...      ............:::   ###| 1   largest bin: 402 of 568
 
-evaluator  mean          95 %  rows  errors       type
-contains   0.81  0.78 to 0.84   560       0   contains
-tone       0.90             -   553       7  llm_judge
+evaluator  mean       95 % CI  results  errors       type
+contains   0.81  0.78 to 0.84      560       0   contains
+tone       0.90             -      553       7  llm_judge
 
 did not pass: 160
 x refund-7  agent-v2  0.33
@@ -98,7 +98,7 @@ Saved to /project/.agentv/runs/20260131T120000-7f3a2b
 Details: agentv show 20260131T120000-7f3a2b
 Retry errors: agentv retry 20260131T120000-7f3a2b
 
-FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
+FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
 Exit code 1.
 """
 UNCUT_FAILURES = """\
@@ -150,7 +150,7 @@ def test_colours_change_nothing_but_colour() -> None:
 
 def test_a_run_without_rows_is_its_verdict() -> None:
     empty = RunReport("r", "finished", 0, (), (), (0,) * 10, RunVerdict(5, "NOTHING SELECTED: no case matches."))
-    assert end_report(empty) == "Took 00:00\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
+    assert end_report(empty) == "Took 0.0 s\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
 
 
 def test_skipped_rows_get_a_column_when_there_are_any() -> None:
@@ -163,11 +163,11 @@ def test_a_narrow_terminal_gets_values_below_their_names() -> None:
     assert lines[:7] == [
         "agent-v1",
         "  pass rate 72.2 % of 557",
-        "  95 % 68.3 to 75.8 %  mean 0.81",
-        "  95 % 0.78 to 0.84",
+        "  95 % CI 68.3 to 75.8 %  mean 0.81",
+        "  95 % CI 0.78 to 0.84",
         "agent-v2-with-a-long-name",
-        "  pass rate 66.7 % of 3  95 % -",
-        "  mean 0.67  95 % -",
+        "  pass rate 66.7 % of 3  95 % CI -",
+        "  mean 0.67  95 % CI -",
     ]
     tables = lines[: lines.index("did not pass: 160")]
     assert max(map(display_width, tables)) <= 40
@@ -201,9 +201,9 @@ def test_a_run_with_a_baseline_shows_the_change_of_each_evaluator() -> None:
     assert (
         flaky
         == """\
-evaluator  mean          95 %  difference  rows  errors       type
-contains   0.81  0.78 to 0.84       -0.02   560       0   contains
-tone       0.90             -           -   553       7  llm_judge
+evaluator  mean       95 % CI  difference  results  errors       type
+contains   0.81  0.78 to 0.84       -0.02      560       0   contains
+tone       0.90             -           -      553       7  llm_judge
 
 baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
           mean -0.02 (-0.06 to +0.01) over 180 cases in both

@@ -17,12 +17,12 @@ GROUPS = (
     GroupSummary("metadata.team", "core", {"error": 2}, None, None),
 )  # fmt: skip
 SHOWN = """\
-tag                    pass rate          95 %  mean          95 %  errors
+tag                    pass rate       95 % CI  mean       95 % CI  errors
 refund           97.2 % of 1,234  96.2 to 98 %  0.97  0.96 to 0.98       6
 rückgabe\\x1b[2J       100 % of 1             -  1.00             -       0
 
-metadata.team    pass rate  95 %  mean  95 %  errors
-core           none judged     -     -     -       2
+metadata.team    pass rate  95 % CI  mean  95 % CI  errors
+core           none judged        -     -        -       2
 """
 
 

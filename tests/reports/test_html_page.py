@@ -100,7 +100,7 @@ def test_above_its_limit_the_page_shows_failures_and_counts_the_rest() -> None:
     page = page_of(*(RowDetail(row) for row in (*passed, *failed)))
     states = [each["data-state"] for _, each in page.elements if "data-state" in each]
     assert (len(states), states.count("fail")) == (MOST_ROWS, 7)
-    assert "Not on this page: 507 rows: 507 pass." in page.text
+    assert "Not on this page: 507 results: 507 pass." in page.text
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:

@@ -63,11 +63,11 @@ ONE_TARGET = """\
 
 ### ✗ agentv
 
-**`FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.`** Exit code 1.
+**`FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.`** Exit code 1.
 
 | metric | value |
 | --- | ---: |
-| rows | 1 pass, 1 fail, 1 error |
+| results | 1 pass, 1 fail, 1 error |
 | pass rate | 50 % of 2 |
 | mean score | 0.67 |
 | pass@2 | 100 % of 1 case |
@@ -91,7 +91,7 @@ ONE_TARGET = """\
 | `contains` | 0.00 of 1 | 0 |
 | `tone` | 1.00 of 2 | 0 |
 
-<sub>run `20260131T120000-7f3a2b` · 3 rows · took 00:00 · agentv `0.1.0`</sub>
+<sub>run `20260131T120000-7f3a2b` · 3 results · took 0.0 s · agentv `0.1.0`</sub>
 """
 
 
@@ -109,9 +109,9 @@ TWO_TARGETS = """\
 - ✗ `pass_rate is 10 %, not >= 90 %`
 - ✗ `pass_rate is 10 %, not >= 90 %`
 
-| metric | value | 95 % interval |
+| metric | value | 95 % CI |
 | --- | ---: | ---: |
-| rows | 404 pass, 31 borderline, 125 fail, 4 error |  |
+| results | 404 pass, 31 borderline, 125 fail, 4 error |  |
 | `agent-v1` pass rate | 72.2 % of 557 | 68.3 to 75.8 % |
 | `agent-v1` mean score | 0.81 | 0.78 to 0.84 |
 | `agent-v1` pass@3 | 90.1 % of 180 cases | 84.9 to 93.7 % |
@@ -134,7 +134,7 @@ TWO_TARGETS = """\
   `error target: HTTP 503 after 3 attempts (12.4 s)`
 - and 158 more: `agentv show 20260131T120000-7f3a2b --failed`
 
-| evaluator | mean score | 95 % interval | errors |
+| evaluator | mean score | 95 % CI | errors |
 | --- | ---: | ---: | ---: |
 | `contains` | 0.81 of 560 | 0.78 to 0.84 | 0 |
 | `tone` | 0.90 of 553 |  | 7 |
@@ -147,7 +147,7 @@ TWO_TARGETS = """\
 
 - `the price of 'small' is not known`
 
-<sub>run `20260131T120000-7f3a2b` · 564 rows · took 02:41 · agentv `0.1.0`</sub>
+<sub>run `20260131T120000-7f3a2b` · 564 results · took 02:41 · agentv `0.1.0`</sub>
 """
 
 

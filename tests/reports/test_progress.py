@@ -32,8 +32,8 @@ def test_a_resumed_run_shows_its_own_pace() -> None:
     ("started", "text"),
     [
         (STARTED, "refunds · 240 cases × 2 targets × 3 trials = 1,440"),  # noqa: RUF001
-        (replace(STARTED, planned=9, cases=3, targets=("a",), trials=1), "refunds · 3 cases, 9 rows"),
-        (replace(STARTED, planned=6, cases=6, trials=1), "refunds · 6 cases, 2 targets, 6 rows"),
+        (replace(STARTED, planned=9, cases=3, targets=("a",), trials=1), "refunds · 3 cases, 9 results"),
+        (replace(STARTED, planned=6, cases=6, trials=1), "refunds · 6 cases, 2 targets, 6 results"),
         (replace(STARTED, planned=None, cases=None, targets=("a",)), "refunds · 3 trials"),
     ],
 )

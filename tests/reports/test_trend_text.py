@@ -59,21 +59,21 @@ evals/refunds.yaml, agent-v2: pass_rate
         ██▇██·█▃▃▂▃▃▃·▁
                ^   |
 runs    15 runs, 2 gaps, 50 % to 90 %
-last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the previous run
+last    50 % of 40 (95 % CI: 35.2 to 64.8 %), -10.0 pp since the previous run
         20260131T121400.000-00000e, nightly, 1 day ago, commit 0001b112, merged
         from 2 runs
 change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
         ago (p <0.0001)
 edited  before 20260131T121100.000-00000b; values are not comparable with
         earlier runs
-gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
-gap     20260131T121300.000-00000d: being written, no row yet
+gap     20260131T120500.000-000005: no result was judged: 40 of 40 errors
+gap     20260131T121300.000-00000d: being written, no result yet
 """
 
 PLAIN = (
     TEXT.replace("██▇██·█▃▃▂▃▃▃·▁", "##%##_#--:---_.")
     + """
-run                            commit         value            95 %    change
+run                            commit         value         95 % CI    change
 20260131T120000.000-000000   00000000  87.5 % of 40  73.9 to 94.5 %         -
 20260131T120100.000-000001   00001eef    90 % of 40    76.9 to 96 %   +2.5 pp
 20260131T120200.000-000002   00003dde    85 % of 40  70.9 to 92.9 %   -5.0 pp
@@ -89,10 +89,10 @@ run                            commit         value            95 %    change
 20260131T121200.000-00000c   00017334    60 % of 40  44.6 to 73.7 %   -2.5 pp
 20260131T121300.000-00000d   00019223             -               -         -
 20260131T121400.000-00000e   0001b112    50 % of 40  35.2 to 64.8 %  -10.0 pp
-20260131T120500.000-000005: no row was judged: 40 of 40 errors
+20260131T120500.000-000005: no result was judged: 40 of 40 errors
 20260131T121100.000-00000b: [release-1], suite edited
 20260131T121200.000-00000c: stopped before its end
-20260131T121300.000-00000d: being written, no row yet
+20260131T121300.000-00000d: being written, no result yet
 20260131T121400.000-00000e: merged from 2 runs
 """
 )

@@ -100,7 +100,7 @@ log: a.log
 """
 ROWS = """\
 run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
-4 rows: 1 pass, 2 fail, 1 error
+4 results: 1 pass, 2 fail, 1 error
 
 ✗ refund-7                 agent-v2         0.33  contains: expected "30 days",…
 ✗ 日本語\\x1b[2J trial 3    agent-v2         0.00  contains: red \\x1b]0;title\\x0…

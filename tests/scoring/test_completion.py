@@ -227,7 +227,7 @@ def test_a_score_that_keeps_the_contract_is_not_touched(given_result: Any) -> No
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"reasoning": 7}, "`reasoning` must be a text, got a int"),
+        ({"reasoning": 7}, "`reasoning` must be a string, got a int"),
         ({"verdict": "PASS"}, "`verdict` must be one of pass, borderline, fail, got 'PASS'"),
         ({"status": "done"}, "`status` must be one of scored, error, skipped, unverified, got 'done'"),
         ({"status": "error"}, "`status` is 'error' but `error` is missing; give it a Failure"),

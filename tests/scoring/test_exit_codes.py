@@ -1,7 +1,7 @@
-"""Every combination of a run's ending, rows and gates, against the order of exit codes in docs/reference/gates.md.
+"""Every combination of a run's ending, results and gates, against the order of exit codes in docs/reference/gates.md.
 
-"Order: 4, 5, 130, then 1 if the cleanly judged rows already fail the gate, then 3, then 2. A run with no cleanly judged
-row never passes." `expected` repeats this rule, written from the text and not from the code.
+"Order: 4, 5, 130, then 1 if the cleanly judged results already fail the gate, then 3, then 2. A run with no cleanly
+judged result never passes." `expected` repeats this rule, written from the text and not from the code.
 """
 
 from collections import Counter, defaultdict
@@ -177,7 +177,7 @@ def test_rows_with_a_failed_judge_change_no_metric_and_are_reported(judged: str,
         assert broken.interval(*metric) == clean.interval(*metric), metric
     assert broken.all.counts["error"] == errors
     verdict = run_verdict(broken, Ending("finished"), gates=(), max_errors=errors)
-    assert (f"{errors} row" in verdict.sentence and "without a result" in verdict.sentence) is (errors > 0)
+    assert (f"{errors} result" in verdict.sentence and " with " in verdict.sentence) is (errors > 0)
 
 
 MEASUREMENTS = [

@@ -76,12 +76,12 @@ def test_every_bad_line_is_reported_and_the_others_are_read() -> None:
         "said.jsonl:3:1  $  a line must be a JSON object; with eval_id, criterion and score",
         "said.jsonl:4:1  $  'criterion' is missing",
         "said.jsonl:5:1  $  'criterion' is missing; is 'criteron' a misspelling of it?",
-        "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a text such as 4/5, 85% or a label",
+        "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a string such as 4/5, 85% or a label",
         "said.jsonl:7:1  $  'time' is 'yesterday'; it must be like 2026-01-31T12:00:00Z",
         "said.jsonl:8:1  $  'trial' is -1; it must be a whole number from 0",
         "said.jsonl:9:1  $  this line cannot be read: duplicate key",
         "said.jsonl:10:1  $  this line cannot be read: NaN is not allowed here",
-        "said.jsonl:11:1  $  'annotator' is ['anna', 'ben']; it must be a text",
+        "said.jsonl:11:1  $  'annotator' is ['anna', 'ben']; it must be a string",
     ]
 
 

@@ -121,10 +121,10 @@ def test_errors_of_a_weightless_judge_are_reported_by_its_gate() -> None:
         )
     ]
     assert sentences == [
-        "evaluator(tone).mean is 0.5 (1 result with an error excluded), as >= 0.5",
+        "evaluator(tone).mean is 0.5 (1 error left out), as >= 0.5",
         (
-            "evaluator(tone).pass_rate is 50 % (1 result with an error excluded) and the low end of its 95 % interval "
-            "is 9.453 %, as >= 5 %"
+            "evaluator(tone).pass_rate is 50 % (1 error left out) and the low end of its 95 % interval is "
+            "9.453 %, as >= 5 %"
         ),
         "target(t).pass_rate is 66.67 % (point estimate), as > 0 %",
     ]

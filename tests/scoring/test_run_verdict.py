@@ -36,11 +36,11 @@ def said(verdict: RunVerdict) -> tuple[int, str]:
 
 
 def test_every_row_passed() -> None:
-    assert said(verdict_of(GOOD)) == (0, "PASS: 1 of 1 judged row passed (100 %).")
+    assert said(verdict_of(GOOD)) == (0, "PASS: 1 of 1 judged result passed (100 %).")
 
 
 def test_a_failing_row_fails_the_default_gate() -> None:
-    assert said(verdict_of(GOOD, BAD)) == (1, "FAIL: 1 of 2 judged rows passed (50 %).")
+    assert said(verdict_of(GOOD, BAD)) == (1, "FAIL: 1 of 2 judged results passed (50 %).")
 
 
 def test_a_gate_replaces_the_default_one() -> None:
@@ -49,15 +49,16 @@ def test_a_gate_replaces_the_default_one() -> None:
 
 
 def test_without_a_gate_nothing_is_called_a_pass() -> None:
-    assert said(verdict_of(BAD, gates=[])) == (0, "NO GATE: 0 of 1 judged row passed (0 %).")
+    assert said(verdict_of(BAD, gates=[])) == (0, "NO GATE: 0 of 1 judged result passed (0 %).")
 
 
 def test_a_run_with_unjudged_rows_is_incomplete_even_if_the_gate_holds() -> None:
-    assert said(verdict_of(GOOD, ERROR)) == (3, "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged.")
+    sentence = "INCOMPLETE: 1 result with an error; the gate holds on the 1 judged result."
+    assert said(verdict_of(GOOD, ERROR)) == (3, sentence)
 
 
 def test_of_several_gates_all_hold() -> None:
-    sentence = "INCOMPLETE: 1 row without a result; all gates hold on the 1 judged."
+    sentence = "INCOMPLETE: 1 result with an error; all gates hold on the 1 judged result."
     assert said(verdict_of(GOOD, ERROR, gates=["mean >= 0.5", "pass_rate >= 50%"])) == (3, sentence)
 
 
@@ -67,7 +68,7 @@ def test_quality_comes_before_completeness() -> None:
 
 def test_tolerated_errors_do_not_make_a_run_incomplete() -> None:
     verdict = verdict_of(GOOD, ERROR, max_errors=1)
-    assert said(verdict) == (0, "PASS: 1 of 1 judged row passed (100 %). 1 row without a result.")
+    assert said(verdict) == (0, "PASS: 1 of 1 judged result passed (100 %). 1 result with an error.")
 
 
 def test_a_run_with_no_judged_row_never_passes_whatever_is_tolerated() -> None:
@@ -76,7 +77,7 @@ def test_a_run_with_no_judged_row_never_passes_whatever_is_tolerated() -> None:
 
 
 def test_a_run_that_made_fewer_rows_than_planned_never_passes() -> None:
-    assert said(verdict_of(GOOD, planned=4)) == (3, "INCOMPLETE: only 1 of 4 planned rows is made.")
+    assert said(verdict_of(GOOD, planned=4)) == (3, "INCOMPLETE: only 1 of 4 planned results is complete.")
 
 
 def test_nothing_selected() -> None:
@@ -84,16 +85,16 @@ def test_nothing_selected() -> None:
 
 
 def test_a_run_that_was_stopped_early_says_why() -> None:
-    verdict = verdict_of(GOOD, state="stopped", reason="1 row did not pass (--fail-fast)", planned=9)
-    assert said(verdict) == (2, "STOPPED: 1 row did not pass (--fail-fast); 1 of 9 planned rows is made.")
+    verdict = verdict_of(GOOD, state="stopped", reason="1 result did not pass (--fail-fast)", planned=9)
+    assert said(verdict) == (2, "STOPPED: 1 result did not pass (--fail-fast); 1 of 9 planned results is complete.")
 
 
 def test_a_run_that_failed_its_gate_and_ended_early_says_both() -> None:
     verdict = verdict_of(BAD, state="failed", reason="store_error: no space left", planned=50)
     assert verdict.exit_code == 1
     assert verdict.sentence == (
-        "FAIL: 0 of 1 judged row passed (0 %). The run ended early: store_error: no space left; "
-        "1 of 50 planned rows is made."
+        "FAIL: 0 of 1 judged result passed (0 %). The run ended early: store_error: no space left; "
+        "1 of 50 planned results is complete."
     )
 
 
@@ -109,7 +110,7 @@ def test_invalid_lines_of_a_dataset_come_before_everything() -> None:
 def test_an_interrupt_comes_before_quality_and_says_what_is_kept() -> None:
     assert said(verdict_of(BAD, state="interrupted", planned=20)) == (
         130,
-        "INTERRUPTED: 1 of 20 planned rows is stored.",
+        "INTERRUPTED: 1 of 20 planned results is stored.",
     )
     assert verdict_of(BAD, state="interrupted", signal_number=15).exit_code == 143
 

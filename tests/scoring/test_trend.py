@@ -62,7 +62,7 @@ def test_a_run_whose_rows_cannot_be_read_is_a_gap_that_says_so() -> None:
 def test_rows_that_were_all_skipped_are_a_gap() -> None:
     skipped = RunSums.of(Summary(by=()))
     found = series(run(1, 1.0), run(2, sums={PLACE: replace(skipped, counts={"skipped": 3})}))
-    assert found.points[1].gap == "no row was judged: 3 of 3 skipped"
+    assert found.points[1].gap == "no result was judged: 3 of 3 skipped"
 
 
 def test_a_whole_stands_for_its_parts() -> None:
@@ -155,7 +155,7 @@ def test_what_was_not_measured_is_a_gap_and_says_why() -> None:
 
 def test_a_run_without_a_judged_row_has_no_cost_either() -> None:
     (found,) = find_series([run(1, None, None)], parse_metric("cost_usd"), last=5)
-    assert found.points[0].gap == "no row was judged: 2 of 2 errors"
+    assert found.points[0].gap == "no result was judged: 2 of 2 errors"
 
 
 @pytest.mark.parametrize("metric", ["median", "mean >= 1", "evaluator(x)", "p95", "tag(a).mean", ""])

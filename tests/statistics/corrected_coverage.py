@@ -65,8 +65,8 @@ def coverages(judged: Judged, labels: int, *, trials: int = 1, runs: int = RUNS)
 
 def table() -> Iterator[str]:
     """Yield the lines of the table."""
-    heads = " | ".join(f"{labels} and {labels} labels" for labels in LABELS)
-    yield f"| share that is good | sensitivity, specificity of the judge | {heads} | raw rate |"
+    heads = " | ".join(f"{labels} good, {labels} bad" for labels in LABELS)
+    yield f"| share of good answers | sensitivity, specificity of the judge | {heads} | raw rate |"
     yield "| --- | --- |" + " ---: |" * (len(LABELS) + 1)
     for judged in JUDGES:
         found = [coverages(judged, labels) for labels in LABELS]

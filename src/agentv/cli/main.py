@@ -29,12 +29,12 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("agentv.cli.evals.init", "Create a first suite, targets and CI jobs that run offline."),
-    "check": Entry("agentv.cli.evals.check", "Check eval files, targets and config for problems."),
+    "init": Entry("agentv.cli.evals.init", "Create a first eval file, targets file and CI jobs."),
+    "check": Entry("agentv.cli.evals.check", "Check eval files, targets and settings for problems."),
     "validate": Entry("agentv.cli.evals.check", "Alias of check.", hidden=True),
     "convert": Entry("agentv.cli.evals.convert", "Convert eval files and results between YAML and JSON Lines."),
-    "generate": Entry("agentv.cli.evals.generate", "Generate cases or rubrics with a model."),
-    "schema": Entry("agentv.cli.evals.schema", "Print or write the JSON Schema of a file kind."),
+    "generate": Entry("agentv.cli.evals.generate", "Let a model write cases or rubrics."),
+    "schema": Entry("agentv.cli.evals.schema", "Print or write the JSON Schema of a kind of file."),
     "run": Entry("agentv.cli.running.run", "Run eval files against targets and give a verdict."),
     "eval": Entry("agentv.cli.running.run", "Alias of run.", hidden=True),
     "resume": Entry("agentv.cli.running.resume", "Resume an interrupted run without repeating finished calls."),
@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Entry] = {
     "store": Entry("agentv.cli.upkeep.store", "Share runs through the team's store (PostgreSQL)."),
     "doctor": Entry("agentv.cli.tools.doctor", "Check this machine and project for problems."),
     "plugins": Entry("agentv.cli.tools.plugins", "List plug-ins with their settings."),
-    "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs to try a suite without a key."),
+    "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs, to try agentv without a key."),
     "completion": Entry("agentv.cli.tools.completion", "Print the shell completion script."),
 }
 _SECTIONS: Mapping[str, str] = {
@@ -121,7 +121,11 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="agentv")
 def agentv() -> None:
-    """Evaluate AI agents: run cases against targets, score the answers, and gate on the results."""
+    """Evaluate AI agents: send cases to targets, score the answers, and end with a verdict.
+
+    A case is a question with the requirements for a good answer; cases are in eval files. A target is an agent or a
+    model.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

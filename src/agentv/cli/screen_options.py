@@ -20,7 +20,7 @@ _OPTIONS = (
         help="Also write a report; the suffix selects the format "
         "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
     ),
-    click.option("--include-trace", is_flag=True, help="Include traces and output messages in exports."),
+    click.option("--include-trace", is_flag=True, help="Include traces and output messages in the reports of -o."),
     click.option(
         "--display",
         type=click.Choice(["auto", "live", "plain", "json", "none"]),

@@ -78,7 +78,7 @@ def as_list(value: JsonValue) -> Sequence[JsonValue]:
 
 
 def as_text(value: JsonValue) -> str:
-    """Return a text, "" for anything else."""
+    """Return a string, "" for anything else."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""`${{ VAR }}`: references to environment variables in texts. Pure: the variables are an argument."""
+"""`${{ VAR }}`: references to environment variables in strings. Pure: the variables are an argument."""
 
 import re
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ _REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 def has_reference(text: str) -> bool:
-    """Return True if a text contains a reference, well formed or not."""
+    """Return True if a string contains a reference, well formed or not."""
     return "${{" in text
 
 
 def is_reference(text: str) -> bool:
-    """Return True if a text is exactly one reference."""
+    """Return True if a string is exactly one reference."""
     return _REFERENCE.fullmatch(text.strip()) is not None
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """Return the variables that a text refers to, in order. Raises TemplateError for a malformed reference."""
+    """Return the variables that a string refers to, in order. Raises TemplateError for a malformed reference."""
     malformed = _REFERENCE.sub("", text).find("${{")
     if malformed >= 0:
         raise TemplateError("'${{' is not a valid reference; write ${{ NAME }}, with letters, digits and _ in the name")

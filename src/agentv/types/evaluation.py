@@ -100,7 +100,7 @@ class EvaluationResult(Struct, frozen=True, omit_defaults=True):
 def _own_score(value: JsonValue) -> float | bool | str:
     if isinstance(value, bool | int | float | str):
         return value
-    raise ValueError(f"must be a number, true, false or a text, got {type(value).__name__}")
+    raise ValueError(f"must be a number, true, false or a string, got {type(value).__name__}")
 
 
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):

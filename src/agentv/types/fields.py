@@ -57,11 +57,11 @@ class Fields:
         return None
 
     def text(self, name: str, *others: str) -> str | None:
-        """Return the text of a key."""
-        return self._of_type(str, "a text", name, *others)
+        """Return the string of a key."""
+        return self._of_type(str, "a string", name, *others)
 
     def required_text(self, name: str, *others: str) -> str:
-        """Return the text of a key; its absence is a problem."""
+        """Return the string of a key; its absence is a problem."""
         value = self.text(name, *others)
         if value is None and not self._is_there(name, *others):
             self._problems.add(self.at, f"`{name}` is missing")

@@ -164,7 +164,7 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
 
 
 def _parsed_arguments(given: JsonValue) -> JsonValue:
-    """Parse arguments that OpenAI sends as a JSON text; invalid JSON stays a text."""
+    """Parse arguments that OpenAI sends as a JSON string; invalid JSON stays a string."""
     if not isinstance(given, str):
         return given
     try:

@@ -16,7 +16,7 @@ EXIT_NOTHING = 5
     type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
     show_default=True,
-    help="Text with code frames, JSON, GitHub annotations or SARIF.",
+    help="Output format; text shows the faulty lines, github writes annotations of GitHub Actions.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--online", is_flag=True, help="Also send a request to every target and judge (may cost money).")
@@ -35,9 +35,9 @@ def command(
 ) -> int:
     """Check eval files, and the targets and project files they use, for problems.
 
-    PATHS are files or folders (default: evals/). Without --online, no code of a suite is executed or imported.
+    PATHS are files or folders (default: evals/). Code that eval files name is not imported or run, except by --online.
 
-    Exit codes: 0 no errors, 3 a target does not answer, 4 errors found, 5 nothing to check.
+    Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.
     """
     import os
 

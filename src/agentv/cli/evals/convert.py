@@ -27,9 +27,9 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
-    """Convert the eval file or results file IN; the suffix of OUT selects the format.
+    """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
-    When cases are written as JSON Lines, all other keys of the eval file are written to a .yaml file of the same name.
+    JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
     Existing files are never overwritten.
     """
     import json
@@ -100,7 +100,7 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
 
 def _top_text(records: "Records") -> str:
-    """Return the suite's other keys as YAML; at least the schema, which marks it as an eval file."""
+    """Return the eval file's other keys as YAML; at least the schema, which marks it as an eval file."""
     from agentv.reports.text.yaml_text import yaml_item
 
     if not records.top:

@@ -9,7 +9,7 @@ import click
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Target to generate with; use a strong model."),
+    click.option("--target", metavar="NAME", help="Model that writes; use a strong one."),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
     ),
@@ -33,7 +33,10 @@ def _with_shared(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def command() -> None:
-    """Use a model to generate cases from documents or logged questions, or rubrics for existing cases."""
+    """Let a model write cases (from documents or logged questions) or rubrics (for existing cases).
+
+    A rubric is a list of requirements by which a model judges the answer to a case.
+    """
 
 
 @command.command("rubrics")
@@ -41,10 +44,10 @@ def command() -> None:
 @click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches; repeatable.")
 @_with_shared
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
-    """Add rubrics to the cases in eval file FILE that have none.
+    """Add rubrics to the cases of eval file FILE that have no rubrics.
 
-    Comments, order, quotes and everything else in the file stay unchanged, as do cases that have `rubrics`. If a case
-    fails, nothing is written. The target is --target, else the file's own, as in `agentv run`.
+    Everything else in FILE stays unchanged, including comments and quotes. If the rubrics of a case cannot be written,
+    FILE does not change. Without --target, the model is the target of FILE, as in `agentv run`.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """
@@ -55,11 +58,13 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 
 
 @command.command("evals")
+@click.option("--in", "data", type=_EXISTING, required=True, metavar="FILE", help="Documents or logged questions.")
 @click.option(
-    "--in", "data", type=_EXISTING, required=True, metavar="DATA", help="File of documents or logged questions."
-)
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE", help="Eval file to write."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Eval file to write (.yaml, .yml or .jsonl).",
 )
 @click.option(
     "--count",
@@ -69,16 +74,16 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     metavar="N",
     help="Maximum number of cases per record.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records of DATA.")
-@click.option("--append", is_flag=True, help="Add the cases to FILE if it exists.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records.")
+@click.option("--append", is_flag=True, help="If the file --out exists, add the cases to it.")
 @_with_shared
 def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes flags like this
-    """Generate cases from DATA into an eval file.
+    """Write cases from the file --in into the eval file --out.
 
-    FILE ends in .yaml, .yml or .jsonl. DATA is JSON Lines or a table (.csv, .tsv) with one record per line or row, or
-    any other text, which is split into records of at most 6,000 characters. If a record fails, nothing is written.
+    The file --in is JSON Lines or a table (.csv, .tsv), with one record per line or row. Any other text is split into
+    records of at most 6,000 characters. If a record fails, nothing is written.
 
-    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 DATA is empty.
+    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
     """
     from agentv.cli.evals.generate_evals import Source, generate_evals
     from agentv.cli.evals.generating import GenerateOptions

@@ -1,4 +1,4 @@
-"""`agentv init`: create a first suite that runs offline, without changing existing files."""
+"""`agentv init`: create a first eval file that runs offline, without changing existing files."""
 
 import json
 import keyword
@@ -89,15 +89,15 @@ _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
     show_default=True,
     help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
 )
-@click.option("--name", help=f"Name of the evaluator package (default: {PLUGIN_NAME}).")
-@click.option("--from", "given", metavar="PATH_OR_URL", help="Where CI jobs install agentv from.")
+@click.option("--name", metavar="NAME", help=f"Name of the evaluator package (default: {PLUGIN_NAME}).")
+@click.option("--from", "given", metavar="PATH_OR_URL", help="Source from which CI jobs install agentv.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
 def command(folder: Path, template: str, name: str | None, given: str | None, *, as_json: bool) -> None:
-    """Create a first suite, targets, .env.template and CI jobs in FOLDER (default: here).
+    """Create a first eval file, targets file, .env.template and CI jobs in FOLDER (default: here).
 
-    The suite can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
-    install agentv from where this copy was installed; use --from for another clone, wheel or repository.
+    The result can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
+    install agentv from the same source as this copy; use --from for another clone, wheel or repository.
     """
     source = install_source(given)
     files = files_of(template)

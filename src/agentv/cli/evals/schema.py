@@ -14,9 +14,10 @@ from agentv.types.errors import StorageError
 @click.option("--write", is_flag=True, help="Write the schemas for editors into .agentv/schemas/.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool) -> None:
-    """Print the JSON Schema of a file kind.
+    """Print the JSON Schema of a kind of file.
 
-    KIND is eval (the default), targets, config (.agentv.yaml), evaluation (the --config of `agentv score`), or results.
+    KIND is eval (eval files; the default), targets (targets files), config (.agentv.yaml), evaluation (the file for
+    `agentv score --config`), or results (the lines of -o results.jsonl).
     """
     if write:
         if kind or output:

@@ -8,7 +8,12 @@ import click
 @click.command("compare")
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @click.option("--baseline", metavar="RUN", help="Compare with this run instead of the first one.")
-@click.option("--targets", nargs=2, metavar="A B", help="Compare target A with target B, within one run or across two.")
+@click.option(
+    "--targets",
+    nargs=2,
+    metavar="A B",
+    help="Compare results of the target named A with those of B, in one run or across two.",
+)
 @click.option(
     "--threshold",
     type=click.FloatRange(min=0),
@@ -22,7 +27,7 @@ import click
     "gates",
     multiple=True,
     metavar="EXPR",
-    help="Condition for exit code 0, e.g. 'regressions <= 0'.",
+    help="Condition for exit code 0, e.g. 'regressions <= 0'; repeatable.",
 )
 @click.option(
     "--max-errors",
@@ -47,7 +52,7 @@ import click
     type=click.Choice(["text", "json", "markdown", "agentv"]),
     default="text",
     show_default=True,
-    help="Output format; agentv is a legacy JSON format with its own exit codes.",
+    help="Output format; agentv: an older JSON format that sets its own exit codes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:

@@ -13,14 +13,14 @@ def command() -> None:
 @command.command("calibrate")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--evaluator", metavar="NAME", help="Evaluator to measure (default: all with labels).")
-@click.option("--criterion", metavar="NAME", help="Criterion of the labels (default: the judge's own).")
-@click.option("--labels", metavar="FILE", help="File of human scores instead of imported labels.")
-@click.option("--by", type=click.Choice(["tag"]), help="Also report by tag.")
+@click.option("--criterion", metavar="NAME", help="Criterion of the labels (default: that of the evaluator).")
+@click.option("--labels", metavar="FILE", help="Use the human scores in FILE instead of the imported labels.")
+@click.option("--by", type=click.Choice(["tag"]), help="Also show the results for each tag of the cases.")
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
 )
 @click.option("--no-save", is_flag=True, help="Do not save the calibration.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole card as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole calibration report as one JSON object.")
 def calibrate_command(run: str, **options: Any) -> int:
     """Compare a judge's verdicts with human labels.
 
@@ -39,7 +39,12 @@ def calibrate_command(run: str, **options: Any) -> int:
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--evaluator", "evaluators", multiple=True, metavar="NAME", help="Check only this judge; repeatable.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1, max=100), default=3, show_default=True, help="Verdicts per answer."
+    "--repeats",
+    type=click.IntRange(min=1, max=100),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Verdicts per answer.",
 )
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Check only a random sample of N answers.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the sample.")
@@ -48,7 +53,7 @@ def calibrate_command(run: str, **options: Any) -> int:
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
 )
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole check as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole report of the check as one JSON object.")
 def check_command(run: str, **options: Any) -> int:
     """Judge stored answers repeatedly and compare the verdicts.
 

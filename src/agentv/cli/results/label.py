@@ -15,9 +15,10 @@ LABELS_SCHEMA = "agentv-labels-1"
 def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
     """Import human scores of a run's answers into the run's labels.jsonl.
 
-    FILE has one score per line: eval_id, criterion and score; optionally annotator, reasoning and time; and suite,
-    target and trial if the case has several results. If a line is invalid, nothing is imported. A second score by the
-    same annotator for the same answer and criterion replaces the first, which stays in the file.
+    FILE has one score per line, with the fields eval_id (the case id), criterion and score. The fields annotator,
+    reasoning and time are optional; suite (the eval file), target and trial are needed if the case has several results.
+    If a line is invalid, nothing is imported. If an annotator scores an answer by the same criterion again, only the
+    new score counts; labels.jsonl has both.
     """
     from pathlib import Path
 

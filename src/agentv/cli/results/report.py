@@ -11,10 +11,13 @@ import click
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE in the format of its suffix; - is standard output. Repeatable.",
+    help="Write FILE in the format of its suffix; '-o -' prints to standard output. Repeatable.",
 )
 @click.option(
-    "--format", "format_name", metavar="FORMAT", help="Print the run in this format (default with -o -: jsonl)."
+    "--format",
+    "format_name",
+    metavar="FORMAT",
+    help="Print the run in this format: a suffix of FILE without the dot, or github (default with '-o -': jsonl).",
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
@@ -24,7 +27,8 @@ def command(
 ) -> int:
     """Write a report of a stored run; without options, print the report shown at the end of the run.
 
-    FILE ends in .html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml or .json.
+    FILE ends in .html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml or .json. `agentv plugins` lists these formats and
+    those of plug-ins.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

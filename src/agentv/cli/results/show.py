@@ -79,11 +79,11 @@ def find_rows(home: Path, stored: StoredRun, query: RowQuery, *, verbose: bool) 
 
 
 def page_text(page: RowPage, query: RowQuery) -> str:
-    """Return `rows 51 to 100 of 1,234; page 2 of 25`."""
+    """Return `results 51 to 100 of 1,234; page 2 of 25`."""
     size = query.page_size or max(1, page.total)
     first = (query.page - 1) * size
     pages = max(1, -(-page.total // size))
-    part = f"rows {first + 1:,} to {first + len(page.rows):,}" if page.rows else "no rows"
+    part = f"results {first + 1:,} to {first + len(page.rows):,}" if page.rows else "no results"
     return f"{part} of {page.total:,}; page {query.page:,} of {pages:,}"
 
 
@@ -137,29 +137,34 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 @click.option("--failed", is_flag=True, help="Show only results that did not pass.")
 @click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Show only results in this state.")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Show only results of this target.")
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Show only results of this suite.")
+@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Show only results of this eval file.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Show only results with this tag.")
-@click.option("--text", default="", metavar="TEXT", help="Show only results with TEXT in the case id.")
-@click.option("--metadata", multiple=True, metavar="KEY[=VALUE]", help="Show only results with this metadata.")
+@click.option("--text", default="", metavar="TEXT", help="Show only results whose case id contains TEXT.")
+@click.option("--metadata", multiple=True, metavar="KEY[=VALUE]", help="Show only results of cases with this metadata.")
 @click.option(
     "--sort",
     type=click.Choice([f"{sign}{key}" for key in _SORTS for sign in ("", "-")]),
     default="written",
     metavar="KEY",
-    help=f"Sort by {', '.join(_SORTS)} (default: written, the stored order); -KEY reverses.",
+    help=f"Sort by {', '.join(_SORTS)} (default: written, the order in which results finished); -KEY reverses.",
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
 @click.option("--by", multiple=True, metavar="KEY", help="Show pass rates and means grouped by KEY instead of results.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored data as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Also warn if the index of stored runs cannot be used.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also report if the index of stored runs cannot be used and the runs are read instead.",
+)
 def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **given: Any) -> int:
     """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
     Repeat a filter to select results that match any of its values. --by accepts tag, dataset, criterion, evaluator,
-    target, suite, or a metadata key of the cases.
+    target, suite (the eval file), or a metadata key of the cases.
     """
     from pathlib import Path
 

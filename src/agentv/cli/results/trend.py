@@ -12,10 +12,10 @@ import click
     default=30,
     show_default=True,
     metavar="N",
-    help="Number of runs per suite and target.",
+    help="Number of runs per eval file and target.",
 )
 @click.option(
-    "--suite", "suites", multiple=True, metavar="PATH", help="Show only this suite (path or name); repeatable."
+    "--suite", "suites", multiple=True, metavar="PATH", help="Show only this eval file (path or name); repeatable."
 )
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Show only this target; repeatable.")
 @click.option(
@@ -33,9 +33,14 @@ import click
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print every point as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Also warn if the index of stored runs cannot be used.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also report if the index of stored runs cannot be used and the runs are read instead.",
+)
 def command(*, by: str, **given: Any) -> int:
-    """Show the trend of each suite and target over its runs, oldest first, with significant changes marked.
+    """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.
 
     A run without results is shown as a gap, not as zero.
     """

@@ -16,9 +16,9 @@ from agentv.cli.screen_options import take_output_options, with_output_options
 def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
-    The shards are not changed, and each result records which shard it came from. A result that is in two shards is
-    merged once; it is an error if its case, target or evaluators differ between them. Prints the verdict for all
-    results. Exit codes are those of `agentv run`.
+    The shards are not changed, and each result records which shard it came from. Of a result that is in two shards,
+    the new run has one copy. If its case, target or evaluators differ between the shards, nothing is merged. Prints the
+    verdict for all results. Exit codes are those of `agentv run`.
 
     RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
     """

@@ -10,13 +10,13 @@ from agentv.cli.screen_options import take_output_options, with_output_options
 
 @click.command("rescore")
 @click.argument("run", metavar="RUN")
-@click.option("--evaluators", metavar="FILE", help="File with `evaluators:` to use instead of the suites' own.")
+@click.option("--evaluators", metavar="FILE", help="File with `evaluators:` to use instead of those of the eval files.")
 @resume_options
 @with_output_options()
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """Evaluate the stored answers of a run again without calling targets, and add the new scores to the run.
 
-    Scores are reused if evaluator, case and answer are unchanged.
+    A score is reused if its evaluator, case and answer are unchanged.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'. Exit codes are those of `agentv run`.
     """

@@ -10,15 +10,17 @@ from agentv.cli.screen_options import take_output_options, with_output_options
 
 @click.command("resume")
 @click.argument("run", required=False, metavar="[RUN]")
-@click.option("--fresh", is_flag=True, help="Also call a target again if its script or git commit has changed.")
+@click.option(
+    "--fresh", is_flag=True, help="Call a target again for all cases if its script or the git commit has changed."
+)
 @resume_options
 @with_output_options()
 def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """Resume an interrupted run without repeating finished calls.
 
     Finished results are kept, stored answers without scores are evaluated, and targets are called only for the
-    remaining cases. Cases and evaluators that have been edited in the meantime are run again. Results with errors are
-    kept, too; use `agentv retry` to re-run them.
+    remaining cases. Cases and evaluators that have been edited since are run again. Results with errors are kept; use
+    `agentv retry` to re-run them.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'; default: the latest unfinished run. Exit
     codes are those of `agentv run`.

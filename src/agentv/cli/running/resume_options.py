@@ -15,7 +15,7 @@ class ContinueOptions(Struct, frozen=True):
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
-    "--store", metavar="URL", help="Team database to use instead of the default; 'none' disables it."
+    "--store", metavar="URL", help="Team database to use instead of the default; 'none': no database."
 )
 BUDGET_OPTION: Callable[..., Any] = click.option(
     "--budget-usd",

@@ -24,7 +24,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
 @click.option("--sample", type=click.IntRange(min=1), help="Run only N cases, sampled with --seed.", metavar="N")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed for sampling and retry delays.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for sampling and retry delays.")
 @click.option("--shard", metavar="I/N", help="Run shard I of N; `agentv merge` joins the shards.")
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
@@ -33,7 +33,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Timeout of a target call in seconds, including retries.",
+    help="Seconds for a target call and all its retries together.",
 )
 @click.option(
     "--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries per call (default: each target's own)."
@@ -52,7 +52,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     is_flag=False,
     flag_value=1,
     metavar="[N]",
-    help="Stop after N results that did not pass (default N: 1).",
+    help="Stop after N results that did not pass (without N: 1).",
 )
 @click.option(
     "--cache",
@@ -74,30 +74,42 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     metavar="X",
     help="Stop before the cost of the run can exceed X dollars.",
 )
-@click.option("--only", type=click.Choice(["free"]), help="free: skip evaluators that cost money.")
-@_several("--gate", "gates", help="Condition for exit code 0, e.g. 'pass_rate >= 90%', or 'none'.", metavar="EXPR")
+@click.option(
+    "--only", type=click.Choice(["free"]), metavar="free", help="'--only free' skips evaluators that cost money."
+)
+@_several(
+    "--gate",
+    "gates",
+    help="Condition for exit code 0, e.g. 'pass_rate >= 90%'; repeatable. 'none': no gates.",
+    metavar="EXPR",
+)
 @click.option(
     "--baseline",
     metavar="RUN",
     help="Compare with a run (id, name, tag, latest) or baseline file.",
 )
 @click.option("--name", metavar="NAME", help="Name of this run.")
-@click.option("--store", metavar="URL", help="Also store the run in this team database; 'none' disables it.")
+@click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and cost estimate without making calls.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate; calls nothing without --pilot.")
 @click.option(
     "--pilot",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --dry-run: make the calls of N cases to estimate the total cost.",
+    help="With --dry-run: really run N cases, to estimate the cost of all.",
 )
 @click.option("--dump-prompts", metavar="FOLDER", help="Write every rendered prompt to FOLDER without making calls.")
 def command(paths: tuple[str, ...], **given: Any) -> int:
     """Run eval files against targets and give a verdict.
 
-    PATHS are eval files or folders of them (default: evals/).
+    PATHS are eval files or folders of them (default: evals/). Targets are agents and models, defined in a targets file.
 
-    Exit codes: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 invalid usage or files, 5 nothing selected.
+    A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; without
+    any, every judged result must pass.
+
+    Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, with no gate failed; 3
+    incomplete: more errors than --max-errors, no judged result, or the run could not continue; 4 invalid usage or
+    files; 5 no case selected; 130 or 143 interrupted by Ctrl-C or SIGTERM.
     """
     from agentv.cli.running.planning import run_paths
 

@@ -218,8 +218,10 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 )
 @click.option("-o", "--output", metavar="FILE", help="Append scores to FILE as JSON Lines; - is standard output.")
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
-@click.option("--sample-by", metavar="KEY", help="Sample values of KEY: all lines with a chosen value are scored.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@click.option(
+    "--sample-by", metavar="KEY", help="With --sample: lines with the same value of KEY are all scored or all skipped."
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
 @click.option(
     "--gate",
     "gates",
@@ -227,7 +229,9 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     metavar="EXPR",
     help="Replace the gates of the config, e.g. 'mean >= 0.8', or 'none'.",
 )
-@click.option("--only", type=click.Choice(["free"]), help="free: skip evaluators that cost money.")
+@click.option(
+    "--only", type=click.Choice(["free"]), metavar="free", help="'--only free' skips evaluators that cost money."
+)
 @click.option("--judge", metavar="TARGET", help="Target to use as judge instead of the config's.")
 @click.option(
     "--workers",

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "agentv-plugins-1"
-_PLAIN: Mapping[object, str] = {str: "text", bool: "true or false", int: "whole number", float: "number"}
+_PLAIN: Mapping[object, str] = {str: "string", bool: "true or false", int: "whole number", float: "number"}
+_COUNTABLE = ("string", "whole number", "number")
 
 
 @click.command()
@@ -168,10 +169,14 @@ def describe_type(hint: Any) -> str:  # type hints have no common type
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "mapping"
     if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-        return f"list of {describe_type(arguments[0])}" if arguments else "list"
+        return f"list of {_plural(describe_type(arguments[0]))}" if arguments else "list"
     if hint in _PLAIN:
         return _PLAIN[hint]
     return "mapping" if has_fields(hint) else "any"
+
+
+def _plural(kind: str) -> str:
+    return f"{kind}s" if kind in (*_COUNTABLE, "mapping", "scalar") else kind
 
 
 def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type

@@ -54,7 +54,7 @@ def ls_command(target: str | None, *, as_json: bool) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
 def clear_command(target: str | None, kind: str | None, older_s: float | None, *, yes: bool, as_json: bool) -> int:
-    """Delete all cached files, or those selected by the options. Answers in stored runs are not affected."""
+    """Delete all cached files, or those that the options select. Answers in stored runs are not affected."""
     from agentv.reports.text.amounts import count_text
     from agentv.storage.cache.contents import clear_entries
 

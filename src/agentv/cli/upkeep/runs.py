@@ -27,7 +27,12 @@ def command(context: click.Context) -> int:
 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
-@click.option("-v", "--verbose", is_flag=True, help="Also warn if the index of stored runs cannot be used.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also report if the index of stored runs cannot be used and the runs are read instead.",
+)
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
     from pathlib import Path
@@ -76,7 +81,7 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
-    """Delete all runs except the newest N. Tagged runs and runs in progress are not deleted either."""
+    """Delete all runs except the newest N, tagged runs, and runs in progress."""
     from pathlib import Path
 
     from agentv.loading.files.places import find_home

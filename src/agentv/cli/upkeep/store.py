@@ -85,7 +85,8 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
 def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     """Copy a run from the database into this project.
 
-    RUN is a run id or its prefix, a name, or latest. A different local run with the same id is not changed.
+    RUN is a run id or its prefix, a name, or latest. If this project has a different run with the same id, nothing is
+    copied and the command fails with exit code 3.
     """
     from pathlib import Path
 
@@ -134,7 +135,8 @@ def list_command(url: str | None, *, as_json: bool) -> int:
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
     """Delete runs from the database, but not their local folders.
 
-    RUN is a run id or its prefix, a name, latest or latest~1. A run in progress reappears with its next result.
+    RUN is a run id or its prefix, a name, latest or latest~1. A run in progress is stored there
+    again with its next result.
     """
     from agentv.reports.text.printable import one_line
 

@@ -78,7 +78,7 @@ def _question(given: EvaluationInput) -> str:
 
 
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
-    """Return the messages after the user's last one, the answer at the end; None if only a text was given."""
+    """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
     places = [index for index, message in enumerate(given.message_history) if message.role == "user"]

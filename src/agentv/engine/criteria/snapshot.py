@@ -87,9 +87,9 @@ def _object(value: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 
 def _redacted(value: Any, shortest: int = 0) -> JsonValue:
-    """Return the value of a secret-looking name with texts redacted, except references to variables.
+    """Return the value of a secret-looking name with strings redacted, except references to variables.
 
-    Inside lists and objects texts shorter than `shortest` stay: there they are words, such as the type in a schema.
+    Inside lists and objects strings shorter than `shortest` stay: there they are words, such as the type in a schema.
     """
     match value:
         case str():

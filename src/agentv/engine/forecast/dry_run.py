@@ -20,12 +20,12 @@ def forecast_lines(forecast: Forecast, *, budget_usd: float | None = None) -> li
     lines: list[str] = []
     if forecast.measured_rows:
         lines.append(f"Cost estimate: {_estimate(forecast)}")
-        basis = f"{count_text(forecast.measured_rows, 'row')} of {count_text(len(forecast.runs), 'stored run')}"
+        basis = f"{count_text(forecast.measured_rows, 'result')} of {count_text(len(forecast.runs), 'stored run')}"
         lines.append(f"  based on {basis}, the latest {forecast.runs[-1]}")
         lines += [f"  the settings of target {name!r} have changed since" for name in forecast.changed]
     lines += [f"  unknown: {_named(part)} (no stored run has answers)" for part in forecast.unknown]
     if not forecast.measured_rows:
-        lines = ["Cost estimate: none (no earlier run of this suite); run with --sample 5 to get one"]
+        lines = ["Cost estimate: none (no earlier run of these eval files); run with --sample 5 to get one"]
     if budget_usd is not None and forecast.cost_usd is not None and forecast.cost_usd > budget_usd:
         lines.append(f"  more than the budget of ${budget_usd:g}: the run will probably stop early")
     return lines
@@ -80,7 +80,7 @@ _EMPTY_CASE = EvalCase("", ())
 
 
 def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
-    """Return the plan as text: suites, targets, rows, estimate, evaluators, gates."""
+    """Return the plan as text: suites, targets, results, estimate, evaluators, gates."""
     lines: list[str] = []
     for item in plan.suites:
         cases = "a stream of cases" if item.selection.count is None else _count(item.selection.count, "case")
@@ -89,7 +89,7 @@ def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
         repeated = f", {trials} trials each" if trials > 1 else ""
         lines.append(f"{item.suite.path}: {cases}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
-    lines.append(f"rows planned: {planned}; target calls: {planned}")
+    lines.append(f"results planned: {planned}; target calls: {planned}")
     lines.extend(forecast_lines(forecast, budget_usd=plan.options.budget_usd))
     named = [f"{name} ({kind})" if name != kind else name for name, kind in _evaluators(plan)]
     more = "; cases of a stream may name others" if plan.planned is None else ""
@@ -123,7 +123,7 @@ def plan_to_json(plan: RunPlan, forecast: Forecast, prompts: int | None = None) 
 
 def _gates(plan: RunPlan) -> list[str]:
     if plan.gates is None:
-        return ["every judged row passes"]
+        return ["every judged result passes"]
     return [f"{f'{each.suite}: ' if each.suite else ''}{each.gate.expression}" for each in plan.gates]
 
 

@@ -16,12 +16,12 @@ class RunOptions(Struct, frozen=True):
 
     `case_globs`, `tags` and `expression` select cases (any glob, any tag, the expression true). `sample` is the number
     of cases drawn from them, with `seed`. `timeout_s` bounds one call of the target with its retries. `max_errors` is
-    the number of errored rows up to which a run still counts as complete. `fail_fast` stops the run after that many
-    rows that did not pass. `only="free"` excludes evaluators that cost money. `gates` None: the gates of the files,
-    else that every judged row passes; an empty tuple: no gate. `cache` "read" uses answers of earlier runs, not older
-    than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the cost of all
-    calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with: a
-    stored run by id, name or tag, or a file of `agentv baseline save`.
+    the number of errored results up to which a run still counts as complete. `fail_fast` stops the run after that many
+    results that did not pass. `only="free"` excludes evaluators that cost money. `gates` None: the gates of the files,
+    else that every judged result passes; an empty tuple: no gate. `cache` "read" uses answers of earlier runs, not
+    older than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the cost
+    of all calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with:
+    a stored run by id, name or tag, or a file of `agentv baseline save`.
     """
 
     targets: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def _check_kinds(options: RunOptions) -> None:
     for names, kinds, wanted in (
         (_WHOLE, int, "a whole number"),
         (_NUMBERS, (int, float), "a number"),
-        (_TEXT, str, "text"),
+        (_TEXT, str, "a string"),
     ):
         for name in names:
             value = getattr(options, name)
@@ -103,7 +103,7 @@ def _check_kinds(options: RunOptions) -> None:
         value = getattr(options, name)
         is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         if value is not None and not isinstance(value, str) and not is_list:
-            raise ConfigError(f"{name} must be a list of texts, not {value!r}")
+            raise ConfigError(f"{name} must be a list of strings, not {value!r}")
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:

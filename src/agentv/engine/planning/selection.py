@@ -30,7 +30,7 @@ class Shard(Struct, frozen=True):
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the shard of a text such as `2/3`. Raises ConfigError."""
+    """Return the shard of a string such as `2/3`. Raises ConfigError."""
     found = _SHARD.fullmatch(text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise ConfigError(f"shard must be I/N with I from 1 to N, as in '2/3', not {text!r}")

@@ -182,8 +182,8 @@ class RunRecorder(Struct):
             return
         self.not_passed += 1
         if self.not_passed >= limit:
-            rows = "1 row" if self.not_passed == 1 else f"{self.not_passed} rows"
-            self.stop.drain(f"{rows} did not pass (--fail-fast)")
+            results = "1 result" if self.not_passed == 1 else f"{self.not_passed} results"
+            self.stop.drain(f"{results} did not pass (--fail-fast)")
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried."""

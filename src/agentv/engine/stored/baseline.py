@@ -25,7 +25,7 @@ _SEED = 0
 def baseline_warnings(baseline: Side) -> Iterator[str]:
     """Yield a warning if regressions may be missed because the baseline run is incomplete."""
     if baseline.state != "finished":
-        yield f"the baseline {baseline.label} did not finish: rows that it lacks are not compared"
+        yield f"the baseline {baseline.label} did not finish: results that it lacks are not compared"
 
 
 def load_baseline(reference: str, home: str) -> tuple[str, Side]:

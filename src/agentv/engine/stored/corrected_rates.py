@@ -141,7 +141,7 @@ class _Counted(Struct):
         other = moments.rows - self.matched[target]
         if other:
             return replace(
-                uncorrected, reason=f"{other:,} of {moments.rows:,} rows have another setup than the calibration"
+                uncorrected, reason=f"{other:,} of {moments.rows:,} results have other settings than the calibration"
             )
         if known.sensitivity is None or known.specificity is None:
             return replace(uncorrected, reason="too few labels")

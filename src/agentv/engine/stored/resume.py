@@ -75,16 +75,16 @@ class ResumePlan(Struct):
                 recorder.carry(row)
 
     def finish(self, recorder: RunRecorder) -> None:
-        """Remove the rows of cases that no longer exist from the run, after all tasks of the plan."""
+        """Remove the results of cases that no longer exist from the run, after all tasks of the plan."""
         if self.purpose == "resume":
             gone = [key for key in self.rows.left() if key not in self.retired]
             for key in gone:
                 recorder.store.note("case_retired", {"slot": key.to_json()})
             if gone:
-                recorder.note(f"no longer in the suites, not counted: {_count(len(gone), 'row')}")
+                recorder.note(f"no longer in the eval files, not counted: {_count(len(gone), 'result')}")
         if self.purpose != "report":
             done = f"{_count(self.called, 'target call')}, {_count(self.rescored, 'stored answer')} rescored"
-            recorder.note(f"{_count(self.unchanged, 'row')} unchanged; {done}")
+            recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}")
 
     def _decide(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task to do, or None if its row is still valid or there is nothing to do for it."""

@@ -155,13 +155,13 @@ def _plain(form: TextForm, text: str) -> str:
 
 
 def _listed(value: JsonValue, place: str, split: Split) -> tuple[str, ...]:
-    """Return the keywords at a source: the items of a list, or the parts of a text."""
+    """Return the keywords at a source: the items of a list, or the parts of a string."""
     if isinstance(value, list | tuple):
         if not all(isinstance(item, str | int | float) for item in value):
             raise EvaluatorError(f"the items of the list at {place!r} must be texts or numbers to be keywords")
         return tuple(item if isinstance(item, str) else compact_json(item) for item in value)
     if isinstance(value, dict):
-        raise EvaluatorError(f"{place!r} is an object; keywords must be a list or a text")
+        raise EvaluatorError(f"{place!r} is an object; keywords must be a list or a string")
     text = value if isinstance(value, str) else compact_json(value)
     if split == "exact":
         return (text,)

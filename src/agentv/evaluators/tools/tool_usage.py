@@ -93,7 +93,7 @@ def make_value_check(schema: JsonObject) -> ValueCheck:
 
 
 def _parsed(value: JsonValue) -> JsonValue:
-    """Return the object or list that a text contains as JSON, else None."""
+    """Return the object or list that a string contains as JSON, else None."""
     if not isinstance(value, str):
         return None
     try:

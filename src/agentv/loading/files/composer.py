@@ -250,18 +250,18 @@ class _Composer:
         return entries, _Size(1 + sum(s.values for s in sizes), 1 + max((s.depth for s in sizes), default=0))
 
     def _key(self, event: yaml.Event, seen: dict[Key, Spot]) -> str:
-        """Return a key as text; record a problem if it is not text, or a duplicate."""
+        """Return a key as a string; record a problem if it is not a string, or a duplicate."""
         place = _place(event)
         if not isinstance(event, yaml.ScalarEvent):
             self._at.append("?")
             value = self._node(event)
             self._at.pop()
             if not isinstance(value, str):
-                self._report(place, "a key must be text", "write it as one word or in quotes")
+                self._report(place, "a key must be a string", "write it as one word or in quotes")
             return str(value)
         name: str = event.value
         if not isinstance(self._scalar(event), str) and not event.style:
-            self._report(place, f"the key {name!r} must be text" if name else "a key is missing", f'write "{name}"')
+            self._report(place, f"the key {name!r} must be a string" if name else "a key is missing", f'write "{name}"')
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(name, _SCALAR)
         if name in seen:

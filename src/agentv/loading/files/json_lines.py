@@ -58,7 +58,7 @@ _SENTENCES = {
     "Expecting ':' delimiter": "a ':' is missing here",
     "Expecting property name enclosed in double quotes": "a key in double quotes is missing here",
     "Unterminated string starting at": "the text that starts here is not closed",
-    "Invalid control character at": "a text contains a control character; write it as an escape sequence",
+    "Invalid control character at": "a string contains a control character; write it as an escape sequence",
     "Invalid \\escape": "'\\' starts an unknown escape sequence",
     "Invalid \\uXXXX escape": "'\\u' needs four hexadecimal digits",
 }

@@ -10,7 +10,7 @@ from agentv.types.problems import Problem
 _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
     ("block sequence entries are not allowed", "'- ' is not allowed here", "start the list on a new line"),
     ("mapping keys are not allowed", "'? ' is not allowed here", "put text that starts with '?' in quotes"),
-    ("found unexpected ':'", "unexpected ':' in a text", "put the text in quotes"),
+    ("found unexpected ':'", "unexpected ':' in a string", "put the string in quotes"),
     ("tab character", "a tab where spaces are required", "indent with spaces"),
     (
         "mapping values are not allowed",
@@ -27,7 +27,7 @@ _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
         "an object that starts with '{' is not closed",
         "add ',' between its entries and '}' at its end",
     ),
-    ("unexpected end of stream", "a quoted text is not closed", "add the closing quote"),
+    ("unexpected end of stream", "a quoted string is not closed", "add the closing quote"),
     ("expected '-' indicator", "an item of this list does not start with '-'", "check the indentation"),
     ("did not find expected key", "this line does not fit here", "check its indentation, and quotes before it"),
     ("unknown escape character", "'\\' starts an unknown escape sequence", "use single quotes, or write '\\\\'"),
@@ -47,7 +47,7 @@ _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
     ),
     ("undefined tag handle", "tags are not supported", "put text that starts with '!' in quotes"),
     ("a tag", "tags are not supported", "put text that starts with '!' in quotes"),
-    ("directive", "a line starts with '%', but directives are not supported", "put the text in quotes"),
+    ("directive", "a line starts with '%', but directives are not supported", "put the string in quotes"),
     ("block scalar", "the text after '|' or '>' is not indented correctly", "indent all its lines equally"),
 )
 
@@ -77,7 +77,7 @@ def _odd_start(text: str, path: str, place: Mark) -> Problem:
     if character == "\t":
         return Problem(path, "a tab where spaces are required", *place, allowed="indent with spaces")
     message = f"the character {character!r} cannot start a value"
-    return Problem(path, message, *place, allowed="put the text in quotes")
+    return Problem(path, message, *place, allowed="put the string in quotes")
 
 
 def _sentence(wording: str) -> tuple[str, str | None]:

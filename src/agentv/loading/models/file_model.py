@@ -136,7 +136,7 @@ def _names_of(model: type) -> Names:
 
 
 class Limits(Struct, frozen=True):
-    """Bounds of a number, or of the length of a text or list; None means no bound."""
+    """Bounds of a number, or of the length of a string or list; None means no bound."""
 
     ge: float | None = None
     gt: float | None = None
@@ -207,7 +207,7 @@ def flatten(raw: object, notes: SpellingNotes, key: str) -> object:
 
 
 def translate(raw: object, spellings: Mapping[str, str]) -> object:
-    """Return the canonical value of a text with another spelling; anything else unchanged."""
+    """Return the canonical value of a string with another spelling; anything else unchanged."""
     return spellings.get(raw, raw) if isinstance(raw, str) else raw
 
 

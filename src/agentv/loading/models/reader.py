@@ -24,7 +24,7 @@ class Sentence(NamedTuple):
 
 
 _KINDS = {
-    "string_type": "text",
+    "string_type": "a string",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
 def kind_of(value: JsonValue) -> str:
-    """Return the kind of a value in words: `a number`, `text`, `a list`."""
+    """Return the kind of a value in words: `a number`, `a string`, `a list`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -50,7 +50,7 @@ def kind_of(value: JsonValue) -> str:
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return "text"
+        return "a string"
     if isinstance(value, Mapping):
         return "an object"
     return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"  # a Python object among JSON
@@ -84,7 +84,7 @@ def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool
 
 
 def _advice(kinds: Iterable[str], raw: JsonValue) -> str | None:
-    if "text" in kinds and (isinstance(raw, int | float)):
+    if "a string" in kinds and (isinstance(raw, int | float)):
         return "put it in quotes"
     if not isinstance(raw, str):
         return None

@@ -33,7 +33,7 @@ def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFi
         return tuple(part for part in parts if part is not None)
     if raw is not None:
         allowed = "put it in quotes" if isinstance(raw, int | float) else None
-        reader.error(place, f"must be text, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
+        reader.error(place, f"must be a string, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
     elif MessageModel.names().spelling_in(message, "tool_calls") is None:
         reader.error(at, "a message needs `content`, or `tool_calls`")
     return None

@@ -147,7 +147,7 @@ def _retyped(value: JsonValue, paths: frozenset[JsonPath] | set[JsonPath], at: J
 
 
 def _plain(text: str) -> JsonValue:
-    """Return the number or boolean that a text contains; any other text unchanged."""
+    """Return the number or boolean that a string contains; any other string unchanged."""
     try:
         value = resolve_plain(text.strip())
     except ValueError:

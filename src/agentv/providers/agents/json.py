@@ -28,7 +28,7 @@ def objects_of(value: JsonValue) -> tuple[JsonObject, ...]:
 
 
 def text_of(value: JsonValue) -> str | None:
-    """Return a value if it is a non-empty text, else None."""
+    """Return a value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 

@@ -177,7 +177,7 @@ def usage_of(value: JsonValue, *, input_key: str, output_key: str) -> Usage | No
 
 
 def text_or_none(value: JsonValue) -> str | None:
-    """Return a value if it is a non-empty text, else None."""
+    """Return a value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 

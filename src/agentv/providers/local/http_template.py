@@ -40,7 +40,7 @@ _ALONE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
 class Placeholder(Struct, frozen=True):
-    """A variable that is replaced by a whole JSON value, not by a part of a text."""
+    """A variable that is replaced by a whole JSON value, not by a part of a string."""
 
     name: str
 
@@ -93,7 +93,7 @@ def parse_url(text: str) -> UrlTemplate:
 
 
 def parse_body(body: JsonValue, content_type: str) -> BodyTemplate:
-    """Parse the `body` of a target: an object, a list, or a text that is JSON after its variables are replaced.
+    """Parse the `body` of a target: an object, a list, or a string that is JSON after its variables are replaced.
 
     Raises ValueError with a sentence that starts with `body` if it is invalid, or if `content_type` is not one of the
     three types into which values can be inserted safely.
@@ -105,7 +105,7 @@ def parse_body(body: JsonValue, content_type: str) -> BodyTemplate:
         raise ValueError(f"body cannot be sent as {media_type}; allowed: {JSON}, {FORM}, {TEXT}")
     if media_type != JSON:
         if not isinstance(body, str):
-            raise ValueError(f"body must be a text when it is sent as {media_type}")
+            raise ValueError(f"body must be a string when it is sent as {media_type}")
         return BodyTemplate(media_type, body, _known("body", variable_names(body)))
     tree = _parse_json(body) if isinstance(body, str) else _parse(body)
     return BodyTemplate(JSON, tree, _known("body", tuple(_names_in(tree))))
@@ -134,7 +134,7 @@ def _parse_json(text: str) -> _Tree:
 
 
 def _parse(body: JsonValue) -> _Tree:
-    """Parse a body written as YAML: a text that is only `{{ name }}` is replaced by the value."""
+    """Parse a body written as YAML: a string that is only `{{ name }}` is replaced by the value."""
 
     def read(leaf: str) -> Placeholder | str:
         alone = _ALONE.fullmatch(leaf)

@@ -113,7 +113,7 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
     answer = parse_answer({"output_messages": messages, "trace": row.get("trace")})
     text = row.get("text", row.get("candidate_answer", ""))
     if not isinstance(text, str):
-        raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a text: {str(text)[:200]}"))
+        raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
     finish_reason = row.get("finish_reason")

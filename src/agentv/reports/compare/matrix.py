@@ -21,7 +21,7 @@ from agentv.types.results import RunVerdict
 _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{3}-(\w+)")
 """A generated run id; the group is the suffix that commands accept as an abbreviation."""
 
-_HEAD = ("run", "mean", "difference", "95 % interval", "p", "wins", "losses", "regressed", "cases")
+_HEAD = ("run", "mean", "difference", "95 % CI", "p", "wins", "losses", "regressed", "cases")
 
 
 Verdicts: TypeAlias = Sequence[RunVerdict | None]

@@ -5,7 +5,7 @@ from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.rows import COST, LATENCY, PASSED, SCORE, TOKENS, evaluator_of
 
-HEAD = ("", "before", "after", "difference", "95 % interval", "p", "cases")
+HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
 
 _LEAST_P = 0.0001
 _NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}

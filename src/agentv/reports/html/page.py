@@ -53,7 +53,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             evaluator_table(report),
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
-            element("section", element("h2", "Rows"), _left_out(report, chosen), _controls(report, chosen), rows),
+            element("section", element("h2", "Results"), _left_out(report, chosen), _controls(report, chosen), rows),
         ),
         verbatim("script", asset("report.js")),
     )

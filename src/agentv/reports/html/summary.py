@@ -12,7 +12,7 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.notes import corrected_notes, corrected_rows
-from agentv.reports.text.amounts import clock_text, count_text
+from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join
 from agentv.reports.text.signs import UNICODE
 from agentv.types.json_value import JsonObject
@@ -57,7 +57,7 @@ def _name(report: RunReport, record: RunRecord | None) -> str:
 def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
     rows = sum(report.counts.values())
     planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
-    facts = {"rows": f"{rows:,}{planned}", "took": clock_text(report.duration_s), "state": report.state}
+    facts = {"results": f"{rows:,}{planned}", "took": took_text(report.duration_s), "state": report.state}
     if record is not None:
         facts["started"] = f"{record.created_at:%Y-%m-%d %H:%M} UTC"
         facts["commit"] = _commit(record.git)

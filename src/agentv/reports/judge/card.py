@@ -53,15 +53,18 @@ def _sentence(card: ReportCard) -> str:
 
 
 def _split(card: ReportCard) -> str:
-    return f"; {card.split:,} more with split labels are not counted" if card.split else ""
+    if not card.split:
+        return ""
+    are, whose = ("is", "its") if card.split == 1 else ("are", "their")
+    return f"; {card.split:,} more {are} not counted, because {whose} annotators are evenly divided"
 
 
 def _agreement(card: ReportCard) -> Part:
     rows = [
-        ("agreement", "value", "95 %", "answers", "cases"),
+        ("agreement", "value", "95 % CI", "answers", "cases"),
         _rate_row("same verdict", card.accuracy),
-        _rate_row("sensitivity: human passes it passes", card.sensitivity),
-        _rate_row("specificity: human fails it fails", card.specificity),
+        _rate_row("sensitivity (judge passes what people pass)", card.sensitivity),
+        _rate_row("specificity (judge fails what people fail)", card.specificity),
         _kappa_row("Cohen's kappa", card.kappa, card),
     ]
     if card.weighted is not None:
@@ -126,7 +129,7 @@ def _people(people: PeopleAgreement) -> Part:
 
 
 def _tags(by_tag: Mapping[str, ReportCard]) -> Part:
-    head = ("tag", "same verdict", "95 %", "sensitivity", "specificity", "kappa")
+    head = ("tag", "same verdict", "95 % CI", "sensitivity", "specificity", "kappa")
     return Part("", (head, *(tuple(_tag_row(tag, card)) for tag, card in by_tag.items())))
 
 

@@ -13,6 +13,7 @@ from agentv.scoring.judges.report_card import AgreementRate
 from agentv.types.json_value import JsonObject
 
 CHECK_SCHEMA = "agentv-judge-check-1"
+_TWO = 2
 SHOWN = 10
 """The number of answers with inconsistent verdicts that a terminal shows."""
 
@@ -59,22 +60,28 @@ def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
 
 
 def _sentence(found: Consistency) -> str:
-    measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
     if found.same_verdict.rate is None:
+        measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
         return f"Too few verdicts to measure consistency: {measured}."
-    return f"The judge always gives the same verdict to {percent_text(found.same_verdict.rate.value)} of {measured}."
+    calls = "both calls" if found.repeats == _TWO else f"all {count_text(found.repeats, 'call')}"
+    share = f"{percent_text(found.same_verdict.rate.value)} of {count_text(found.answers, 'answer')}"
+    return f"For {share}, {calls} gave the same verdict."
 
 
 def _rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
     rows = [
-        ("", "value", "95 %", "answers"),
+        ("", "value", "95 % CI", "answers"),
         _rate_row("always the same verdict", found.same_verdict),
         ("spread of an answer's scores (SD)", coefficient_text(found.deviation), "-", _count(found.same_verdict)),
         ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _count(found.same_verdict)),
     ]
     if found.position is not None:
         rows.append(_rate_row("verdicts that change with the order", found.position))
-    names = {"all": "length and score (Spearman)", "passed": "  among passes", "failed": "  among fails"}
+    names = {
+        "all": "length and score (Spearman)",
+        "passed": "length and score, passes only",
+        "failed": "length and score, fails only",
+    }
     for kind, name in names.items():
         each = found.lengths[kind]
         rows.append((name, coefficient_text(each.value), coefficient_interval_text(each.interval), f"{each.answers:,}"))

@@ -162,7 +162,7 @@ def _extent_text(started: RunStarted, signs: Signs) -> str:
     factors += [count_text(len(started.targets), "target")] if len(started.targets) > 1 else []
     product = (started.cases or 0) * len(started.targets) * started.trials
     if started.planned is not None and started.cases is not None and started.planned != product:
-        return ", ".join([*factors, count_text(started.planned, "row")])
+        return ", ".join([*factors, count_text(started.planned, "result")])
     factors += [count_text(started.trials, "trial")] if started.trials > 1 else []
     total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product
     return f" {signs.times} ".join(factors) + total

@@ -7,13 +7,13 @@ from agentv.reports.run.figures import cost_text, rate_text, shown_trials, usage
 from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_rows, evaluator_difference
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
-    clock_text,
     money_text,
     percent_interval_text,
     percent_text,
     score_interval_text,
     score_text,
     seconds_text,
+    took_text,
 )
 from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line
@@ -66,7 +66,7 @@ def end_report(
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if not targets:
         return []
-    return [["target", "pass rate", "95 %", "mean", "95 %"], *map(_quality, targets)]
+    return [["target", "pass rate", "95 % CI", "mean", "95 % CI"], *map(_quality, targets)]
 
 
 def _quality(target: TargetSummary) -> list[str]:
@@ -95,7 +95,7 @@ def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
         return []
     pairs = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
     return [
-        ["target", f"pass@{most}", "95 %", f"pass^{most}", "95 %", "cases"],
+        ["target", f"pass@{most}", "95 % CI", f"pass^{most}", "95 % CI", "cases"],
         *([_name(target), *_trial(trial)] for target, trial in pairs),
     ]
 
@@ -147,7 +147,7 @@ def _spending(target: TargetSummary) -> list[str]:
 def _evaluator_rows(report: RunReport) -> list[list[str]]:
     if not report.evaluators:
         return []
-    head = ["evaluator", "mean", "95 %", "rows", "errors", "type"]
+    head = ["evaluator", "mean", "95 % CI", "results", "errors", "type"]
     rows = [
         head,
         *(
@@ -219,7 +219,7 @@ def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
 
 
 def _files(report: RunReport, files: Sequence[str]) -> list[str]:
-    lines = [f"Took {clock_text(report.duration_s)}", *(f"Wrote {one_line(file)}" for file in files)]
+    lines = [f"Took {took_text(report.duration_s)}", *(f"Wrote {one_line(file)}" for file in files)]
     if report.folder is not None:
         lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
         if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
@@ -250,7 +250,7 @@ def group_tables(
 
 
 def _rows(kind: str, groups: Sequence[GroupSummary]) -> list[list[str]]:
-    return [[one_line(kind), "pass rate", "95 %", "mean", "95 %", "errors"], *map(_row, groups)]
+    return [[one_line(kind), "pass rate", "95 % CI", "mean", "95 % CI", "errors"], *map(_row, groups)]
 
 
 def _row(group: GroupSummary) -> list[str]:

@@ -100,7 +100,7 @@ def _of_time(interval: Interval | None) -> str:
     return "" if interval is None else f"{seconds_text(interval.low)} to {seconds_text(interval.high)}"
 
 
-BASELINE_HEADS = ("metric", "difference", "95 % interval", "improved", "regressed")
+BASELINE_HEADS = ("metric", "difference", "95 % CI", "improved", "regressed")
 
 
 def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:

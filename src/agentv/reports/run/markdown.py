@@ -15,7 +15,7 @@ from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.notes import CORRECTED_HEADS, corrected_cells, corrected_notes
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run.run_view import counts_text
-from agentv.reports.text.amounts import clock_text, count_text
+from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.keys.identity import slug
@@ -31,7 +31,7 @@ LONGEST = 60_000
 MARKER = "agentv-report"
 _MOST_ROWS = 200
 _MOST_ITEMS = 20
-_INTERVAL = "95 % interval"
+_INTERVAL = "95 % CI"
 _MOST_EVALUATORS = 100
 _UNFOLDED = 6
 _LONGEST_REASON = 300
@@ -83,7 +83,7 @@ def _target_table(report: RunReport) -> str:
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
     ]
     counts = counts_text(report.counts).partition(": ")
-    return _table(("metric", "value", _INTERVAL), [("rows", counts[2] or counts[0], ""), *rows])
+    return _table(("metric", "value", _INTERVAL), [("results", counts[2] or counts[0], ""), *rows])
 
 
 def _baseline(summary: BaselineSummary | None) -> str:
@@ -176,8 +176,8 @@ def _row(row: CaseResult, labels: RowLabels) -> str:
 def _tail(report: RunReport, record: RunRecord | None) -> str:
     parts = [
         f"run {inline_code(report.run_id)}",
-        count_text(sum(report.counts.values()), "row"),
-        f"took {clock_text(report.duration_s)}",
+        count_text(sum(report.counts.values()), "result"),
+        f"took {took_text(report.duration_s)}",
     ]
     commit = str((record.git or {}).get("commit") or "")[:12] if record is not None else ""
     if commit:

@@ -38,7 +38,7 @@ def evaluator_difference(summary: BaselineSummary, evaluator: str) -> str:
     return "-" if moved is None else difference_text(moved)
 
 
-CORRECTED_HEADS = ("judge: target", "pass rate", "95 %", "corrected", "95 %", "labels")
+CORRECTED_HEADS = ("judge: target", "pass rate", "95 % CI", "corrected", "95 % CI", "labels")
 
 
 def corrected_rows(rates: Sequence[CorrectedRate]) -> list[list[str]]:

@@ -45,6 +45,6 @@ class RunView(Struct, frozen=True):
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Return `12 rows: 9 pass, 2 fail, 1 error`."""
+    """Return `12 results: 9 pass, 2 fail, 1 error`."""
     states = ", ".join(f"{counts[state]:,} {state}" for state in _STATES if counts.get(state))
-    return f"{count_text(sum(counts.values()), 'row')}{f': {states}' if states else ''}"
+    return f"{count_text(sum(counts.values()), 'result')}{f': {states}' if states else ''}"

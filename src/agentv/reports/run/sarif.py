@@ -20,7 +20,7 @@ _LEVELS = {"fail": "error", "error": "error", "borderline": "warning"}
 _RULES: Mapping[str, str] = {
     "fail": "An answer did not pass",
     "borderline": "An answer passed only in part",
-    "error": "A row has no result, which is not the answer's fault",
+    "error": "A case could not be scored, which is not the answer's fault",
 }
 
 

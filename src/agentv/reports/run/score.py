@@ -16,6 +16,7 @@ from agentv.reports.text.amounts import (
     score_text,
     seconds_text,
     tokens_text,
+    took_text,
 )
 from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable_json
@@ -89,7 +90,7 @@ class ScoreView(Struct, frozen=True):
 def _quality(report: RunReport) -> list[list[str]]:
     lines = _all_lines(report)
     return [
-        ["lines", "pass rate", "95 %", "mean", "95 %"],
+        ["lines", "pass rate", "95 % CI", "mean", "95 % CI"],
         [
             _lines_text(report),
             f"{percent_text(lines.pass_rate)} of {lines.judged:,}" if lines.judged else "none judged",
@@ -114,7 +115,7 @@ def _lines_text(report: RunReport) -> str:
 
 def _criteria(report: RunReport) -> list[list[str]]:
     return [
-        ["criterion", "pass rate", "95 %", "mean", "95 %", "judged", "errors"],
+        ["criterion", "pass rate", "95 % CI", "mean", "95 % CI", "judged", "errors"],
         *(
             [
                 one_line(each.name),
@@ -147,7 +148,7 @@ def line_reason(row: CaseResult) -> str:
 def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
     rows, usage = _all_lines(report).rows, _usage(report)
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
-    lines = [f"Took {clock_text(report.duration_s)}{rate}"]
+    lines = [f"Took {took_text(report.duration_s)}{rate}"]
     if usage is not None:
         tokens = f"{tokens_text(usage.total or usage.input + usage.output)} tokens"
         times = f"median {seconds_text(report.judging_median_s)}, p95 {seconds_text(report.judging_p95_s)}"

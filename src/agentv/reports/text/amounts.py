@@ -5,12 +5,13 @@ from agentv.types.summaries import Interval
 _MINUTE_S = 60
 _HOUR_S = 3600
 _THOUSAND = 1000
+_WHOLE_SECONDS_FROM_S = 10
 _LEAST_SHOWN_USD = 0.0001
 _CENTS_FROM_USD = 0.1
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a count with its noun: `1 row`, `1,234 rows`."""
+    """Return a count with its noun: `1 case`, `1,234 cases`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -65,6 +66,13 @@ def clock_text(seconds: float) -> str:
     hours, rest = divmod(whole, _HOUR_S)
     minutes, left = divmod(rest, _MINUTE_S)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes:02}:{left:02}"
+
+
+def took_text(seconds: float) -> str:
+    """Return the duration of a run: `0.3 s`, `41 s`, and from one minute on that of `clock_text`."""
+    if seconds >= _MINUTE_S:
+        return clock_text(seconds)
+    return f"{int(seconds)} s" if round(seconds, 1) >= _WHOLE_SECONDS_FROM_S else f"{seconds:.1f} s"
 
 
 def tokens_text(tokens: int) -> str:

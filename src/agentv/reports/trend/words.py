@@ -69,9 +69,9 @@ class MetricFormat:
                 return difference_text(difference)
 
 
-RUN_HEAD = ("run", "commit", "value", "95 %", "change")
+RUN_HEAD = ("run", "commit", "value", "95 % CI", "change")
 MAX_LISTED = 5
-"""The number of gaps and edits that are listed; the table of runs has the rest."""
+"""The number of gaps and edits that are listed; the table of runs has the others."""
 
 _COMMIT = 8
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
@@ -113,7 +113,7 @@ class TrendWords(Struct, frozen=True):
             return "no run has a value"
         text = f"{numbers.value(point.measured.value)} of {point.measured.judged:,}"
         if point.measured.interval is not None:
-            text += f" (95 %: {numbers.interval(point.measured.interval)})"
+            text += f" (95 % CI: {numbers.interval(point.measured.interval)})"
         if point.difference is not None:
             text += f", {numbers.difference(point.difference)} since the previous {self.noun}"
             text += " with the same cases" if any(each.run.selection for each in series.points) else ""

@@ -129,7 +129,7 @@ def _point(run: TrendRun, place: Place, metric: MetricKey) -> TrendPoint | None:
 
 
 def _why_empty(run: TrendRun) -> str:
-    return "being written, no row yet" if run.state == "running" else f"{run.state} before any row"
+    return "being written, no result yet" if run.state == "running" else f"{run.state} before any result"
 
 
 def _why_none(run: TrendRun, sums: RunSums, metric: MetricKey) -> str:
@@ -139,7 +139,7 @@ def _why_none(run: TrendRun, sums: RunSums, metric: MetricKey) -> str:
         return "a price is unknown" if metric[0] == "cost_usd" else "not measured"
     rows = sum(sums.counts.values())
     what = "errors" if sums.counts.get("error") else "skipped"
-    return f"no row was judged: {sums.counts.get('error') or rows} of {rows} {what}"
+    return f"no result was judged: {sums.counts.get('error') or rows} of {rows} {what}"
 
 
 def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:

@@ -108,8 +108,7 @@ class Gate(Struct, frozen=True):
             why = why_unmeasured(self.name, self.argument, names)
             return self._failed(f"{self._what} could not be measured ({why}), so it is not {self._wanted}")
         left_out = measured.left_out(self.name, self.argument or "") if self.metric.takes == "name" else 0
-        noun = "result" if left_out == 1 else "results"
-        notes = [f"{left_out:,} {noun} with an error excluded"] if left_out else []
+        notes = [f"{left_out:,} {'error' if left_out == 1 else 'errors'} left out"] if left_out else []
         if not self.has_level:
             notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
             return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")

@@ -23,7 +23,7 @@ _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run i
 
 
 class ScopedGate(Struct, frozen=True):
-    """A gate with its scope: the whole run, or the rows of one suite, which its sentence then names."""
+    """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names."""
 
     gate: Gate
     suite: str | None = None
@@ -41,10 +41,10 @@ class Counted(Measurements, Protocol):
 
 
 class Ending(Struct, frozen=True):
-    """The ending of a run. `reason` says why it did not finish, or why a finished one has no row.
+    """The ending of a run. `reason` says why it did not finish, or why a finished one has no result.
 
-    `planned` rows are None when not known; `is_stored` says whether rows were stored anywhere. `noun` is the word for a
-    row in messages.
+    `planned` is None when the number of results is not known; `is_stored` says whether they were stored anywhere.
+    `noun` is the word for a result in messages.
     """
 
     state: RunState
@@ -53,7 +53,7 @@ class Ending(Struct, frozen=True):
     invalid_rows: int = 0
     signal_number: int = INTERRUPT_SIGNAL
     is_stored: bool = True
-    noun: str = "row"
+    noun: str = "result"
 
 
 def run_verdict(
@@ -61,9 +61,9 @@ def run_verdict(
 ) -> RunVerdict:
     """Return exit code and sentence of a run (docs/reference/gates.md).
 
-    `gates` None is the default gate (every judged row passes), an empty sequence is no gate. A run with no cleanly
-    judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
-    the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
+    `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run with no cleanly
+    judged result never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged results already
+    fail the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates, ending.noun)
@@ -73,7 +73,7 @@ def run_verdict(
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
-        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'stored' if ending.is_stored else 'made'}."
+        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'stored' if ending.is_stored else 'complete'}."
         return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches the selection"
@@ -84,7 +84,7 @@ def run_verdict(
     if incomplete is not None:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
     if ending.state == "stopped":
-        return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
+        return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} complete.", results)
     if broken:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}", results)
     if not results:
@@ -96,26 +96,26 @@ def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_
     """Return what a run lacks, or None when it is complete."""
     errors = rows.counts["error"]
     if ending.state in ("failed", "running"):
-        made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
+        made = f" {_of_planned(rows.rows, ending)} complete." if rows.rows else ""
         return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{made}"
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
-        return f"only {_of_planned(rows.rows, ending)} made."
+        return f"only {_of_planned(rows.rows, ending)} complete."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
         return f"no {ending.noun} could be judged.{_beside(errors, ending.noun)}"
     if errors > max_errors:
-        return (
-            f"{_count(errors, ending.noun)} without a result; {_state_of_gates(results)} on the {rows.judged:,} judged."
-        )
+        judged = _count(rows.judged, f"judged {ending.noun}")
+        return f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
     return None
 
 
 def _early(ending: Ending, rows: Tally) -> str:
     """Return why a run that failed its gate ended early, as one more sentence."""
     if ending.state == "running":
-        return f" The run is not over; {_of_planned(rows.rows, ending)} made."
+        return f" The run is not over; {_of_planned(rows.rows, ending)} complete."
     if ending.state not in ("stopped", "failed"):
         return ""
-    return f" The run ended early: {ending.reason or 'it could not continue'}; {_of_planned(rows.rows, ending)} made."
+    why = ending.reason or "it could not continue"
+    return f" The run ended early: {why}; {_of_planned(rows.rows, ending)} complete."
 
 
 def _of_planned(rows: int, ending: Ending) -> str:
@@ -158,7 +158,11 @@ def _and(results: Sequence[GateResult]) -> str:
 
 
 def _beside(errors: int, noun: str) -> str:
-    return f" {_count(errors, noun)} without a result." if errors else ""
+    return f" {_with_errors(errors, noun)}." if errors else ""
+
+
+def _with_errors(number: int, noun: str) -> str:
+    return f"{_count(number, noun)} with {'an error' if number == 1 else 'errors'}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -138,7 +138,7 @@ def _lines(value: JsonValue) -> tuple[str, ...]:
 
 
 def reply_text(value: JsonValue) -> str | None:
-    """Return a text of a reply without surrounding white space, None when it is empty or not a text."""
+    """Return a string of a reply without surrounding white space, None when it is empty or not a string."""
     return value.strip() or None if isinstance(value, str) else None
 
 

@@ -50,13 +50,13 @@ class FeedbackFields(Struct, frozen=True):
         return None if isinstance(value, str) and not value.strip() else value
 
     def text(self, key: str) -> str | None:
-        """Return a text; an integer is accepted as well, because ids are often numbers."""
+        """Return a string; an integer is accepted as well, because ids are often numbers."""
         value = self.raw_value(key)
         if value is None or isinstance(value, str):
             return value.strip() if value is not None else None
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        self._refuse(key, value, "a text")
+        self._refuse(key, value, "a string")
         return None
 
     def score(self) -> HumanScore:
@@ -68,7 +68,7 @@ class FeedbackFields(Struct, frozen=True):
             return bool(value)
         if isinstance(value, int | float) and _is_finite(value):
             return value
-        self._refuse("score", value, "a number, true, false, or a text such as 4/5, 85% or a label")
+        self._refuse("score", value, "a number, true, false, or a string such as 4/5, 85% or a label")
         return False
 
     def time(self) -> datetime | None:

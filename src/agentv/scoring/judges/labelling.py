@@ -91,15 +91,15 @@ def _refused(
     """Return the problem if a score does not match exactly one answer, else None."""
     rows = by_case.get(said.eval_id)
     if rows is None:
-        message = f"the run has no row of a case {said.eval_id!r}"
+        message = f"the run has no result of a case {said.eval_id!r}"
         return _problem(said, message, suggestion=nearest(said.eval_id, by_case))
     if not fitting:
-        return _problem(said, f"no row of {said.eval_id!r} has that suite, target and trial", allowed=_listed(rows))
+        return _problem(said, f"no result of {said.eval_id!r} has that suite, target and trial", allowed=_listed(rows))
     if len(fitting) > 1:
-        message = f"it matches {len(fitting)} rows of {said.eval_id!r}; select one by target, trial or suite"
+        message = f"it matches {len(fitting)} results of {said.eval_id!r}; select one by target, trial or suite"
         return _problem(said, message, allowed=_listed(fitting))
     if fitting[0].answer_seq is None:
-        return _problem(said, f"the row of {said.eval_id!r} has no answer to judge")
+        return _problem(said, f"the result of {said.eval_id!r} has no answer to judge")
     return None
 
 

@@ -57,7 +57,7 @@ def plain_text(value: object, at: str) -> str:
     if type(value) is str:
         return value
     if not isinstance(value, str):
-        raise refused(value, at, "a text")
+        raise refused(value, at, "a string")
     return str.__str__(value)
 
 
@@ -126,7 +126,7 @@ def plain_count(value: object, at: str) -> int:
 
 
 def plain_name(names: Sequence[str], value: object, at: str) -> str:
-    """Return a text that is one of `names`."""
+    """Return a string that is one of `names`."""
     text = plain_text(value, at)
     if text not in names:
         raise EvaluatorError(f"`{at}` must be one of {', '.join(names)}, got {text[:40]!r}")

@@ -195,7 +195,7 @@ def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun
 
 
 def _stamp(path: Path) -> str:
-    """Return a text that changes when the file does: inode, size and modification time."""
+    """Return a string that changes when the file does: inode, size and modification time."""
     try:
         found = path.stat()
     except FileNotFoundError:

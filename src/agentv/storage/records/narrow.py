@@ -14,15 +14,15 @@ def read_time(record: JsonObject, key: str) -> datetime:
 
 
 def read_text(record: JsonObject, key: str, default: str | None = None) -> str:
-    """Return the text under `key`, or `default`. Raises ValueError when it is missing or not a text."""
+    """Return the string under `key`, or `default`. Raises ValueError when it is missing or not a string."""
     value = record.get(key, default)
     if not isinstance(value, str):
-        raise _unexpected(key, "a text", value)
+        raise _unexpected(key, "a string", value)
     return value
 
 
 def optional_text(record: JsonObject, key: str) -> str | None:
-    """Return the text under `key`, None when it is absent."""
+    """Return the string under `key`, None when it is absent."""
     return None if record.get(key) is None else read_text(record, key)
 
 

@@ -20,7 +20,7 @@ BASELINE_SCHEMA = "agentv-baseline-1"
 
 _RUN_KEYS = ("run_id", "name", "created_at", "agentv_version", "git")
 _PLAN_KEYS = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
-_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o rows.jsonl` wrote"
+_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o results.jsonl` wrote"
 _OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
 
 
@@ -50,7 +50,7 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
 
 
 def load_score_file(path: Path, *, target: str | None = None, label: str | None = None) -> Side:
-    """Read a baseline, or results that `agentv run -o rows.jsonl` wrote, as one side of a comparison.
+    """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
     Raises ConfigError with the file and the number of the line that cannot be read.
     """
@@ -126,7 +126,7 @@ def _exported_row(record: JsonObject) -> ScoredRow:
     score = record.get("score")
     if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):
         raise StorageError(
-            "expected a result with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
+            "expected a result with `eval_id` and a `score` of 0..1, as `agentv run -o results.jsonl` writes it"
         )
     key = ResultKey(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
     state = verdict_of(score)

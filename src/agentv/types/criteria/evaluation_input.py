@@ -129,8 +129,8 @@ def _check_types(given: EvaluationInput, problems: Problems) -> None:
     """Record a problem for every field of the wrong type."""
     response: object = given.response
     if not isinstance(response, str | Message):
-        advice = "EvaluationInput.from_dict reads messages given as dicts"
-        problems.add("$.response", f"must be a text or a Message, got {type(response).__name__}", allowed=advice)
+        advice = "EvaluationInput.from_dict reads messages written as dicts"
+        problems.add("$.response", f"must be a string or a Message, got {type(response).__name__}", allowed=advice)
     for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
         for place, item in enumerate(getattr(given, name)):
             if not isinstance(item, kind):
@@ -143,7 +143,7 @@ def _check_types(given: EvaluationInput, problems: Problems) -> None:
     for name in ("prompt", "session_id", "agent_id"):
         value = getattr(given, name)
         if not isinstance(value, str | None):
-            problems.add(f"$.{name}", f"must be a text, got {type(value).__name__}")
+            problems.add(f"$.{name}", f"must be a string, got {type(value).__name__}")
 
 
 def moment_of(value: object) -> datetime:
@@ -177,7 +177,7 @@ def _response(value: JsonValue) -> str | Message:
         message = message_from_json({"role": "assistant", **value})
         if message is not None:
             return message
-    raise ValueError(f"must be a text or a message, got {type(value).__name__}")
+    raise ValueError(f"must be a string or a message, got {type(value).__name__}")
 
 
 def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Iterator[Message]:

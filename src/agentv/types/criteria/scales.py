@@ -109,7 +109,7 @@ class EvaluationCriteria(Struct, frozen=True):
     def _wrong_types(self) -> Iterator[str]:
         for name in ("name", "description", "scale"):
             if not isinstance(getattr(self, name), str):
-                yield f"`{name}` must be a text, not {getattr(self, name)!r}"
+                yield f"`{name}` must be a string, not {getattr(self, name)!r}"
         for name in ("weight", "min", "max"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(
@@ -117,7 +117,7 @@ class EvaluationCriteria(Struct, frozen=True):
             ):
                 yield f"`{name}` must be a number, not {value!r}"
         if not all(isinstance(label, str) for label in self.labels):
-            yield f"`{_labelled(self.scale)}` must list labels that are texts"
+            yield f"`{_labelled(self.scale)}` must list labels that are strings"
 
 
 def _labelled(scale: EvaluationScale) -> str:
