@@ -47,7 +47,7 @@ def resume(reference: str | None, output: OutputOptions, continuing: ContinueOpt
     """Finish a run; return the exit code. `fresh` discards answers of targets whose code has changed."""
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
-    refuse_second_writer(folder)
+    _take_over(folder)
     begun = None if fresh else unfinished_generation(open_run(folder))
     if begun is not None:
         click.echo(f"continuing the unfinished {begun.purpose} of this run", err=True)
@@ -120,6 +120,13 @@ def _run_generation(
     return continue_run(folder, output, "rescore", continuing, change=change, started=started)
 
 
+def _take_over(folder: Path) -> None:
+    """Refuse a second writer, and report what a killed one had left behind."""
+    left = refuse_second_writer(folder)
+    if left is not None:
+        click.echo(f"note: {left}", err=True)
+
+
 def continue_run(
     folder: Path,
     output: OutputOptions,
@@ -137,7 +144,7 @@ def continue_run(
     event that starts a new generation. With `ignores_cache` the answer cache is not read.
     """
     folder = folder.resolve()
-    refuse_second_writer(folder)
+    _take_over(folder)
     stored = open_run(folder)
     home = folder.parent.parent
     with own_stdout() as stdout:
@@ -179,7 +186,7 @@ def _project_of(folder: Path) -> Path:
 def _finished(reference: str) -> Path:
     """Return the folder of a finished run. Raises ConfigError for an unfinished one."""
     folder = find_run(find_home(Path.cwd()), reference)
-    refuse_second_writer(folder)
+    _take_over(folder)
     stored = open_run(folder)
     if stored.state() != "finished":
         raise ConfigError(f"run {stored.run_id} is not finished; first run: agentv resume {stored.run_id}")

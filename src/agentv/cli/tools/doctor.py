@@ -63,6 +63,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield from _extras()
     yield _terminal()
     yield _home(folder)
+    yield from _killed_runs(folder)
     yield from _targets(folder)
 
 
@@ -158,6 +159,23 @@ def _home(folder: Path) -> Finding:
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         return Finding("runs", "ok", f"stored in {home}")
     return Finding("runs", "error", f"cannot write to {existing}", "Runs are stored there: make the folder writable.")
+
+
+def _killed_runs(folder: Path) -> Iterator[Finding]:
+    """End what killed runs left running; agentv's watcher does it at once, unless it was killed as well."""
+    from agentv.engine.running.run_stores import refuse_second_writer
+    from agentv.loading.files.places import find_home
+    from agentv.storage.run.find import list_run_folders
+    from agentv.storage.run.lock import read_holder
+    from agentv.types.errors import StorageError
+
+    for run in list_run_folders(find_home(folder)):
+        try:
+            left = None if read_holder(run) is None else refuse_second_writer(run)
+        except (StorageError, OSError):  # the run goes on, or cannot be written
+            continue
+        if left is not None:
+            yield Finding(f"run {run.name}", "warning", left, f"Complete the run: agentv resume {run.name}")
 
 
 def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str]] | None":

@@ -1,6 +1,7 @@
 """The store of a run: a new or existing folder, optionally shared in the team's store, or memory."""
 
 import random
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from agentv.storage.run.lock import RunLock
 from agentv.storage.shared_runs import RunStore
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import AgentvError, ConfigError, PluginError
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
 
 
@@ -36,9 +38,36 @@ def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
     return RunFolder(folder.parent, folder.name, clock=clock)
 
 
-def refuse_second_writer(folder: Path) -> None:
-    """Raise StorageError while another process writes a run, naming that process; called before the run is read."""
-    RunLock(folder).release()
+def refuse_second_writer(folder: Path) -> str | None:
+    """Raise StorageError while another process writes a run, naming that process; called before the run is read.
+
+    If a process died writing it, end the commands that it left running, and return a sentence about them.
+    """
+    lock = RunLock(folder)
+    try:
+        return clear_after(lock.dead_writer)
+    finally:
+        lock.release()
+
+
+def clear_after(dead_writer: JsonObject | None) -> str | None:
+    """End what a dead process of this machine left running, and return a sentence about it."""
+    mark = (dead_writer or {}).get("mark")
+    if dead_writer is None or not isinstance(mark, str) or dead_writer["host"] != socket.gethostname():
+        return None
+    from agentv.execution.processes.left_behind import clear  # noqa: PLC0415 - 30 ms that only a killed run needs
+
+    cleared = clear({mark})
+    if not cleared.processes and not cleared.folders:
+        return None
+    return (
+        f"the process that was killed had left {_count(cleared.processes, 'command process')} and "
+        f"{_count(cleared.folders, 'temporary folder')}; they were ended and removed"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('s') else 's'}"
 
 
 def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:

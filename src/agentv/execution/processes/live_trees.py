@@ -6,9 +6,14 @@ them.
 
 import atexit
 import os
+import secrets
 import time
 from collections.abc import Iterable
 from typing import Protocol
+
+PROCESS_MARK = secrets.token_hex(8)
+"""Identifies what this process starts and creates: it is in the environments of its commands and the names of its
+temporary folders, and beside its pid in the lock of a run. A fork keeps it, and a new program has another one."""
 
 KILL_S = 3.0
 PAUSE_S = 0.01

@@ -22,14 +22,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import psutil
 
+from agentv.execution.processes.left_behind import MARK
 from agentv.execution.processes.live_trees import (
     KILL_S,
     LIVE,
     PAUSE_S,
+    PROCESS_MARK,
     _forget_parent_commands,
     kill_all,
     kill_until_gone,
 )
+from agentv.execution.processes.watcher import WATCHER
 
 atexit.register(kill_all)
 
@@ -37,9 +40,6 @@ atexit.register(kill_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent_commands)
 
-
-MARK = "AGENTV_COMMAND"
-"""The environment variable that identifies a command's descendants; nested commands append to it."""
 
 ZOMBIE_S = 10.0
 """How long an unclaimed zombie is left unreaped, in case its exit code is still read."""
@@ -238,8 +238,9 @@ def start_tree(
     file is inherited. Raises OSError if it cannot start, ValueError for a NUL byte.
     """
     mark = secrets.token_hex(8)
-    added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{mark}"}
+    added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{PROCESS_MARK}/{mark}"}
     _enter(mark)
+    WATCHER.start()
     try:
         process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             argv,
@@ -256,6 +257,7 @@ def start_tree(
         raise
     tree = ProcessTree(process, mark)
     LIVE[process.pid] = tree
+    WATCHER.add(process.pid)
     return tree
 
 
@@ -310,6 +312,7 @@ def _forget(tree: ProcessTree) -> None:
             reap_unclaimed(now)
     if LIVE.get(tree.process.pid) is tree:  # otherwise the pid is already reused
         del LIVE[tree.process.pid]
+        WATCHER.remove(tree.process.pid)
     tree.process.poll()
     _leave(tree.mark)
 

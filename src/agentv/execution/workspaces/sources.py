@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.tree import finish
 from agentv.execution.threads import call_in_thread
 from agentv.execution.workspaces.folder_trees import copy_tree, fix_links, remove_tree
@@ -88,7 +88,7 @@ def _copy_template(template: Path, folder: Path, stop: threading.Event) -> None:
 
 def new_folder() -> Path:
     """Make a folder for one workspace outside of any repository, whose instructions would influence an agent."""
-    return Path(tempfile.mkdtemp(prefix="agentv-")).resolve()
+    return temporary_folder().resolve()
 
 
 async def in_thread(work: Callable[[threading.Event], R]) -> R:

@@ -51,7 +51,7 @@ async def open_workspace(
 
 def _saved_name(name: str, place: Path) -> str:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_NAME_LENGTH]
-    return f"{plain or 'row'}-{place.name.removeprefix('agentv-')}"
+    return f"{plain or 'row'}-{place.name.rpartition('-')[2]}"
 
 
 class Workspace:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.providers.agents.commands import describe_exit, start_failure
@@ -324,7 +324,7 @@ class AgentProvider:
 
 @asynccontextmanager
 async def _fresh_folder(kind: str) -> AsyncIterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=f"agentv-{kind}-"))
+    folder = temporary_folder(kind)
     try:
         yield folder
     finally:

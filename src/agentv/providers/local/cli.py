@@ -13,6 +13,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command
 from agentv.providers.apis.replies import parse_answer, parse_output
@@ -184,7 +185,7 @@ class CliProvider:
 
 @contextmanager
 def _temporary_folder(*, keep: bool) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="agentv-"))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX)) if keep else temporary_folder()
     try:
         yield folder
     finally:

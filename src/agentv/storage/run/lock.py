@@ -5,6 +5,7 @@ import os
 import socket
 from pathlib import Path
 
+from agentv.execution.processes.live_trees import PROCESS_MARK
 from agentv.storage.records.json_line import decode, encode
 from agentv.storage.run.line_file import open_lines, open_own
 from agentv.types.errors import StorageError
@@ -16,7 +17,8 @@ LOCK_NAME = "lock"
 class RunLock:
     """An exclusive lock for writing a run, held until `release` or the end of the process.
 
-    `name` is the name of the lock file; `what` is the name of the locked part in messages.
+    `name` is the name of the lock file; `what` is the name of the locked part in messages. `dead_writer` is the process
+    that died writing the run before, None if none did.
     """
 
     def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
@@ -30,8 +32,10 @@ class RunLock:
             raise StorageError(
                 f"{what} {folder.name} is being written by {process}; wait for it or stop it first"
             ) from error
+        self.dead_writer = read_holder(folder, name)
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "mark": PROCESS_MARK}
+        os.pwrite(self._descriptor, encode(holder), 0)
 
     def release(self) -> None:
         """Release the lock; the empty file stays, because removing it could break another writer's lock."""
@@ -40,7 +44,10 @@ class RunLock:
 
 
 def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
-    """Return `pid` and `host` of the process that writes the run or died writing it; None after a release."""
+    """Return `pid`, `host` and `mark` of the process that writes the run or died writing it; None after a release.
+
+    A process of an older version has no mark.
+    """
     try:
         with open_lines(folder / name) as file:
             holder = decode(file.read())

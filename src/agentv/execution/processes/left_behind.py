@@ -1,0 +1,89 @@
+"""What a killed process left behind: commands that still run, and temporary folders. Found by the process's mark."""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+from msgspec import Struct
+
+from agentv.execution.processes.live_trees import PROCESS_MARK
+
+MARK = "AGENTV_COMMAND"
+"""The environment variable that identifies a command's descendants by the marks of the process that started it and of
+the command itself; nested commands append theirs."""
+
+PREFIX = "agentv-"
+_GRACE_S = 1.0
+_PATIENCE_S = 4.0
+_PAUSE_S = 0.05
+
+
+class Cleared(Struct, frozen=True):
+    """The number of processes that were ended, and of temporary folders that were removed."""
+
+    processes: int
+    folders: int
+
+
+def temporary_folder(kind: str = "") -> Path:
+    """Make a temporary folder of this process; it is removed even if this process is killed."""
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{kind and f'{kind}-'}"))
+
+
+def temporary_folders(mark: str) -> list[Path]:
+    """Return the temporary folders of a process."""
+    return list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{mark}-*"))
+
+
+def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
+    """End what processes of these marks left running, and remove their temporary folders.
+
+    `sessions` are the pids of commands that may have children without a readable environment. A command gets SIGTERM,
+    and a second later SIGKILL.
+    """
+    ended: set[psutil.Process] = set()
+    started = time.monotonic()
+    while (left := _running(marks, sessions, ended)) and time.monotonic() - started < _PATIENCE_S:
+        is_late = time.monotonic() - started >= _GRACE_S
+        for process in left if is_late else left - ended:
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL if is_late else signal.SIGTERM)
+        ended |= left
+        time.sleep(_PAUSE_S)
+    folders = [folder for mark in marks for folder in temporary_folders(mark)]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Cleared(len(ended), len(folders))
+
+
+def _running(
+    marks: Collection[str], sessions: Collection[int], known: Collection[psutil.Process]
+) -> set[psutil.Process]:
+    """Return the running processes of these marks and sessions, and those known before, with their descendants."""
+    found: set[psutil.Process] = set()
+    for process in {*psutil.process_iter(), *known}:
+        with suppress(psutil.Error, OSError):
+            if process in known or _is_marked(process, marks) or os.getsid(process.pid) in sessions:
+                found.update({process, *process.children(recursive=True)})
+    return {process for process in found if _is_alive(process)}
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.pid != os.getpid() and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _is_marked(process: psutil.Process, marks: Collection[str]) -> bool:
+    try:
+        written = process.environ().get(MARK, "").split("/")
+    except (psutil.Error, OSError):
+        return False
+    return not set(marks).isdisjoint(written)
