@@ -18,6 +18,7 @@ from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, shared
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
+from agentv.engine.stored.report import refuse_changed_rows
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
     Purpose,
@@ -128,6 +129,7 @@ def carry_on_with(
     folder = folder.resolve()
     refuse_second_writer(folder)
     stored = open_run(folder)
+    notes = refuse_changed_rows(stored, may_lack_rows=True)
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
@@ -143,6 +145,7 @@ def carry_on_with(
             budget_usd=continuing.budget_usd,
             secrets=secrets_of_store(shared_in, os.environ),
         )
+        plan = replace(plan, warnings=(*notes, *plan.warnings))
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
             store = shared(shared_in, plan.specs, lambda: reopen_store(folder, clock=clock))

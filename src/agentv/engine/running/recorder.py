@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
-from agentv.engine.running.notes import REPORTED, comparisons_to_json
+from agentv.engine.running.notes import REPORTED, report_to_json
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
 from agentv.scoring.results.aggregation import row_state
@@ -219,10 +219,14 @@ class RunRecorder(Struct):
             baseline=baseline,
         )
 
-    def save_report(self, report: RunReport) -> None:
-        """Save the verdict with the run, so that every later report shows the same."""
+    def save_report(self, report: RunReport, *, has_every_row: bool) -> None:
+        """Save the report with the run, so that later ones can be compared with it.
+
+        `has_every_row` is False if the run may have stored rows that were not counted.
+        """
+        fields = report_to_json(report, gates=self.plan.gates, reason=self.stop.reason, has_every_row=has_every_row)
         with suppress(StorageError):  # reported already
-            self.store.note(REPORTED, comparisons_to_json(report))
+            self.store.note(REPORTED, fields)
 
 
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:

@@ -125,7 +125,7 @@ async def run_plan(
             recorder.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
         try:
             report = recorder.report((clock() - started).total_seconds())
-            recorder.save_report(report)
+            recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
         finally:
             store.close(stop.state)
     report = with_corrected_rates(report)
