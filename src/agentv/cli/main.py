@@ -9,11 +9,12 @@ from typing import NamedTuple, NoReturn
 import click
 
 from agentv.cli.terminal import hold_streams, loss
-from agentv.types.errors import AgentvError, ConfigError, PluginError
+from agentv.types.errors import AgentvError, ConfigError, NothingFoundError, PluginError
 from agentv.version import __version__
 
 EXIT_USAGE = 4
 EXIT_INCOMPLETE = 3
+EXIT_NOTHING = 5
 EXIT_INTERRUPTED = 130
 _BETTER_THAN_INCOMPLETE = (0, 2)
 _NEW_OBJECTS_PER_COLLECTION = 100_000
@@ -151,6 +152,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return EXIT_USAGE
+    except NothingFoundError as error:
+        return _print_error(error, EXIT_NOTHING)
     except (ConfigError, PluginError) as error:
         return _print_error(error, EXIT_USAGE)
     except AgentvError as error:

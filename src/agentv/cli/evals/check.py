@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from agentv.cli.main import EXIT_NOTHING
+
 EXIT_PROBLEMS = 4
-EXIT_NOTHING = 5
 
 
 @click.command()
@@ -54,4 +55,6 @@ def command(
         from agentv.cli.running.probing import probe_paths, show_probes
 
         return show_probes(probe_paths(paths, targets, targets_file))
+    if not checked.files:
+        click.echo("no eval files found", err=True)
     return 0 if checked.files else EXIT_NOTHING

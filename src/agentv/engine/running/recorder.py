@@ -192,7 +192,7 @@ class RunRecorder(Struct):
         """Return the report of all rows so far, with the verdict."""
         ending = Ending(
             state=self.stop.state,
-            reason=self.stop.reason,
+            reason=self.stop.reason or (None if self.plan.suites else "no eval files found"),
             planned=self.plan.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
