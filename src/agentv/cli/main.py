@@ -2,13 +2,14 @@
 
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv.cli.terminal import hold_streams, loss
+from agentv.cli.terminal import guarded_streams, hold_streams, loss
 from agentv.types.errors import AgentvError, ConfigError, NothingFoundError, PluginError
 from agentv.version import __version__
 
@@ -129,7 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code (docs/how-to/runs.md); agentv's own errors show no traceback."""
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
     hold_streams()
-    code = _run(arguments)
+    with guarded_streams(os.environ):
+        code = _run(arguments)
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
         lost = loss(stream)
         if lost is not None:

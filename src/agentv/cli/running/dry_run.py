@@ -38,7 +38,9 @@ class DryRun(Struct, frozen=True):
 def run_pilot(cases: int, options: RunOptions, planned: Callable[[RunOptions], RunPlan], stdout: TextIO) -> None:
     """Run a few cases as a stored run of its own; its usage is the basis of the cost estimate."""
     plan = planned(replace(options, sample=min(cases, options.sample or cases), name=PILOT, gates=()))
-    code = run_shown(plan, Screen(display="none"), stdout, lambda clock: (make_store(plan, clock=clock), None))
+    code = run_shown(
+        plan, Screen(display="none", has_verdict=False), stdout, lambda clock: (make_store(plan, clock=clock), None)
+    )
     if code:
         click.echo(f"warning: the pilot ended with exit code {code}; details: agentv show latest", err=True)
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 MAX_NOTES = 100
+LONG_WAIT_S = 10.0
+"""A pause before a retry from which on the user is told about it."""
 
 
 class StopSignal(Struct):
@@ -130,13 +132,13 @@ class RunRecorder(Struct):
                 self.observers.remove(observer)
                 self._dispatcher.clear()
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, *, is_problem: bool = False) -> None:
         """Report a message to the user, each once; after `MAX_NOTES` different ones, only that there are more."""
         if len(self.notes) >= MAX_NOTES:
             message = "there are more notes than can be shown"
         if message not in self.notes:
             self.notes[message] = None
-            self.emit(RunNote(message))
+            self.emit(RunNote(message, is_problem))
 
     def case(self, record: CaseRecord) -> None:
         """Save a case before its first call."""
@@ -185,7 +187,9 @@ class RunRecorder(Struct):
             self.stop.drain(f"{rows} did not pass (--fail-fast)")
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
-        """Report that the call of a task is retried."""
+        """Report that the call of a task is retried; a long wait is a message of its own, as it begins."""
+        if wait_s >= LONG_WAIT_S:
+            self.note(f"target {task.target.name!r}: {call.error}; waiting {wait_s:,.0f} s before the next attempt")
         self.emit(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
 
     def report(self, duration_s: float) -> RunReport:

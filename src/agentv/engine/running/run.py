@@ -106,7 +106,7 @@ async def run_plan(
     stop = stop or StopSignal()
     recorder = RunRecorder(plan, store, list(observers), stop)
     if isinstance(store, ReportingStore):
-        store.report_to(recorder.note)
+        store.report_to(partial(recorder.note, is_problem=True))
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
