@@ -52,6 +52,8 @@ class Spec(Struct, frozen=True):
     """Providers only: works in a folder, so that a row may get its own workspace."""
     is_canned: bool = False
     """Providers only: answers from stored data, so that there is no service whose health could be checked."""
+    program: str | None = None
+    """Providers only: the name of the program that it calls, unless its settings name another one."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
     reports_cost: bool = False

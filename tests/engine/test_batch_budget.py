@@ -62,7 +62,7 @@ def run(
     )
 
 
-class RunNotes:
+class RecordedReport:
     """An observer that records which cases were started, finished and left."""
 
     def __init__(self) -> None:
@@ -102,13 +102,13 @@ def test_no_more_is_handed_in_than_the_longest_replies_leave_room_for(server: Fa
 
 
 def test_row_beyond_the_budget_is_reported_as_left(server: FakeServer, tmp_path: Path) -> None:
-    notes = RunNotes()
+    notes = RecordedReport()
     run(server, tmp_path, *["long"] * 3, budget_usd=12, observers=[notes])
     assert notes.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c2"], RowFinished: ["c0", "c1"]}
 
 
 def test_rows_left_by_a_stop_during_a_batch_are_reported(server: FakeServer, tmp_path: Path) -> None:
-    notes, nothing_passes = RunNotes(), EvaluatorConfig("any", "contains", {"value": "never said"})
+    notes, nothing_passes = RecordedReport(), EvaluatorConfig("any", "contains", {"value": "never said"})
     run(server, tmp_path, *["long"] * 3, budget_usd=20, observers=[notes], judged_by=nothing_passes, fail_fast=1)
     assert notes.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c1", "c2"], RowFinished: ["c0"]}
 

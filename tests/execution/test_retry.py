@@ -230,3 +230,13 @@ def test_a_pause_lies_between_zero_and_the_limit(
 def test_without_a_status_the_failure_itself_decides() -> None:
     assert not is_retryable(Failure("malformed_reply", "no JSON"), RetryPolicy())
     assert is_retryable(Failure("transport", "refused", retryable=True), RetryPolicy())
+
+
+def test_a_requested_delay_beyond_the_longest_wait_is_named_before_the_wait() -> None:
+    script = Script(Failure("rate_limited", "HTTP 429", http_status=429, retry_after_s=86_400.0))
+    told: list[tuple[str | None, float]] = []
+
+    script.run(on_retry=lambda record, wait_s: told.append((record.error, wait_s)))
+
+    most = "the server asks to wait 86,400 s, at most 60 s is waited (retry_max_delay_ms)"
+    assert told == [(f"HTTP 429; {most}", 60.0)]

@@ -11,7 +11,8 @@ from tests.reports.screens import EncodedStream, Hand
 from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.plain import PlainLines
-from agentv.reports.run.github import error_command, harmless
+from agentv.reports.run.github import error_command
+from agentv.reports.text.workflow_commands import harmless
 from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping
 
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))

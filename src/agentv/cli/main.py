@@ -2,18 +2,20 @@
 
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv.cli.terminal import hold_streams, loss
-from agentv.types.errors import AgentvError, ConfigError, PluginError
+from agentv.cli.terminal import guarded_streams, hold_streams, loss
+from agentv.types.errors import AgentvError, ConfigError, NothingFoundError, PluginError
 from agentv.version import __version__
 
 EXIT_USAGE = 4
 EXIT_INCOMPLETE = 3
+EXIT_NOTHING = 5
 EXIT_INTERRUPTED = 130
 _BETTER_THAN_INCOMPLETE = (0, 2)
 _NEW_OBJECTS_PER_COLLECTION = 100_000
@@ -132,7 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code (docs/how-to/runs.md); agentv's own errors show no traceback."""
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
     hold_streams()
-    code = _run(arguments)
+    with guarded_streams(os.environ):
+        code = _run(arguments)
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
         lost = loss(stream)
         if lost is not None:
@@ -155,6 +158,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return EXIT_USAGE
+    except NothingFoundError as error:
+        return _print_error(error, EXIT_NOTHING)
     except (ConfigError, PluginError) as error:
         return _print_error(error, EXIT_USAGE)
     except AgentvError as error:

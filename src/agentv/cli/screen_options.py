@@ -34,7 +34,10 @@ _OPTIONS = (
 
 
 class OutputOptions(Struct, frozen=True):
-    """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`."""
+    """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`.
+
+    `has_verdict` False leaves out the verdict that the display `none` prints.
+    """
 
     display: str
     outputs: tuple[str, ...] = ()
@@ -42,6 +45,7 @@ class OutputOptions(Struct, frozen=True):
     verbose: bool = False
     log_file: str | None = None
     folder: Path = field(default_factory=Path.cwd)
+    has_verdict: bool = True
 
     def stream(self, stdout: TextIO) -> TextIO:
         """Return the stream for text output: standard output, or standard error when an export uses the former."""

@@ -4,13 +4,17 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+    from agentv.reports.text.workflow_commands import CommandGuard
+
+_RUNNERS = {"GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"}
+"""Variables of CI runners, so that the module with the guard is imported only there."""
 
 _GONE = (errno.EPIPE, errno.EBADF)
 _STDOUT, _STDERR = 1, 2
@@ -32,7 +36,12 @@ class _Descriptor(io.FileIO):
 
 
 class StandardStream(io.TextIOWrapper):
-    """A standard stream on its own descriptor, so that descriptors 1 and 2 can be redirected meanwhile."""
+    """A standard stream on its own descriptor, so that descriptors 1 and 2 can be redirected meanwhile.
+
+    With a `guard`, what is written contains no command to a CI runner.
+    """
+
+    guard: "CommandGuard | None" = None
 
     def __init__(self, number: int, like: TextIO | None) -> None:
         self._descriptor = _Descriptor(os.dup(number), "w")
@@ -44,6 +53,15 @@ class StandardStream(io.TextIOWrapper):
             line_buffering=given.line_buffering if given else False,
             write_through=given.write_through if given else False,
         )
+
+    def write(self, text: str, /) -> int:
+        """Write text, made harmless if there is a guard."""
+        super().write(text if self.guard is None else self.guard.escape(text))
+        return len(text)
+
+    def write_command(self, text: str) -> int:
+        """Write whole lines that may contain commands to a CI runner."""
+        return super().write(text)
 
     @property
     def error(self) -> OSError | None:
@@ -68,6 +86,69 @@ def hold_streams() -> None:
         sys.stdout = StandardStream(_STDOUT, sys.__stdout__)
     if sys.stderr is sys.__stderr__:
         sys.stderr = StandardStream(_STDERR, sys.__stderr__)
+
+
+class GuardedText:
+    """A stream of an embedding program with a guard; apart from `write` it is that stream."""
+
+    def __init__(self, stream: TextIO, guard: "CommandGuard") -> None:
+        self._stream = stream
+        self._guard = guard
+
+    def __getattr__(self, name: str) -> object:
+        """Return the attribute of the stream."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, made harmless."""
+        self._stream.write(self._guard.escape(text))
+        return len(text)
+
+    def write_command(self, text: str) -> int:
+        """Write whole lines that may contain commands to a CI runner."""
+        return self._stream.write(text)
+
+
+class CommandText:
+    """A guarded stream for text that agentv has made harmless itself, with commands of its own in it."""
+
+    def __init__(self, stream: StandardStream | GuardedText) -> None:
+        self._stream = stream
+        self.write = stream.write_command
+
+    def __getattr__(self, name: str) -> object:
+        """Return the attribute of the stream."""
+        return getattr(self._stream, name)
+
+
+def for_commands(stream: TextIO) -> TextIO:
+    """Return a stream on which commands to a CI runner can be written; other text must have been made harmless."""
+    guarded: object = stream
+    return cast(TextIO, CommandText(guarded)) if isinstance(guarded, StandardStream | GuardedText) else stream
+
+
+@contextmanager
+def guarded_streams(env: Mapping[str, str]) -> Iterator[None]:
+    """Make everything that is printed harmless if a CI runner reads commands from it (workflow_commands.py)."""
+    if not _RUNNERS & env.keys():
+        yield
+        return
+    from agentv.reports.text.workflow_commands import CommandGuard, reads_commands
+
+    given = sys.stdout, sys.stderr
+    try:
+        if reads_commands(env):
+            sys.stdout, sys.stderr = (_guarded(stream, CommandGuard()) for stream in given)
+        yield
+    finally:
+        sys.stdout, sys.stderr = given
+
+
+def _guarded(stream: TextIO, guard: "CommandGuard") -> TextIO:
+    if isinstance(stream, StandardStream):
+        stream.guard = guard
+        return stream
+    return cast(TextIO, GuardedText(stream, guard))
 
 
 @contextmanager

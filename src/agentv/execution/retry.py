@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
@@ -91,7 +93,7 @@ async def retry_call(
             failure = error.failure
         else:
             return result, (*records, _succeeded(result, started_at, clock(), wait_s))
-        records += (_failed(failure, started_at, clock(), wait_s),)
+        records += (_failed(_with_request(failure, policy), started_at, clock(), wait_s),)
         wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
         is_last = len(records) > policy.max_retries or asyncio.get_running_loop().time() + wait_s >= ends_at
         if is_last or not is_retryable(failure, policy):
@@ -111,6 +113,15 @@ async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, att
         if not guard.expired():
             raise
         raise ProviderError(Failure("deadline", f"no answer within {deadline_s:g} s (attempts: {attempts})")) from None
+
+
+def _with_request(failure: Failure, policy: RetryPolicy) -> Failure:
+    """Return a failure whose message names a delay that the server requested, if it is longer than will be waited."""
+    asked_s = failure.retry_after_s
+    if asked_s is None or asked_s <= policy.max_delay_s:
+        return failure
+    most = f"at most {policy.max_delay_s:,g} s is waited (retry_max_delay_ms)"
+    return replace(failure, message=f"{failure.message}; the server asks to wait {asked_s:,.0f} s, {most}")
 
 
 def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:

@@ -3,6 +3,7 @@
 AgentvError
 ├── ConfigError (ValueError)
 │   ├── EvalFileError     one or more located problems of files
+│   ├── NothingFoundError there is no eval file to read
 │   ├── TargetError       a target that cannot be used
 │   ├── TemplateError     a placeholder or reference that cannot be filled
 │   └── UnknownNameError (LookupError)
@@ -38,6 +39,10 @@ class EvalFileError(ConfigError):
         self.path = path
         self.problems = tuple(problems)
         super().__init__("\n".join(problem.render() for problem in self.problems))
+
+
+class NothingFoundError(ConfigError):
+    """No path is given, and the default place has no eval files."""
 
 
 class TargetError(ConfigError):

@@ -68,9 +68,13 @@ class RetryNoted(Struct, frozen=True):
 
 
 class RunNote(Struct, frozen=True):
-    """A message for the user: a warning, a fallback, a deprecated key."""
+    """A message for the user: a warning, a fallback, a deprecated key.
+
+    `is_problem` messages are printed whatever the display: the team's store is not up to date.
+    """
 
     message: str
+    is_problem: bool = False
 
 
 class RunStopping(Struct, frozen=True):

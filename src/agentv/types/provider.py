@@ -122,7 +122,10 @@ class Provider(Protocol):
 
 @runtime_checkable
 class BatchProvider(Provider, Protocol):
-    """A provider that can answer many requests with one call."""
+    """A provider that can answer many requests with one call.
+
+    Where an attribute `only_batches` is True, its requests are never made one by one.
+    """
 
     @property
     def supports_batch(self) -> bool:
@@ -175,6 +178,14 @@ class CheckedProvider(Provider, Protocol):
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` when the target is not usable."""
+
+
+@runtime_checkable
+class PlacedCheckProvider(CheckedProvider, Protocol):
+    """A CheckedProvider whose check may depend on the folder of the eval file."""
+
+    async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
+        """Check the target for eval files in these folders. Raises as `healthcheck` does."""
 
 
 @runtime_checkable

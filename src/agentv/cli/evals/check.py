@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from agentv.cli.main import EXIT_NOTHING
+
 EXIT_PROBLEMS = 4
-EXIT_NOTHING = 5
 
 
 @click.command()
@@ -40,18 +41,24 @@ def command(
     Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.
     """
     import os
+    import sys
 
     from agentv.cli.evals.problem_formats import FORMATS
+    from agentv.cli.terminal import for_commands
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.check import check_paths
 
     cwd = Path.cwd()
     checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs())
-    click.echo(FORMATS["json" if as_json else format_](checked.problems, len(checked.files), cwd))
+    chosen = "json" if as_json else format_
+    stream = for_commands(sys.stdout) if chosen == "github" else sys.stdout
+    click.echo(FORMATS[chosen](checked.problems, len(checked.files), cwd), file=stream)
     if any(problem.severity == "error" for problem in checked.problems):
         return EXIT_PROBLEMS
     if online and checked.files:
         from agentv.cli.running.probing import probe_paths, show_probes
 
         return show_probes(probe_paths(paths, targets, targets_file))
+    if not checked.files:
+        click.echo("no eval files found", err=True)
     return 0 if checked.files else EXIT_NOTHING

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentv.cli.results.report_tools import report_tools
 from agentv.cli.screen import terminal_style
-from agentv.cli.terminal import own_stdout
+from agentv.cli.terminal import for_commands, own_stdout
 from agentv.engine.stored.report import load_report
 from agentv.loading.files.places import find_home
 from agentv.registry import Registry
@@ -22,6 +22,7 @@ from agentv.reports.run.end_table import end_report
 from agentv.reports.run.exports import Export, StreamExport, make_export
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
+from agentv.reports.text.workflow_commands import reads_commands
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.events import RowKept, RunEnded
@@ -116,10 +117,10 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
             made = make_export(
                 output,
                 tools=tools,
-                stdout=stdout,
+                stdout=for_commands(stdout),
                 formats=formats,
                 stdout_format=options.format_name or "jsonl",
-                in_log=os.environ.get("GITHUB_ACTIONS") == "true",
+                in_log=reads_commands(os.environ),
             )
             exports.append(made)
         yield exports

@@ -39,7 +39,10 @@ def run_pilot(cases: int, options: RunOptions, planned: Callable[[RunOptions], R
     """Run a few cases as a stored run of its own; its usage is the basis of the cost estimate."""
     plan = planned(replace(options, sample=min(cases, options.sample or cases), name=PILOT, gates=()))
     code = run_and_report(
-        plan, OutputOptions(display="none"), stdout, lambda clock: (make_store(plan, clock=clock), None)
+        plan,
+        OutputOptions(display="none", has_verdict=False),
+        stdout,
+        lambda clock: (make_store(plan, clock=clock), None),
     )
     if code:
         click.echo(f"warning: the pilot ended with exit code {code}; details: agentv show latest", err=True)

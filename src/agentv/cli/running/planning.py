@@ -68,15 +68,24 @@ def run_paths(
             from agentv.engine.planning.inputs import load_inputs
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
+            from agentv.loading.files.skipped import find_skipped_files, skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             secrets = secrets_of_store(store_url, os.environ)
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
             home = find_home(cwd)
+            skipped = tuple(skipped_lines(find_skipped_files(paths, cwd=cwd, found=files), cwd))
 
             def planned(options: RunOptions) -> "RunPlan":
                 plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-                return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, store_url), git=git)
+                return replace(
+                    plan,
+                    paths=tuple(paths),
+                    folder=str(cwd),
+                    store=kept_name(store, store_url),
+                    git=git,
+                    warnings=(*skipped, *plan.warnings),
+                )
 
             plan = planned(options)
         if dry_run is not None:

@@ -18,6 +18,7 @@ from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
+from agentv.engine.stored.report import refuse_changed_rows
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
     Purpose,
@@ -146,6 +147,7 @@ def continue_run(
     folder = folder.resolve()
     _take_over(folder)
     stored = open_run(folder)
+    notes = refuse_changed_rows(stored, may_lack_rows=True)
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
@@ -161,6 +163,7 @@ def continue_run(
             budget_usd=continuing.budget_usd,
             secrets=secrets_of_store(store_url, os.environ),
         )
+        plan = replace(plan, warnings=(*notes, *plan.warnings))
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
             store = with_team_store(store_url, plan.specs, lambda: reopen_store(folder, clock=clock))

@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
 from agentv.cli.screen_options import OutputOptions
-from agentv.cli.terminal import broken_pipe_error
+from agentv.cli.terminal import broken_pipe_error, for_commands
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
@@ -27,10 +27,12 @@ from agentv.reports import REPORTS, STDOUT
 from agentv.reports.progress.json_lines import JsonLines, ToRecord
 from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
-from agentv.reports.run.github import harmless, is_github
+from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.paint import choose_paint
+from agentv.reports.text.printable import printable
 from agentv.reports.text.signs import UNICODE, signs_for
+from agentv.reports.text.workflow_commands import harmless, reads_commands
 from agentv.storage.records.export import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
@@ -54,7 +56,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
         files=files,
         labels=RowLabels(with_suite=len(plan.suites) > 1, trials=plan.trials, with_target=len(plan.targets) > 1),
     )
-    return "".join(map(harmless, text.splitlines(keepends=True))) if is_github(os.environ) else text
+    return "".join(map(harmless, text.splitlines(keepends=True))) if reads_commands(os.environ) else text
 
 
 class LogFile(JsonLines):
@@ -117,6 +119,8 @@ def open_outputs(
 
 def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
+    # Plain progress writes annotations between lines that it has made harmless itself.
+    stream = for_commands(stream) if is_github(os.environ) else stream
     to_record = partial(export_record, include_trace=output.include_trace)
     shown = make_observer(
         output.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
@@ -138,7 +142,9 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     for target in output.outputs:
         place = target if target == STDOUT else str(output.folder / target)
         tools = report_tools(include_trace=output.include_trace)
-        yield CheckedOutput(f"-o {target}", make_export(place, tools=tools, stdout=stdout, formats=formats), target)
+        in_log = reads_commands(os.environ)
+        export = make_export(place, tools=tools, stdout=for_commands(stdout), formats=formats, in_log=in_log)
+        yield CheckedOutput(f"-o {target}", export, target)
 
 
 def write_errors(observers: Sequence[CheckedOutput], stdout: TextIO) -> Iterator[str]:
@@ -181,6 +187,8 @@ def run_and_report(plan: RunPlan, output: OutputOptions, stdout: TextIO, open_st
             file=output.stream(stdout),
             nl=False,
         )
+    elif output.display == "none" and output.has_verdict:
+        click.echo(f"{printable(report.verdict.sentence)} Exit code {report.exit_code}.", err=True)
     code = report.exit_code
     for message in write_errors(observers, stdout):
         code = exit_code_after_write_error(code, message)

@@ -28,7 +28,7 @@ from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
 from agentv.reports.text.paint import choose_paint
-from agentv.reports.text.printable import printable_json
+from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import signs_for
 from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
@@ -196,6 +196,8 @@ class _Screen:
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
             text = view.report(report, files=[] if output in (None, _STDOUT) else [str(output)])
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
+        else:
+            click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
 
     def _write(self, text: str, *, nl: bool = True) -> None:
         with suppress(OSError, ValueError):  # a closed display is not an error

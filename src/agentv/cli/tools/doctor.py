@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Health = Literal["ok", "warning", "error"]
 _MARKS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 EXIT_BROKEN = 3
+_OTHER_AGENTS = ("gemini", "opencode", "cursor-agent", "aider", "goose", "amp", "qwen", "crush")
+"""Programs of coding agents without a provider of their own; `cli` can call them."""
 
 
 class Finding(Struct, frozen=True):
@@ -61,6 +63,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield _platform()
     yield _git()
     yield from _extras()
+    yield from _agents()
     yield _terminal()
     yield _home(folder)
     yield from _killed_runs(folder)
@@ -140,6 +143,22 @@ def _missing_packages(extra: str) -> list[str]:
         except PackageNotFoundError:
             missing.append(name.group())
     return missing
+
+
+def _agents() -> Iterator[Finding]:
+    """List the coding agents in PATH, without starting them."""
+    from agentv.providers import PROVIDERS
+
+    for spec in PROVIDERS.specs.values():
+        if spec.program is not None:
+            use = f"provider: {spec.name}"
+            remedy = f"Only if you need it: install {spec.program}; {use}"
+            path = shutil.which(spec.program)
+            about = f"agent {spec.program}"
+            yield Finding(about, "ok", f"{path} ({use})") if path else Finding(about, "ok", "not installed", remedy)
+    for program in _OTHER_AGENTS:
+        if path := shutil.which(program):
+            yield Finding(f"agent {program}", "ok", f"{path} (provider: cli)")
 
 
 def _terminal() -> Finding:

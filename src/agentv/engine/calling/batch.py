@@ -32,10 +32,14 @@ AnsweredCase: TypeAlias = tuple[PreparedCase, Answer]
 
 
 class Batching(Struct, frozen=True):
-    """The batch calls of one target. `cut` splits tasks into batches; `call` passes the answers of one to `save`."""
+    """The batch calls of one target. `cut` splits tasks into batches; `call` passes the answers of one to `save`.
+
+    `has_fallback` is False if the target cannot be called case by case.
+    """
 
     call: "Callable[[Sequence[PreparedCase], SaveAnswers], Awaitable[None]]"
     cut: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
+    has_fallback: bool = True
 
 
 def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -> Batching | None:
@@ -47,7 +51,8 @@ def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -
 
         return Batching(BatchApi(provider, resilient, runner.runtime, note).call, partial(_cut, size or MOST_IN_BATCH))
     if target.provider_batching and isinstance(provider, BatchProvider) and provider.supports_batch:
-        return Batching(partial(_invoke_batch, provider, resilient), partial(_cut_by_suite, size))
+        has_fallback = not getattr(provider, "only_batches", False)
+        return Batching(partial(_invoke_batch, provider, resilient), partial(_cut_by_suite, size), has_fallback)
     return None
 
 
@@ -103,7 +108,7 @@ async def _call_batch(
     """Call a target with a batch and save every answer on arrival, before any is scored.
 
     Missing answers and retryable failures are omitted and get single calls. A failed batch is reported as a note of the
-    run and loses no case.
+    run and loses no case. Without a fallback to single calls, they are saved as failures.
     """
     cases = {
         result_key_of(task): runner.open(task, task.case)
@@ -121,28 +126,43 @@ async def _call_batch(
     def save(answers: Mapping[ResultKey, ProviderResponse | Failure]) -> None:
         ended_at = clock()
         for key, answer in answers.items():
-            if isinstance(answer, Failure) and is_retryable(answer, retry):
+            if batching.has_fallback and isinstance(answer, Failure) and is_retryable(answer, retry):
                 retryable[key] = answer
             else:
                 saved[key] = cases[key], runner.save(cases[key], CallOutcome(answer, started_at, ended_at))
 
-    try:
-        await batching.call(list(cases.values()), save)
-    except ProviderError as error:
-        if error.failure.kind != "budget":  # a used-up budget stops the run
-            why = f"{error.failure.kind}: {error.failure.message}"
-            runner.note(tasks[0], f"the batch failed ({why}); calling case by case")
-        return saved
-    except StorageError:
-        raise
-    except Exception as error:  # noqa: BLE001 - plug-in code: a batch that breaks falls back to single calls
-        runner.note(tasks[0], f"the batch failed ({type(error).__name__}: {error}); calling case by case")
+    failed = await _failure_of(batching.call(list(cases.values()), save))
+    if failed is not None:
+        if failed.kind != "budget":  # a used-up budget stops the run
+            runner.note(tasks[0], f"the batch failed ({failed.kind}: {failed.message}); {_rest(batching)}")
+        if not batching.has_fallback:
+            save({key: failed for key in cases if key not in saved})
         return saved
     if missing := {key: prepared.case.id for key, prepared in cases.items() if key not in saved}:
         why = "; ".join(sorted({failure.message for failure in retryable.values()}))
         names = ", ".join(missing.values())
         runner.note(
             tasks[0],
-            f"the batch has no answer for {names}{f' ({why})' if why else ''}; calling case by case for these",
+            f"the batch has no answer for {names}{f' ({why})' if why else ''}; {_rest(batching)} for these",
         )
+        if not batching.has_fallback:
+            save(dict.fromkeys(missing, Failure("malformed_reply", "the batch has no answer for this case")))
     return saved
+
+
+async def _failure_of(call: Awaitable[None]) -> Failure | None:
+    """Return the failure of a batch call, None if it succeeded."""
+    try:
+        await call
+    except ProviderError as error:
+        return error.failure
+    except StorageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - plug-in code: a batch that breaks falls back to single calls
+        return Failure("plugin_error", f"{type(error).__name__}: {error}")
+    return None
+
+
+def _rest(batching: Batching) -> str:
+    """Return what happens to cases without an answer."""
+    return "calling case by case" if batching.has_fallback else "no answer"

@@ -15,7 +15,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ProviderError
-from agentv.types.provider import CheckedProvider, ProviderRequest
+from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderRequest
 from agentv.types.targets import ResolvedTarget
 
 QUESTION = "Reply with the single word OK."
@@ -85,7 +85,9 @@ async def probe_targets(
 async def _probe(runtime: Runtime, target: ResolvedTarget, task: CaseTask | None) -> Exception | None:
     try:
         provider = runtime.provider(target)
-        if isinstance(provider.provider, CheckedProvider):
+        if isinstance(provider.provider, PlacedCheckProvider) and task is not None:
+            await provider.provider.healthcheck_in((task.suite.base_dir,))
+        elif isinstance(provider.provider, CheckedProvider):
             await provider.provider.healthcheck()
         await _call(runtime, provider, task)
     except AgentvError as error:

@@ -169,6 +169,11 @@ class RunPlan(Struct, frozen=True):
         is_even = planned is None or cases is None or planned == cases * len(self.targets) * most
         return most if is_even else 1
 
+    def folders_of(self, target: ResolvedTarget) -> tuple[str, ...]:
+        """Return the folders of the eval files that use a target; of all of them for one that only judges."""
+        using = [plan for plan in self.suites if _is_among(target, plan.targets)]
+        return tuple(dict.fromkeys(plan.suite.base_dir for plan in using or self.suites))
+
     def workers(self, target: ResolvedTarget, *, most: int | None = None) -> int:
         """Return the number of concurrent rows of a target: `--workers`, else the suites', the target's, `most` or 1.
 
@@ -204,10 +209,10 @@ class RunPlan(Struct, frozen=True):
         # Relative to the parent of the .agentv folder, so that a project can be moved.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
         read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
-        shared_in: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
+        store_url: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
         return {
             **read_from,
-            **shared_in,
+            **store_url,
             "rows": self.planned,
             "suites": suites,
             "targets": targets,

@@ -1,12 +1,14 @@
 """The report of a run, as stored in its event `reported`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, get_args
 
 from msgspec import Struct
 
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.run_verdict import EVERY_ROW_PASSES, ScopedGate
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import GateResult, RunReport, RunVerdict
+from agentv.types.results import GateResult, RowState, RunReport, RunVerdict
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
 
 if TYPE_CHECKING:
@@ -18,25 +20,47 @@ REPORTED = "reported"
 
 
 class RecordedReport(Struct, frozen=True):
-    """The parts of a run's report that cannot be recounted from its rows."""
+    """The report that a run's last writer recorded. Its verdict is only compared with the one that the rows give.
+
+    `gates` are those of that writer, None for the default one; they are `()` with `has_gates` False in events of older
+    versions, which do not record their suites. `counts` has the rows by state; it is None if the writer has not seen
+    every row of the run, and in events of older versions. `ended` has the fields of the event that ended the run, None
+    if the writer was killed before it.
+    """
 
     verdict: RunVerdict
     planned: int | None
     notes: tuple[str, ...]
     duration_s: float
     baseline: BaselineSummary | None = None
+    reason: str | None = None
+    gates: tuple[ScopedGate, ...] | None = ()
+    has_gates: bool = False
+    counts: Mapping[str, int] | None = None
+    ended: JsonObject | None = None
 
 
-def reported_fields(report: RunReport) -> JsonObject:
-    """Return the fields of the event `reported`."""
-    gates: list[JsonValue] = [
-        {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
-        for each in report.verdict.gates
+def reported_fields(
+    report: RunReport, *, gates: Sequence[ScopedGate] | None, reason: str | None, has_every_row: bool
+) -> JsonObject:
+    """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one."""
+    suites = [None] * len(report.verdict.gates) if gates is None else [each.suite for each in gates]
+    checked: list[JsonValue] = [
+        {
+            "expression": each.expression,
+            "suite": suite,
+            "passed": each.passed,
+            "value": each.value,
+            "sentence": each.sentence,
+        }
+        for each, suite in zip(report.verdict.gates, suites, strict=True)
     ]
     return {
         "exit_code": report.verdict.exit_code,
         "sentence": report.verdict.sentence,
-        "gates": gates,
+        "reason": reason,
+        "counts": {state: report.counts.get(state, 0) for state in get_args(RowState)} if has_every_row else None,
+        "gates": checked,
         "baseline": None if report.baseline is None else baseline_to_json(report.baseline),
         "planned": report.planned,
         "notes": list(report.notes),
@@ -45,31 +69,61 @@ def reported_fields(report: RunReport) -> JsonObject:
 
 
 def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
-    """Return the report that the last process of a run recorded, or None if it ended without one."""
-    fields = None
+    """Return the report that a run's last writer recorded, or None if it did not record any.
+
+    Raises GateError for a recorded gate that cannot be parsed.
+    """
+    fields: JsonObject | None = None
+    ended: JsonObject | None = None
     for event in run.events():
         if event.type == "started":
-            fields = None
+            fields = ended = None
         elif event.type == REPORTED:
             fields = event.fields
+        elif event.type == "ended":
+            ended = event.fields
     if fields is None:
         return None
     planned, notes, duration_s = fields.get("planned"), fields.get("notes"), fields.get("duration_s")
+    reason, gates, has_gates = fields.get("reason"), _objects(fields.get("gates")), "counts" in fields
     return RecordedReport(
         verdict=_verdict_of(fields),
         planned=planned if isinstance(planned, int) else None,
         notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
         duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
         baseline=baseline_from_json(fields.get("baseline")),
+        reason=reason if isinstance(reason, str) else None,
+        gates=_scoped_gates(gates) if has_gates else (),
+        has_gates=has_gates,
+        counts=_counts_of(fields.get("counts")),
+        ended=ended,
     )
 
 
+def _counts_of(value: JsonValue) -> Mapping[str, int] | None:
+    if not isinstance(value, Mapping):
+        return None
+    return {state: count for state, count in value.items() if isinstance(count, int)}
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _scoped_gates(gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
+    expressions = [str(each.get("expression")) for each in gates]
+    if expressions == [EVERY_ROW_PASSES]:
+        return None
+    suites = [suite if isinstance(suite := each.get("suite"), str) else None for each in gates]
+    return tuple(ScopedGate(parse_gate(text), suite) for text, suite in zip(expressions, suites, strict=True))
+
+
 def _verdict_of(fields: JsonObject) -> RunVerdict:
-    exit_code, gates = fields.get("exit_code"), fields.get("gates")
+    exit_code = fields.get("exit_code")
     return RunVerdict(
         exit_code=exit_code if isinstance(exit_code, int) else 0,
         sentence=str(fields.get("sentence", "")),
-        gates=tuple(_gate_of(each) for each in gates if isinstance(each, Mapping)) if isinstance(gates, list) else (),
+        gates=tuple(_gate_of(each) for each in _objects(fields.get("gates"))),
     )
 
 

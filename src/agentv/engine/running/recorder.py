@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 MAX_NOTES = 100
+LONG_WAIT_S = 10.0
+"""A pause before a retry from which on the user is told about it."""
 
 
 class StopSignal(Struct):
@@ -131,13 +133,13 @@ class RunRecorder(Struct):
                 self.observers.remove(observer)
                 self._dispatcher.clear()
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, *, is_problem: bool = False) -> None:
         """Report a message to the user, each once; after `MAX_NOTES` different ones, only that there are more."""
         if len(self.notes) >= MAX_NOTES:
             message = "there are more notes than can be shown"
         if message not in self.notes:
             self.notes[message] = None
-            self.emit(RunNote(message))
+            self.emit(RunNote(message, is_problem))
 
     def case(self, record: CaseRecord) -> None:
         """Save a case before its first call."""
@@ -186,14 +188,16 @@ class RunRecorder(Struct):
             self.stop.drain(f"{results} did not pass (--fail-fast)")
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
-        """Report that the call of a task is retried."""
+        """Report that the call of a task is retried; a long wait is a message of its own, as it begins."""
+        if wait_s >= LONG_WAIT_S:
+            self.note(f"target {task.target.name!r}: {call.error}; waiting {wait_s:,.0f} s before the next attempt")
         self.emit(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
 
     def report(self, duration_s: float) -> RunReport:
         """Return the report of all rows so far, with the verdict."""
         ending = Ending(
             state=self.stop.state,
-            reason=self.stop.reason,
+            reason=self.stop.reason or (None if self.plan.suites else "no eval files found"),
             planned=self.plan.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
@@ -211,10 +215,14 @@ class RunRecorder(Struct):
             baseline=baseline,
         )
 
-    def save_report(self, report: RunReport) -> None:
-        """Save the verdict with the run, so that every later report shows the same."""
+    def save_report(self, report: RunReport, *, has_every_row: bool) -> None:
+        """Save the report with the run, so that later ones can be compared with it.
+
+        `has_every_row` is False if the run may have stored rows that were not counted.
+        """
+        fields = reported_fields(report, gates=self.plan.gates, reason=self.stop.reason, has_every_row=has_every_row)
         with suppress(StorageError):  # reported already
-            self.store.note(REPORTED, reported_fields(report))
+            self.store.note(REPORTED, fields)
 
 
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:

@@ -29,7 +29,7 @@ from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
-from agentv.types.provider import CheckedProvider, ProviderResponse
+from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderResponse
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -106,7 +106,7 @@ async def run_plan(
     stop = stop or StopSignal()
     recorder = RunRecorder(plan, store, list(observers), stop)
     if isinstance(store, ReportingStore):
-        store.report_to(recorder.note)
+        store.report_to(partial(recorder.note, is_problem=True))
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
@@ -125,7 +125,7 @@ async def run_plan(
             recorder.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
         try:
             report = recorder.report((clock() - started).total_seconds())
-            recorder.save_report(report)
+            recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
         finally:
             store.close(stop.state)
     report = with_corrected_rates(report)
@@ -234,7 +234,10 @@ async def _are_healthy(
         if not isinstance(provider, CheckedProvider):
             continue
         try:
-            await call_user_code(provider.healthcheck, timeout_s=None)
+            if isinstance(provider, PlacedCheckProvider):
+                await call_user_code(partial(provider.healthcheck_in, plan.folders_of(target)), timeout_s=None)
+            else:
+                await call_user_code(provider.healthcheck, timeout_s=None)
         except Exception as error:  # noqa: BLE001 - plug-in code: any exception means that the check failed
             message = Redactor(target.secrets).text(str(error))
             known = isinstance(error, ProviderError)

@@ -1,62 +1,132 @@
-"""The report of a stored run: its recorded verdict, and numbers recounted from its rows."""
+"""The report of a stored run: its verdict, and numbers recounted from its rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.running.notes import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.stored_plan import stored_options
-from agentv.scoring.counting.summary import Summary
+from agentv.engine.stored.verdicts import RowCounts, StoredVerdict, VerdictDifference
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, summary_for
+from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.storage.run.checksums import (
+    CHECKSUMS,
+    RecordedChecksums,
+    changed_files,
+    is_unchanged,
+    load_checksums,
+    read_checksum,
+)
 from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport, RunState, RunVerdict
+from agentv.types.results import RunReport, RunState
 
+_RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
+_NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"
 
 
 def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
-    """Count a stored run's current rows and return its report, with the verdict that it ended with.
+    """Count a stored run's current rows and return its report, with the verdict that these rows give.
 
     Callers that iterate over the rows anyway pass them as `rows`.
 
-    The verdict of a run without a recorded one (it was killed, is being written, or was made by an older agentv) is
-    computed from its rows. Raises StorageError for a row that cannot be read.
+    If the run recorded another verdict when it had as many rows, the verdict is exit code 3 and quotes both. Raises
+    StorageError for a row that cannot be read.
     """
-    recorded = load_recorded_report(run)
-    gates = _gates(run) if recorded is None else None
-    may_repeat = run.may_repeat_cases()
-    summary = summary_for(gates, has_targets=may_repeat)
-    invalid_rows = 0
-    for row in run.results() if rows is None else rows:
-        summary.add(row, has_trials=may_repeat)
-        invalid_rows += row.error is not None and row.error.stage == "load"
-    state = _state(run)
+    judging = _load_judging(run)
+    counts = judging.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+    difference = _difference(run, judging, counts)
+    verdict = judging.of(counts) if difference is None else difference.verdict
     corrected, correction_notes = corrected_or_note(run)
-    if recorded is None:
-        verdict = _computed_verdict(run, summary, gates, invalid_rows=invalid_rows)
-        notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
-        recorded = RecordedReport(verdict, _planned(run), notes, 0.0)
+    recorded = judging.recorded or RecordedReport(verdict, judging.planned, _older_notes(judging), 0.0)
     return replace(
-        summary.report(run.run_id, state, recorded.verdict),
-        planned=recorded.planned,
+        counts.summary.report(run.run_id, judging.state, verdict),
+        planned=judging.planned,
         corrected=corrected,
-        notes=(*recorded.notes, *correction_notes),
+        notes=(*recorded.notes, *correction_notes, *_file_notes(run, load_checksums(run))),
         duration_s=recorded.duration_s,
         folder=str(run.folder),
         baseline=recorded.baseline,
     )
 
 
-def _computed_verdict(
-    run: StoredRun, summary: Summary, gates: Sequence[ScopedGate] | None, *, invalid_rows: int
-) -> RunVerdict:
-    ending = Ending(state=_state(run), planned=_planned(run), invalid_rows=invalid_rows)
-    return run_verdict(summary, ending, gates=gates, max_errors=stored_options(run.run.plan).max_errors)
+class StoredCheck(Struct, frozen=True):
+    """The check of a stored run before it is continued or merged: its notes, and rows that are not as recorded."""
+
+    notes: tuple[str, ...] = ()
+    difference: VerdictDifference | None = None
+
+
+def check_stored_run(run: StoredRun) -> StoredCheck:
+    """Compare a stored run with what it recorded at its end. Rows are read only if their file is not as recorded.
+
+    A symbolic link in place of their file is not followed; a writer refuses it. Raises StorageError for a row that
+    cannot be read.
+    """
+    recorded = load_checksums(run)
+    notes = tuple(_file_notes(run, recorded))
+    if (run.folder / _RESULTS).is_symlink() or is_unchanged(run, recorded, _RESULTS):
+        return StoredCheck(notes)
+    judging = _load_judging(run)
+    if not judging.is_comparable:
+        return StoredCheck(notes)
+    counts = judging.count(run.results(), has_trials=run.may_repeat_cases())
+    return StoredCheck(notes, _difference(run, judging, counts))
+
+
+def refuse_changed_rows(run: StoredRun, *, may_lack_rows: bool) -> tuple[str, ...]:
+    """Return the notes on a stored run's files. Raises StorageError if its rows are not those that it was judged by.
+
+    `may_lack_rows` accepts a run that has lost rows, for commands that make them again.
+    """
+    checked = check_stored_run(run)
+    difference = checked.difference
+    if difference is None or (may_lack_rows and difference.is_only_missing):
+        return checked.notes
+    raise StorageError(
+        f"run {run.run_id}: {difference.sentence} Restore {run.folder / _RESULTS} from a copy; or delete it, and "
+        f"score every stored answer again with: agentv resume {run.run_id}"
+    )
+
+
+def _load_judging(run: StoredRun) -> StoredVerdict:
+    recorded = load_recorded_report(run)
+    return StoredVerdict(
+        state=_state(run),
+        planned=_planned(run) if recorded is None else recorded.planned,
+        gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
+        max_errors=stored_options(run.run.plan).max_errors,
+        recorded=recorded,
+    )
+
+
+def _difference(run: StoredRun, judging: StoredVerdict, counts: RowCounts) -> VerdictDifference | None:
+    """Compare the recorded verdict with that of the rows. Rows that were appended later are left out."""
+    if not judging.is_comparable or judging.recorded is None:
+        return None
+    checksum = read_checksum((judging.recorded.ended or {}).get(CHECKSUMS), _RESULTS)
+    path = run.folder / _RESULTS
+    if checksum is not None and path.exists() and path.stat().st_size != checksum.size:
+        rows = run.results(lines=checksum.lines)
+        counts = judging.count(rows, has_trials=counts.has_trials)
+    return judging.difference(counts)
+
+
+def _file_notes(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
+    if recorded.are_recorded:
+        yield from changed_files(run, recorded)
+    else:
+        yield _NO_CHECKSUMS
+
+
+def _older_notes(judging: StoredVerdict) -> tuple[str, ...]:
+    return (_OLDER_RUN,) if judging.gates is None and judging.state == "finished" else ()
 
 
 def _state(run: StoredRun) -> RunState:

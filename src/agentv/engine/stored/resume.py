@@ -32,7 +32,8 @@ class ResumePlan(Struct):
 
     `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
     used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
-    and the plan lacks. `spent` is what counts against the budget already.
+    and the plan lacks. `spent` is what counts against the budget already. `has_every_row` becomes True at the end, if
+    every row of the run that counts has been seen.
     """
 
     rows: StoredRows
@@ -45,6 +46,7 @@ class ResumePlan(Struct):
     unchanged: int = 0
     rescored: int = 0
     called: int = 0
+    has_every_row: bool = False
 
     @property
     def calls_targets(self) -> bool:
@@ -76,8 +78,9 @@ class ResumePlan(Struct):
 
     def finish(self, recorder: RunRecorder) -> None:
         """Remove the results of cases that no longer exist from the run, after all tasks of the plan."""
+        gone = [key for key in self.rows.left() if key not in self.retired]
+        self.has_every_row = self.purpose == "resume" or not gone
         if self.purpose == "resume":
-            gone = [key for key in self.rows.left() if key not in self.retired]
             for key in gone:
                 recorder.store.note("case_retired", {"slot": key.to_json()})
             if gone:

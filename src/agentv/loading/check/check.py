@@ -13,6 +13,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
+from agentv.loading.files.skipped import SHOWN_SKIPPED, SkippedFile, find_skipped_files, shown_path
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
@@ -78,7 +79,16 @@ def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str
     """
     files = find_eval_files(paths, cwd=cwd)
     problems = [problem for file in files for problem in _check_file(file, cwd, env, specs)]
-    return CheckResult(files, in_order(problems))
+    skipped = find_skipped_files(paths, cwd=cwd, found=files)
+    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)))
+
+
+def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
+    """Yield a warning for each of the first skipped files; the last one counts the rest."""
+    more = len(skipped) - SHOWN_SKIPPED
+    for index, each in enumerate(skipped[:SHOWN_SKIPPED], start=1):
+        rest = f" ({more} more files are skipped)" if more > 0 and index == SHOWN_SKIPPED else ""
+        yield Problem(shown_path(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
 
 
 def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:

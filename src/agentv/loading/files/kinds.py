@@ -1,8 +1,9 @@
 """Detection of the kind of a YAML file from its top-level keys, without reading the whole file."""
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -21,6 +22,9 @@ _EVALUATION_SCHEMA = "agentv-evaluation"
 _EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
 _CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
 
+_RECORD = re.compile(r'"schema"\s*:\s*"agentv-(\w+)-')
+_NOUNS = {"result": "results", "baseline": "a baseline", "label": "labels"}
+
 FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"]
 
 
@@ -32,7 +36,7 @@ def kind_of_file(path: Path) -> FileKind:
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
         return "config"
-    text = _start(path)
+    text = start_of(path)
     try:
         return _kind_by_entries(_top_level_entries(text))
     except yaml.YAMLError:
@@ -41,14 +45,22 @@ def kind_of_file(path: Path) -> FileKind:
 
 def has_cases(path: Path) -> bool:
     """Return True if a YAML file has the key of the cases, as far as it can be read."""
-    text = _start(path)
+    text = start_of(path)
     try:
         return any(key in CASE_KEYS for key, _ in _top_level_entries(text))
     except yaml.YAMLError:
         return _CASES_LINE.search(text) is not None
 
 
-def _start(path: Path) -> str:
+def top_level_keys(path: Path) -> tuple[str, ...]:
+    """Return the keys of a YAML file's object, () if it cannot be read."""
+    try:
+        return tuple(dict.fromkeys(key for key, _ in _top_level_entries(start_of(path))))
+    except yaml.YAMLError:
+        return ()
+
+
+def start_of(path: Path) -> str:
     """Return the text of a regular file; the first MiB of a large one, "" if it cannot be read."""
     if not path.is_file():
         return ""
@@ -59,6 +71,32 @@ def _start(path: Path) -> str:
     except OSError:
         return ""
     return data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+
+
+def record_noun(path: Path) -> str | None:
+    """Return the kind of agentv's own records in a JSON Lines file, None for any other file."""
+    line = _first_line(path)
+    if (schema := _RECORD.search(line)) is not None:
+        return _NOUNS.get(schema[1], f"records of agentv ({schema[1]})")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_scored = isinstance(record, Mapping) and "score" in record and "input_messages" not in record
+    return "results or labels" if is_scored else None
+
+
+def _first_line(path: Path) -> str:
+    """Return the first line of a regular file with content, at most 1 MiB of it; "" if it cannot be read."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES)
+    except OSError:
+        return ""
+    text = start.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    return next((line for line in text.split("\n") if line.strip()), "")
 
 
 def _kind_by_entries(entries: Iterable[tuple[str, str]]) -> FileKind:

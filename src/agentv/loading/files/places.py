@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, kind_of_file
-from agentv.types.errors import ConfigError
+from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, kind_of_file, record_noun
+from agentv.types.errors import ConfigError, NothingFoundError
 
 TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 HOME_FOLDER = ".agentv"
@@ -91,21 +91,23 @@ def _targets_in(folder: Path) -> Path | None:
 def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ...]:
     """Return the eval files at some paths, each once, in the order given; without paths, those of the folder `evals`.
 
-    A folder stands for all eval files in it, at any depth. Raises ConfigError for a path that
-    does not exist.
+    A folder stands for all eval files in it, at any depth. Raises ConfigError for a path that does not exist or holds
+    results, labels or a baseline, and NothingFoundError if there is no folder `evals`.
     """
     found: dict[Path, Path] = {}  # by real path, so that several links to a file count once
     for path in paths or ("evals",):
         place = cwd / path
         if place.is_dir():
-            for file in _eval_files_in(place, set()):
+            for file in filter(_is_eval_file, files_below(place)):
                 found.setdefault(file.resolve(), file)
         elif place.exists():
+            if place.suffix == ".jsonl" and (noun := record_noun(place)) is not None:
+                raise ConfigError(f"{path} holds {noun}, not cases; it is not an eval file")
             found.setdefault(place.resolve(), place)
         elif paths:
             raise ConfigError(f"{path}: there is no such file or folder")
         else:
-            raise ConfigError(f"no path is given, and there is no folder 'evals' in {cwd}")
+            raise NothingFoundError(f"no path is given, and there is no folder 'evals' in {cwd}")
     return tuple(found.values())
 
 
@@ -118,20 +120,26 @@ def side_file(dataset: Path) -> Path | None:
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
 
 
-def _eval_files_in(folder: Path, visited: set[Path]) -> Iterator[Path]:
-    """Yield the eval files of a folder at any depth; folders linked repeatedly are visited once."""
+def files_below(folder: Path, visited: set[Path] | None = None) -> Iterator[Path]:
+    """Yield the files of a folder at any depth, without those of dot-folders and `node_modules`.
+
+    Folders linked repeatedly are visited once.
+    """
+    visited = set() if visited is None else visited
     if folder.resolve() in visited:
         return
     visited.add(folder.resolve())
     for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            if not path.name.startswith(".") and path.name != "node_modules":
-                yield from _eval_files_in(path, visited)
-        elif path.suffix == ".jsonl":
-            if side_file(path) is not None:
-                yield path
-        elif path.suffix in YAML_SUFFIXES and kind_of_file(path) == "eval" and not _is_side_file(path):
+        if not path.is_dir():
             yield path
+        elif not path.name.startswith(".") and path.name != "node_modules":
+            yield from files_below(path, visited)
+
+
+def _is_eval_file(path: Path) -> bool:
+    if path.suffix == ".jsonl":
+        return side_file(path) is not None
+    return path.suffix in YAML_SUFFIXES and kind_of_file(path) == "eval" and not _is_side_file(path)
 
 
 def _is_side_file(path: Path) -> bool:

@@ -73,7 +73,27 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
         more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         message = f"the batch output is invalid: {'; '.join(problems[:_NAMED])}{more}"
         raise ProviderError(Failure("malformed_reply", message))
+    if ids and not answers:
+        raise ProviderError(Failure("malformed_reply", "the batch output is empty; expected one JSON line for each id"))
     return answers
+
+
+def parse_single(text: str, case_id: str) -> ProviderResponse:
+    """Return the answer to one case of a target that batches: a batch is never the answer of one case.
+
+    Raises ProviderError for JSON lines that are not the one line of this case.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    objects = [value for line in lines if isinstance(value := _json_or_none(line), Mapping)]
+    is_batch = lines and len(objects) == len(lines) and (len(lines) > 1 or "id" in objects[0])
+    return parse_batch(text, [case_id])[case_id] if is_batch else parse_output(text)
+
+
+def _json_or_none(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 MAX_BATCH_BYTES = 256 * 2**20
@@ -81,6 +101,8 @@ _NOTED_CHARACTERS = 2_000
 _NO_FOLDER = Path()
 _FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
 """The names of the placeholders' files in the folder of a call."""
+_CASE_PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "CASES_FILE")
+"""Placeholders that hand over a single case's prompt."""
 
 
 class _CommandOutput(Struct, frozen=True):
@@ -108,17 +130,19 @@ class CliProvider:
         self._template = parse_command(self._settings.command_template)
         self._files_format = parse_files_format(self._settings.files_format)
 
-    no_batch_reason = "its command_template has no {CASES_FILE}, so it cannot batch"
+    supports_batch = True
 
     @property
-    def supports_batch(self) -> bool:
-        """True if the template contains {CASES_FILE}."""
-        return "CASES_FILE" in self._template.placeholders
+    def only_batches(self) -> bool:
+        """True if the target batches and its template has no place for a single case's prompt."""
+        return self._target.provider_batching and self._template.placeholders.isdisjoint(_CASE_PLACEHOLDERS)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the command's answer to one case."""
         values = {"PROMPT": request.question, "GUIDELINES": request.guidelines, "EVAL_ID": request.eval_case_id}
         output = await self._run([request], values, max_bytes=MAX_OUTPUT_BYTES)
+        if self._target.provider_batching:
+            return output.add_to(parse_single(output.text, request.eval_case_id))
         return output.add_to(parse_output(output.text))
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
@@ -131,8 +155,13 @@ class CliProvider:
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
-        check = self._settings.healthcheck
-        await run_healthcheck(check, self._target, self._tools.shared, env=self._settings.env)
+        await self.healthcheck_in((self._target.base_dir,))
+
+    async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
+        """Run the configured healthcheck for eval files in these folders. Raises as `healthcheck` does."""
+        settings, shared = self._settings, self._tools.shared
+        check = settings.healthcheck
+        await run_healthcheck(check, self._target, shared, eval_dirs=eval_dirs, cwd=settings.cwd, env=settings.env)
 
     async def _run(
         self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int

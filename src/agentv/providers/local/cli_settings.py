@@ -23,7 +23,7 @@ class HttpHealthcheck(Struct, frozen=True):
 
 
 class CommandHealthcheck(Struct, frozen=True):
-    """Passes if the command exits with 0. A relative `cwd` starts from the targets file; no placeholders."""
+    """Passes if the command exits with 0. A relative `cwd` starts from the eval file; no placeholders."""
 
     type: Literal["command"]
     command_template: str

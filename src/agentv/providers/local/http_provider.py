@@ -1,6 +1,6 @@
 """`http`: a web service, one request for each case."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, cast
 
 from msgspec import Meta, Struct, field
@@ -110,7 +110,11 @@ class HttpProvider:
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
-        await run_healthcheck(self._settings.healthcheck, self._target, self._shared)
+        await self.healthcheck_in((self._target.base_dir,))
+
+    async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
+        """Run the configured healthcheck for eval files in these folders. Raises as `healthcheck` does."""
+        await run_healthcheck(self._settings.healthcheck, self._target, self._shared, eval_dirs=eval_dirs)
 
     def _build_request(self, request: ProviderRequest) -> HttpRequest:
         def value_of(name: str) -> JsonValue:

@@ -1,10 +1,12 @@
 """Choose the observer that displays a run, from `--display` and the output stream."""
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from agentv.reports.text.printable import one_line
 from agentv.types.errors import UnknownNameError
-from agentv.types.events import Observer, RunEvent
+from agentv.types.events import Observer, RunEvent, RunNote
 from agentv.types.protocols import Clock
 
 if TYPE_CHECKING:
@@ -16,10 +18,14 @@ _TICK_S = 1.0
 
 
 class NullObserver:
-    """An observer that ignores all events."""
+    """An observer that prints nothing but problems, on standard error."""
+
+    hears = (RunNote,)
 
     def notify(self, event: RunEvent) -> None:
-        """Ignore the event."""
+        """Print the message of a problem; ignore any other event."""
+        if isinstance(event, RunNote) and event.is_problem:
+            sys.stderr.write(f"note: {one_line(event.message)}\n")
 
     def close(self) -> None:
         """Do nothing."""

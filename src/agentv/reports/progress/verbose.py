@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TextIO
 
-from agentv.reports.run.github import harmless
 from agentv.reports.text.amounts import count_text, seconds_text
 from agentv.reports.text.printable import one_line
+from agentv.reports.text.workflow_commands import harmless
 from agentv.types.events import AnswerArrived, RetryNoted, RunEvent
 
 

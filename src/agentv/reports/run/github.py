@@ -1,4 +1,4 @@
-"""GitHub Actions: failures as annotations, and protection against workflow commands in untrusted text."""
+"""GitHub Actions: failures as annotations."""
 
 from collections.abc import Mapping
 
@@ -22,12 +22,6 @@ def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
     place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
     return f"::error {properties}::{_data(row_reason(result))}"
-
-
-def harmless(line: str) -> str:
-    """Return a line in which the runner finds no workflow command, `::name::` or `##[name]`."""
-    line = line.replace("##[", "## [")
-    return f".{line}" if line.lstrip().startswith("::") else line
 
 
 def _data(text: str) -> str:

@@ -14,6 +14,8 @@ UNSAFE = re.compile(
 )
 """A character that must be escaped before it is printed on a terminal or a page."""
 
+_RUNNER_COMMAND = re.compile(r"##(\w*)\[")
+
 
 def printable(text: str) -> str:
     r"""Return `text` without its colours and with every other control character escaped, such as `\x1b`.
@@ -34,10 +36,10 @@ def one_line(text: str) -> str:
 def printable_json(text: str) -> str:
     """Return equivalent JSON text with unsafe characters written as JSON escapes.
 
-    `##[`, which GitHub's log would read as a command, is escaped as well.
+    `##[` and `##name[`, which runners of CI jobs read as commands, are escaped as well.
     """
-    if "##[" in text:
-        text = text.replace("##[", r"##\u005b")
+    if "##" in text:
+        text = _RUNNER_COMMAND.sub(r"##\1\\u005b", text)
     return text if text.isascii() and "\x7f" not in text else UNSAFE.sub(_json_escape, text)
 
 

@@ -94,6 +94,11 @@ class Comparison(Struct, frozen=True):
         """Return how many cases were won, lost or tied."""
         return sum(case.outcome == outcome for case in self.cases)
 
+    def regressions(self, suite: str | None = None) -> float | None:
+        """Return the number of cases that got worse, of one suite if it is named; None if no case is in both runs."""
+        cases = [case for case in self.cases if suite in (None, case.pair.after.suite)]
+        return float(sum(case.change == "regressed" for case in cases)) if cases else None
+
     def changed(self, change: Change) -> tuple[CaseDifference, ...]:
         """Return the cases that improved or regressed, the largest difference first."""
         found = [case for case in self.cases if case.change == change]

@@ -1,6 +1,7 @@
 """The measurements that gates can check on a run that is compared with an earlier one."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -16,19 +17,35 @@ from agentv.types.summaries import Interval
 _HALF = 0.5
 
 
+class Regressions(Protocol):
+    """The number of cases that got worse than in an earlier run."""
+
+    def regressions(self, suite: str | None = None) -> float | None:
+        """Return that number, of one suite if it is named; None if no case is in both runs."""
+
+
+class RecordedRegressions(Struct, frozen=True):
+    """The numbers of cases that got worse, by suite, None for all: as recorded by the run that was compared."""
+
+    recorded: Mapping[str | None, float | None]
+
+    def regressions(self, suite: str | None = None) -> float | None:
+        """Return the recorded number."""
+        return self.recorded.get(suite)
+
+
 class MeasuredAgainst(Struct, frozen=True):
     """The measurements of a run plus `regressions` against the baseline, of one suite when it is named."""
 
     measured: Measurements
-    comparison: Comparison
+    comparison: Regressions
     suite: str | None = None
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
         if name != "regressions":
             return self.measured.measure(name, argument, field)
-        cases = [case for case in self.comparison.cases if self.suite in (None, case.pair.after.suite)]
-        return float(sum(case.change == "regressed" for case in cases)) if cases else None
+        return self.comparison.regressions(self.suite)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of a gate's metric."""
@@ -47,7 +64,7 @@ class ComparedRun(Struct, frozen=True):
     """A run's own counts, plus the metrics of its difference to a baseline."""
 
     counted: Counted
-    comparison: Comparison
+    comparison: Regressions
 
     @property
     def all(self) -> Tally:

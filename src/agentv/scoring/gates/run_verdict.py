@@ -19,6 +19,8 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
+EVERY_ROW_PASSES = "every judged row passes"
+"""The expression of the default gate of a run."""
 _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
 
@@ -84,7 +86,8 @@ def run_verdict(
     if incomplete is not None:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
     if ending.state == "stopped":
-        return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} complete.", results)
+        why = ending.reason or "the run ended early"
+        return RunVerdict(STOPPED, f"STOPPED: {why}; {_of_planned(rows.rows, ending)} complete.", results)
     if broken:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}", results)
     if not results:
@@ -130,7 +133,11 @@ def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str
     rows = counted.all
     passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
     value = rows.pass_rate
-    return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
+    return (
+        GateResult(
+            EVERY_ROW_PASSES.replace("row", noun), passed=passed, value=value, sentence=_rows_passed(rows, noun)
+        ),
+    )
 
 
 def _check_gate(counted: Counted, scoped: ScopedGate) -> GateResult:

@@ -83,6 +83,7 @@ class Flusher:
 HOME_NAME = ".agentv"
 RUN_FILE = "run.json"
 LINE_FILES = ("events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl")
+RESULTS_PER_CHECKSUM = 1_000
 
 _GITIGNORE = "# Written by agentv: what runs leave behind.\n/.gitignore\n/runs/\n/logs/\n/cache/\n/index.db*\n"
 
@@ -109,6 +110,7 @@ class RunFolder:
 
     The constructor creates or reopens the folder, takes its lock, and cuts torn last lines (with an event in
     events.jsonl). Every write returns when its line survives a crash of the process; fsync follows in the background.
+    Checksums of the files are recorded at the begin and the end, and after every 1,000 results (checksums.py).
     Raises StorageError when another process writes this run or a line cannot be written; acknowledged lines stay
     readable.
     """
@@ -154,7 +156,8 @@ class RunFolder:
             with self._disk(f"write {RUN_FILE}"):
                 write_by_rename(path, data)
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
-        self.note("started", {"pid": os.getpid(), "host": socket.gethostname(), "versions": versions})
+        host, checksums = socket.gethostname(), self._checksums()
+        self.note("started", {"pid": os.getpid(), "host": host, "versions": versions, "checksums": checksums})
 
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
         """Write one event of the run."""
@@ -182,6 +185,8 @@ class RunFolder:
         """
         result = numbered(result, seq=self._results.next_seq, run_id=result.run_id)
         self._write(self._results, result_line(result, with_trace=result.answer_ref is None))
+        if self._results.next_seq % RESULTS_PER_CHECKSUM == 0:
+            self.note("checksums", {"checksums": self._checksums()})
         return result
 
     def close(self, state: str) -> None:
@@ -193,11 +198,14 @@ class RunFolder:
         try:
             # A full disk may still have space for this one line, without which the run counts as interrupted.
             with suppress(StorageError) if raised else nullcontext():
-                self.note("ended", {"state": state})
+                self.note("ended", {"state": state, "checksums": self._checksums()})
         finally:
             self._release()
         if self._flusher.error is not None and not raised:
             raise self._failed(self._flusher.error, "sync the last results to the disk")
+
+    def _checksums(self) -> JsonObject:
+        return {file.path.name: file.checksum for file in self._files}
 
     def _release(self) -> None:
         """Sync and close all files, and release the lock."""

@@ -7,6 +7,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+from zlib import crc32
+
+from agentv.types.json_value import JsonObject
 
 _CHUNK = 1 << 20
 
@@ -56,6 +59,8 @@ _write.restype = ctypes.c_ssize_t
 class LineFile:
     """A file that grows by whole lines. One writer at a time; `next_seq` is the number of the next line, from 0.
 
+    A CRC-32 of all lines is computed along with every write.
+
     Opening it cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is its size.
     """
 
@@ -63,7 +68,7 @@ class LineFile:
         self.path = path
         self.descriptor = open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         size = os.fstat(self.descriptor).st_size
-        self.next_seq, self._end = _count_lines(self.descriptor)
+        self.next_seq, self._end, self._crc = _read_lines(self.descriptor)
         self.torn_bytes = size - self._end
         if self.torn_bytes:
             os.ftruncate(self.descriptor, self._end)
@@ -80,6 +85,12 @@ class LineFile:
             self._write_rest(data[max(written, 0) :])
         self._end += size
         self.next_seq += 1
+        self._crc = crc32(data, self._crc)
+
+    @property
+    def checksum(self) -> JsonObject:
+        """The number of lines so far, their size, and their CRC-32 (docs/reference/run-folder.md)."""
+        return {"lines": self.next_seq, "bytes": self._end, "crc32": f"{self._crc:08x}"}
 
     def _write_rest(self, data: bytes) -> None:
         """Write the rest of a line after a short write, which does not raise. Raises OSError if the disk is full."""
@@ -95,16 +106,18 @@ class LineFile:
         os.close(self.descriptor)
 
 
-def _count_lines(descriptor: int) -> tuple[int, int]:
-    """Return the number of whole lines of a file, and the offset of their end."""
-    lines = end = offset = 0
+def _read_lines(descriptor: int) -> tuple[int, int, int]:
+    """Return the number of whole lines of a file, the offset of their end, and the CRC-32 of the bytes before it."""
+    lines = end = crc = offset = crc_so_far = 0
     while chunk := os.pread(descriptor, _COUNTED_BYTES, offset):
         lines += chunk.count(b"\n")
-        last = chunk.rfind(b"\n")
-        if last >= 0:
-            end = offset + last + 1
+        whole = chunk.rfind(b"\n") + 1
+        if whole:
+            end = offset + whole
+            crc = crc_so_far = crc32(memoryview(chunk)[:whole], crc_so_far)
+        crc_so_far = crc32(memoryview(chunk)[whole:], crc_so_far)
         offset += len(chunk)
-    return lines, end
+    return lines, end, crc
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Read-only access to a run's folder, also while it is being written."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -160,9 +161,12 @@ class StoredRun:
         """Yield the answers of every generation."""
         return self._read("answers.jsonl", ANSWERS)
 
-    def results(self) -> Iterator[CaseResult]:
-        """Yield the current results: of each result key the highest generation, without retired cases."""
-        return self._current("results.jsonl", RESULTS)
+    def results(self, *, lines: int | None = None) -> Iterator[CaseResult]:
+        """Yield the current results: of each result key the highest generation, without retired cases.
+
+        `lines` reads only the first lines of the file, to see the results as they were when it had so many.
+        """
+        return self._current("results.jsonl", RESULTS, lines)
 
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the results of every generation."""
@@ -216,16 +220,19 @@ class StoredRun:
                 file.seek(offset)
                 yield self._row(name, number, file.read(size), RESULTS)
 
-    def _current(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
-        for number, _, line in self.current_lines(name):
+    def _current(self, name: str, decoder: LineReader[Row_co], lines: int | None = None) -> Iterator[Row_co]:
+        for number, _, line in self.current_lines(name, lines):
             yield self._row(name, number, line, decoder)
 
-    def current_lines(self, name: str) -> Iterator[tuple[int, int, bytes]]:
-        """Yield number, offset and bytes of the current lines: of each result key the highest generation."""
-        generations, retired = self._generations(name), self._retired()
+    def current_lines(self, name: str, lines: int | None = None) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number, offset and bytes of the current lines: of each result key the highest generation.
+
+        `lines` reads only the first lines of the file.
+        """
+        generations, retired = self._generations(name, lines), self._retired()
         is_plain = generations.are_all_first and not retired
         offset = 0
-        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+        for number, line in enumerate(islice(whole_lines(self.folder / name), lines), start=1):
             head = None if is_plain else self._head(name, number, line)
             if head is None or (head.generation == generations.of(head.slot) and head.slot not in retired):
                 yield number, offset, line
@@ -246,9 +253,9 @@ class StoredRun:
                     change(event.slot)
         return retired
 
-    def _generations(self, name: str) -> Generations:
+    def _generations(self, name: str, lines: int | None = None) -> Generations:
         generations = Generations()
-        for _, _, head in self._heads(name):
+        for _, _, head in islice(self._heads(name), lines):
             generations.add(head.slot, head.generation)
         return generations
 

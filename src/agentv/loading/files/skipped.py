@@ -1,0 +1,83 @@
+"""Files of a folder that look like eval files and are not read, so that none is skipped without a line."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, record_noun, start_of, top_level_keys
+from agentv.loading.files.places import files_below
+
+SHOWN_SKIPPED = 5
+_OTHER_CASE_KEYS = ("tests", "eval_cases", "evalCases", "test_cases", "testCases")
+"""Keys under which other tools, and older files, list cases."""
+_JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
+_NAMED_LINES = re.compile(r"[^\s'\",{}]+\.jsonl")
+
+
+class SkippedFile(Struct, frozen=True):
+    """A file that is not read, and the reason with the remedy."""
+
+    path: Path
+    reason: str
+
+
+def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:
+    """Return the files below the given folders that look like eval files, but are not among those `found`.
+
+    Results, labels and baselines are not listed, nor JSON Lines files that a YAML file of the folder names.
+    """
+    known = {path.resolve() for path in found}
+    folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]
+    files = [path for folder in folders for path in files_below(folder) if path.resolve() not in known]
+    skipped = {path.resolve(): each for path in files if (each := _skipped(path, cwd)) is not None}
+    if not skipped:
+        return ()
+    named = _named_lines([*files, *found])
+    return tuple(each for each in skipped.values() if not any(each.path.match(pattern) for pattern in named))
+
+
+def _skipped(path: Path, cwd: Path) -> SkippedFile | None:
+    reason = _reason(path, cwd)
+    return None if reason is None else SkippedFile(path, reason)
+
+
+def _reason(path: Path, cwd: Path) -> str | None:
+    suffix = path.suffix.lower()
+    if suffix == ".jsonl" and record_noun(path) is None:
+        side = shown_path(path.with_suffix(".yaml"), cwd)
+        missing = f"JSON Lines without {side} beside it" if path.suffix == suffix else "the name does not end in .jsonl"
+        return f"{missing}; name the file as an argument, or add what is missing"
+    if suffix in YAML_SUFFIXES:
+        return _yaml_reason(path)
+    if suffix == ".json" and _JSON_CASES.search(start_of(path)) is not None:
+        return "JSON; name the file as an argument, or convert it to YAML"
+    return None
+
+
+def _yaml_reason(path: Path) -> str | None:
+    if path.suffix not in YAML_SUFFIXES:
+        return "the name does not end in .yaml or .yml" if has_cases(path) else None
+    key = next((key for key in top_level_keys(path) if key in _OTHER_CASE_KEYS), None)
+    return None if key is None else f"its cases are under {key!r}; they must be under 'evalcases'"
+
+
+def _named_lines(files: Sequence[Path]) -> set[str]:
+    """Return the names and patterns of JSON Lines files in the text of YAML files."""
+    texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
+    return {name.lstrip("./") for text in texts for name in _NAMED_LINES.findall(text)}
+
+
+def shown_path(path: Path, cwd: Path) -> str:
+    """Return a path relative to the working folder, if it lies there."""
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+def skipped_lines(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[str]:
+    """Yield a line for each of the first skipped files, and one for the rest."""
+    for each in skipped[:SHOWN_SKIPPED]:
+        yield f"skipped {shown_path(each.path, cwd)}: {each.reason}"
+    if len(skipped) > SHOWN_SKIPPED:
+        more = len(skipped) - SHOWN_SKIPPED
+        yield f"{more} more files are skipped" if more > 1 else "1 more file is skipped"

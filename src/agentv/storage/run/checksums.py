@@ -1,0 +1,107 @@
+"""Checksums of a run's files, as recorded in its events, compared with the files.
+
+Files only grow, so a checksum of their first bytes stays valid for ever: whatever is appended later, by a resumed run
+too, changes none of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from zlib import crc32
+
+from msgspec import Struct
+
+from agentv.storage.run.folder import LINE_FILES
+from agentv.storage.run.line_file import open_lines
+from agentv.storage.run.stored import StoredRun
+from agentv.types.json_value import JsonValue
+
+CHECKSUMS = "checksums"
+"""The field of events that holds the checksum of each file."""
+
+_CHUNK = 1 << 20
+
+
+class Checksum(Struct, frozen=True):
+    """The checksum of the beginning of a file: its first `lines`, which take `size` bytes."""
+
+    lines: int
+    size: int
+    crc32: str
+
+
+class RecordedChecksums(Struct, frozen=True):
+    """All recorded checksums of each file, in the order of the events; `unreadable` events have malformed ones."""
+
+    of_files: Mapping[str, Sequence[Checksum]]
+    unreadable: Sequence[int] = ()
+
+    @property
+    def are_recorded(self) -> bool:
+        """False for a run of an older agentv."""
+        return bool(self.unreadable) or any(self.of_files.values())
+
+
+def load_checksums(run: StoredRun) -> RecordedChecksums:
+    """Return the checksums that a run's events record. Raises StorageError for an event that cannot be read."""
+    found: dict[str, list[Checksum]] = {name: [] for name in LINE_FILES}
+    unreadable: list[int] = []
+    for event in run.events():
+        fields = event.fields.get(CHECKSUMS)
+        if fields is None:
+            continue
+        for name, checksums in found.items():
+            checksum = read_checksum(fields, name)
+            if checksum is None:
+                unreadable.append(event.seq)
+                break
+            checksums.append(checksum)
+    return RecordedChecksums(found, unreadable)
+
+
+def read_checksum(fields: JsonValue, name: str) -> Checksum | None:
+    """Return the checksum of a file from the field `checksums` of an event, None if there is no valid one."""
+    found = fields.get(name) if isinstance(fields, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    lines, size, crc = found.get("lines"), found.get("bytes"), found.get("crc32")
+    if not (isinstance(lines, int) and isinstance(size, int) and isinstance(crc, str)) or lines < 0 or size < 0:
+        return None
+    return Checksum(lines, size, crc)
+
+
+def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
+    """Yield a message for each file that differs from a recorded checksum. Reads every file once."""
+    for seq in recorded.unreadable:
+        yield f"events.jsonl was changed after it was written: the checksums of event {seq} cannot be read"
+    for name, checksums in recorded.of_files.items():
+        if (wrong := _first_wrong(run.folder / name, checksums)) is not None:
+            yield f"{name} was changed after it was written: its first {_count(wrong.lines)} are not as recorded"
+
+
+def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:
+    """Return True if a file has a recorded checksum of all of its bytes, and it is right."""
+    checksums, path = recorded.of_files.get(name, ()), run.folder / name
+    size = path.stat().st_size if path.exists() else 0
+    is_covered = any(checksum.size == size for checksum in checksums)
+    return is_covered and _first_wrong(path, checksums) is None
+
+
+def _first_wrong(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
+    """Return the first checksum that the beginning of a file does not have, None if it has all of them."""
+    crc = offset = 0
+    try:
+        file = open_lines(path)
+    except FileNotFoundError:
+        return next((each for each in checksums if each.size), None)
+    with file:
+        for checksum in sorted(checksums, key=lambda each: each.size):
+            while offset < checksum.size and (chunk := file.read(min(_CHUNK, checksum.size - offset))):
+                crc = crc32(chunk, crc)
+                offset += len(chunk)
+            if offset < checksum.size or f"{crc:08x}" != checksum.crc32:
+                return checksum
+    return None
+
+
+def _count(lines: int) -> str:
+    return "line" if lines == 1 else f"{lines:,} lines"

@@ -1,0 +1,116 @@
+"""Files of a folder that look like eval files and are not read: `run` and `check` list them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.carrying import Project
+
+CASE = {"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}
+RECORDS = {
+    "rows.jsonl": {"schema": "agentv-result-1", "eval_id": "a", "status": "pass", "score": 1.0},
+    "baseline.jsonl": {"schema": "agentv-baseline-1", "run": {}, "cases": 0},
+    "labels.jsonl": {"eval_id": "a", "criterion": "c", "score": 1, "annotator": "ann"},
+    "old-rows.jsonl": {"test_id": "a", "score": 0.5},
+}
+
+
+@pytest.fixture
+def folder(project: Project) -> Path:
+    folder = project.folder / "some"
+    folder.mkdir()
+    return folder
+
+
+def dump(path: Path, record: object) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "record", "why"),
+    [
+        ("alone.jsonl", CASE, "JSON Lines without some/alone.yaml beside it"),
+        ("deep/alone.jsonl", CASE, "JSON Lines without some/deep/alone.yaml beside it"),
+        ("loud.JSONL", CASE, "the name does not end in .jsonl"),
+        ("loud.YAML", {"evalcases": [CASE]}, "the name does not end in .yaml or .yml"),
+        ("suite.json", {"evalcases": [CASE]}, "JSON"),
+        ("evals.json", {"skill_name": "x", "evals": []}, "JSON"),
+        ("tests.yaml", {"tests": [CASE]}, "its cases are under 'tests'"),
+        ("other.yml", {"evalCases": [CASE]}, "its cases are under 'evalCases'"),
+    ],
+)
+def test_a_file_that_is_not_read_is_named(project: Project, folder: Path, name: str, record: object, why: str) -> None:
+    dump(folder / name, record)
+    for command in ("run", "check"):
+        code, said = project.call(command, "some")
+        assert code == 5
+        assert f"some/{name}" in said
+        assert "skipped" in said
+        assert why in " ".join(said.split())
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_at_most_five_skipped_files_are_listed(project: Project, folder: Path, command: str) -> None:
+    project.suite = "some/suite.yaml"
+    for number in range(8):
+        dump(folder / f"alone{number}.jsonl", CASE)
+    code, said = project.call(command, "some")
+    assert code == 0
+    assert [f"some/alone{number}.jsonl" in said for number in range(8)] == [True] * 5 + [False] * 3
+    assert "3 more files" in said
+
+
+def test_records_and_files_in_use_are_not_listed(project: Project, folder: Path) -> None:
+    for name, record in RECORDS.items():
+        dump(folder / name, record)
+    dump(folder / "cases.jsonl", CASE)
+    dump(folder / "part-1.jsonl", CASE | {"id": "b"})
+    dump(folder / "lines.jsonl", CASE | {"id": "c"})
+    (folder / "lines.yaml").write_text("description: top-level keys of lines.jsonl\n")
+    (folder / "whole.yaml").write_text("evalcases: {file: cases.jsonl}\n")
+    (folder / "parts.yaml").write_text("evalcases:\n  file: './part-*.jsonl'\n")
+    (folder / ".hidden").mkdir()
+    dump(folder / ".hidden" / "x.jsonl", CASE)
+    (folder / "workflow.yaml").write_text("jobs: {}\n")
+    (folder / "package.json").write_text('{"name": "x"}')
+    code, said = project.call("check", "some")
+    assert (code, "skipped" in said) == (0, False), said
+
+
+def test_a_named_file_is_read_and_not_listed(project: Project, folder: Path) -> None:
+    dump(folder / "alone.jsonl", CASE)
+    code, said = project.call("check", "some/alone.jsonl")
+    assert (code, "skipped" in said) == (0, False)
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_named_file_of_records_is_one_clear_error(project: Project, folder: Path, command: str, name: str) -> None:
+    dump(folder / name, RECORDS[name])
+    code, said = project.call(command, f"some/{name}")
+    assert (code, len(said.splitlines())) == (4, 1)
+    assert f"some/{name}" in said
+    assert "not cases" in said
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_named_file_without_cases_is_an_error(project: Project, folder: Path, command: str) -> None:
+    (folder / "notes.md").write_text("hello\n")
+    assert project.call(command, "some/notes.md")[0] == 4
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("paths", [(), ("some",)])
+@pytest.mark.usefixtures("folder")
+def test_no_eval_file_is_exit_code_5(project: Project, command: str, paths: tuple[str, ...]) -> None:
+    code, said = project.call(command, *paths)
+    assert code == 5
+    assert ("no eval files found" if paths else "there is no folder 'evals'") in said
+
+
+def test_skipped_files_are_stored_with_the_run(project: Project, folder: Path) -> None:
+    project.suite = "some/suite.yaml"
+    dump(folder / "alone.jsonl", CASE)
+    project.call("run", "some", "--display", "none")
+    assert "some/alone.jsonl" in project.call("report")[1]
