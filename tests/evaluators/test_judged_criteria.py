@@ -108,10 +108,15 @@ def test_each_criterion_gets_its_result_and_the_whole_their_weighted_mean() -> N
     assert to_score(score, name="judge", kind="llm_judge", criteria=CRITERIA).results == score.results
 
 
-def test_a_reply_in_a_code_fence_and_without_the_nonce_is_read() -> None:
-    judge = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
+def test_a_reply_in_a_code_fence_is_read_with_the_nonce_alone() -> None:
+    judge = Judge(lambda request: f"Here you go:\n```json\n{signed(request, said(facts=1, tone='4'))}\n```")
     assert [result.value for result in judged(judge, "facts", "tone").results] == [1.0, 0.75]
     assert len(judge.requests) == 1
+    unsigned = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
+    assert [result.value for result in judged(unsigned, "facts", "tone").results] == [None, None]
+    assert len(unsigned.requests) == 2
+    accepted = judged(unsigned, "facts", "tone", unsigned="accept")
+    assert ([result.value for result in accepted.results], accepted.status) == ([1.0, 0.75], "unverified")
 
 
 def test_a_criterion_left_out_is_its_error_and_no_second_call() -> None:
@@ -127,7 +132,9 @@ def test_a_judge_that_cannot_be_heard_is_an_error_of_every_criterion() -> None:
     silent = judged(FailingJudge(Failure("rate_limited", "HTTP 429")), "facts", "tone")
     unread = judged(judge_saying("Looks fine to me."), "facts", "tone")
     assert {result.error for result in silent.results} == {"the judge 'failing' did not answer: HTTP 429"}
-    assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON in two attempts"}
+    assert {result.error for result in unread.results} == {
+        "the judge 'scripted' gave no usable verdict in two attempts: its reply holds no complete JSON object"
+    }
     assert [result.criterion_name for result in unread.results] == ["facts", "tone"]
     assert (unread.score, unread.reasoning) == (0.0, "Looks fine to me.")
     assert {result.reasoning for result in unread.results} == {"Looks fine to me."}

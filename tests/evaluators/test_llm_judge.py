@@ -143,8 +143,9 @@ def test_no_json_after_repair_is_a_judge_error_with_the_reply() -> None:
     score = evaluate(make_context(judge=judge))
     assert (score.score, score.hits, score.misses) == (0.0, (), ())
     assert score.reasoning == "x" * 2000
+    why = "its reply holds no complete JSON object"
     assert score.error == Failure(
-        "judge_error", "the judge 'scripted' gave no usable JSON in two attempts", stage="evaluator"
+        "judge_error", f"the judge 'scripted' gave no usable verdict in two attempts: {why}", stage="evaluator"
     )
     assert score.status == "error"
     assert len(judge.requests) == 2

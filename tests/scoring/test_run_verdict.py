@@ -43,6 +43,27 @@ def test_a_failing_row_fails_the_default_gate() -> None:
     assert said(verdict_of(GOOD, BAD)) == (1, "FAIL: 1 of 2 judged rows passed (50 %).")
 
 
+def unverified(row: CaseResult) -> CaseResult:
+    (judged,) = row.evaluator_results
+    return replace(row, evaluator_results=(replace(judged, status="unverified"),))
+
+
+def test_unverified_rows_stand_in_every_sentence() -> None:
+    good, bad = unverified(GOOD), unverified(BAD)
+    assert said(verdict_of(good)) == (0, "PASS: 1 of 1 judged row passed (100 %). 1 row is unverified.")
+    assert said(verdict_of(good, bad))[1] == "FAIL: 1 of 2 judged rows passed (50 %). 2 rows are unverified."
+    assert said(verdict_of(good, gates=[]))[1] == "NO GATE: 1 of 1 judged row passed (100 %). 1 row is unverified."
+    incomplete = "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged. 1 row is unverified."
+    assert said(verdict_of(good, ERROR)) == (3, incomplete)
+
+
+def test_a_row_with_an_unverified_member_is_unverified() -> None:
+    (judged,) = GOOD.evaluator_results
+    composite = replace(judged, evaluator_results=(replace(judged, status="unverified"),))
+    row = replace(GOOD, evaluator_results=(composite,))
+    assert said(verdict_of(row))[1].endswith("1 row is unverified.")
+
+
 def test_a_gate_replaces_the_default_one() -> None:
     verdict = verdict_of(GOOD, BAD, gates=["pass_rate >= 50%"])
     assert said(verdict) == (0, "PASS: pass_rate is 50 % (point estimate), as >= 50 %.")

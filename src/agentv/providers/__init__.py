@@ -129,6 +129,7 @@ PROVIDERS: Registry = make_registry(
             factory="agentv.providers.local.python:PythonProvider",
             works_in_folder=True,
             can_judge=True,
+            is_code=True,
         ),
         Spec(
             name="replay",
@@ -136,6 +137,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.local.replay:ReplaySettings",
             factory="agentv.providers.local.replay:ReplayProvider",
             is_canned=True,
+            is_code=True,
         ),
         Spec(
             name="mock",
@@ -144,6 +146,7 @@ PROVIDERS: Registry = make_registry(
             factory="agentv.providers.local.mock:MockProvider",
             is_canned=True,
             can_judge=True,
+            is_code=True,
         ),
         Spec(
             name="local",

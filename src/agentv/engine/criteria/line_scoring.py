@@ -120,6 +120,7 @@ class LineScoring(Struct):
             duration_s=duration_s,
             mean_interval=summary.all.mean_interval,
             pass_rate_interval=summary.all.pass_rate_interval,
+            unverified=summary.unverified,
         )
 
     def _notes_at_end(self) -> Iterator[str]:

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan
+from agentv.scoring.counting.tallies import is_unverified
 from agentv.scoring.results.criteria import WeighedResult, criterion_named, failed_result, result_of
 from agentv.types.criteria.aggregated_result import EvaluationRunError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -16,7 +17,8 @@ from agentv.types.usage import Usage, total_usage
 class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, the errors, and the usage of judges.
 
-    `is_unplaced`: an evaluator with a weight failed, and it is not known which criteria it would have scored.
+    `unverified` evaluators have a judge's verdict that may not be its own. `is_unplaced`: an evaluator with a weight
+    failed, and it is not known which criteria it would have scored.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -25,6 +27,7 @@ class JudgedCriteria(Struct, frozen=True):
     usage: Usage | None
     cost_usd: float | None
     is_unplaced: bool = False
+    unverified: int = 0
 
 
 def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
@@ -56,6 +59,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
         is_unplaced=any(each.weight > 0 for each in silent),
+        unverified=sum(map(is_unverified, results)),
     )
 
 
@@ -65,7 +69,7 @@ def _kind(result: EvaluatorResult) -> FailureKind:
 
 def _warnings(results: Sequence[EvaluatorResult]) -> Iterator[str]:
     for result in results:
-        if result.status == "unverified":
+        if is_unverified(result):
             yield f"evaluator {result.name!r}: the judge's verdict could not be verified"
 
 

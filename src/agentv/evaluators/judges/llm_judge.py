@@ -43,7 +43,7 @@ from agentv.scoring.judge_replies.criteria_replies import (
     parse_criteria,
     unscored_criteria,
 )
-from agentv.scoring.judge_replies.replies import FreeformReply, RubricReply, parse_freeform, parse_rubric
+from agentv.scoring.judge_replies.replies import FreeformReply, ReplyRules, RubricReply, parse_freeform, parse_rubric
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.templating.variables import template_warnings
@@ -54,6 +54,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.targets import Unsigned
 
 
 class FreeformMode(Struct, frozen=True):
@@ -82,9 +83,9 @@ class FreeformMode(Struct, frozen=True):
         """Return the reply's format in words."""
         return freeform_contract(nonce, self.basis)
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> FreeformReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
-        return parse_freeform(reply, nonce=nonce, shown=shown)
+        return parse_freeform(reply, rules)
 
     def scored(self, opinions: tuple[FreeformReply, ...]) -> EvaluationScore:
         """Return the opinions' common score, with the texts of the opinion nearest to it."""
@@ -144,9 +145,9 @@ class RubricMode(Struct, frozen=True):
         """Return the reply's format in words."""
         return rubric_contract(nonce)
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> RubricReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> RubricReply:
         """Return the checks in a reply."""
-        return parse_rubric(reply, item_ids=[item.id for item in self.items], nonce=nonce, shown=shown)
+        return parse_rubric(reply, rules, item_ids=[item.id for item in self.items])
 
     def scored(self, opinions: tuple[RubricReply, ...]) -> EvaluationScore:
         """Return the score of the checks."""
@@ -198,9 +199,9 @@ the criterion allows) and "reasoning" (one sentence)
 
 {fence_rule(nonce)}"""
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> CriteriaReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> CriteriaReply:
         """Return the scores in a reply."""
-        return parse_criteria(reply, names=[each.name for each in self.criteria], nonce=nonce, shown=shown)
+        return parse_criteria(reply, rules, names=[each.name for each in self.criteria])
 
     def scored(self, opinions: tuple[CriteriaReply, ...]) -> EvaluationScore:
         """Return the criteria's results and their weighted mean."""
@@ -266,7 +267,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
-    each is called `samples` times, and `vote` combines the opinions. `config` is set if the judge depends on
+    each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
+    nonce of its call as unverified. `config` is set if the judge depends on
     nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
@@ -281,6 +283,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     judges: tuple[Provider, ...] = ()
     vote: Vote = "mean"
     samples: int = 1
+    unsigned: Unsigned = "error"
     source: str = "response"
     base_dir: str = "."
     config: EvaluatorConfig | None = None
@@ -316,6 +319,7 @@ class LlmJudgeEvaluator:
             model=given.model,
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
+            unsigned=given.unsigned,
         )
 
     def configured(
@@ -334,6 +338,7 @@ class LlmJudgeEvaluator:
             prompt=own.options.prompt or given.prompt,
             temperature=given.temperature if own.options.temperature is None else own.options.temperature,
             max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
+            unsigned="accept" if "accept" in (own.options.unsigned, given.unsigned) else "error",
             nonce=given.nonce,
             timer=given.timer,
         )

@@ -1,7 +1,7 @@
 """`pairwise`: compare the candidate with another answer, in both orders. Its class is PairwiseEvaluator."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -31,6 +31,7 @@ from agentv.scoring.judge_replies.criteria_replies import (
     pair_score,
     parse_pair,
 )
+from agentv.scoring.judge_replies.replies import ReplyRules
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.folding import Vote, spread
 from agentv.scoring.results.sources import parse_source
@@ -128,9 +129,9 @@ Reply with a single JSON object and nothing else. Its keys:
 
 {fence_rule(nonce)}"""
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> PairReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> PairReply:
         """Return the preference in a reply."""
-        return parse_pair(reply, nonce=nonce, shown=shown)
+        return parse_pair(reply, rules)
 
     def scored(self, opinions: tuple[PairReply, ...]) -> EvaluationScore:
         """Return the candidate's score for one preference."""
@@ -217,6 +218,7 @@ class PairwiseEvaluator:
             model=given.model,
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
+            unsigned=given.unsigned,
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:

@@ -8,6 +8,7 @@ from agentv.evaluators.judges.prompts import prompt_files
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
 from agentv.types.cases import RubricItem
+from agentv.types.targets import Unsigned
 
 _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
@@ -37,6 +38,9 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     judges: Annotated[tuple[str, ...], Meta(description="several targets that judge together")] = ()
     vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
     samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
+    unsigned: Annotated[
+        Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
+    ] = "error"
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""

@@ -88,10 +88,10 @@ def _quality(report: ScoreReport) -> list[list[str]]:
 
 def _counts(report: ScoreReport) -> list[list[str]]:
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
-    return [
-        ["lines", *states.values()],
-        [_lines_text(report), *(f"{report.counts.get(state, 0):,}" for state in states)],
-    ]
+    counts = [(name, report.counts.get(state, 0)) for state, name in states.items()]
+    if report.unverified:
+        counts.append(("unverified", report.unverified))
+    return [["lines", *(name for name, _ in counts)], [_lines_text(report), *(f"{count:,}" for _, count in counts)]]
 
 
 def _lines_text(report: ScoreReport) -> str:
@@ -156,6 +156,7 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
         "gates": [structs.asdict(gate) for gate in report.verdict.gates],
         "lines_read": report.read,
         "counts": dict(report.counts),
+        "unverified": report.unverified,
         "mean_score": report.mean,
         "mean_interval": interval_to_json(report.mean_interval),
         "pass_rate": report.pass_rate,

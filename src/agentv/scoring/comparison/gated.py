@@ -54,6 +54,11 @@ class ComparedRun(Struct, frozen=True):
         """The tally over all rows."""
         return self.counted.all
 
+    @property
+    def unverified(self) -> int:
+        """The number of the run's rows with an unverified verdict of a judge."""
+        return self.counted.unverified
+
     def of_suite(self, suite: str) -> Measurements:
         """Return the same counts over one suite's rows."""
         return MeasuredAgainst(self.counted.of_suite(suite), self.comparison, suite)
@@ -77,6 +82,9 @@ class ComparedRun(Struct, frozen=True):
 
 class ComparedPairs:
     """The cases judged in both runs, counted by their later result for the verdict."""
+
+    unverified = 0
+    """Stated by the reports of the two runs."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

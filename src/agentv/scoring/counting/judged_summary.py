@@ -56,6 +56,7 @@ class JudgedSummary(Struct):
     errors: list[JudgedLine] = field(default_factory=list)
     usage: Usage | None = None
     cost_usd: float | None = 0.0
+    unverified: int = 0
     durations_s: Quantiles = field(default_factory=Quantiles)
     _criteria: dict[str, Tally] = field(default_factory=dict)
     _worst: list[tuple[float, int, JudgedLine]] = field(default_factory=list)
@@ -72,6 +73,7 @@ class JudgedSummary(Struct):
         if state in ("borderline", "fail") and judged.overall_score is not None:
             entry = (-judged.overall_score, -next(self._order), line)
             heapq.heappush(self._worst, entry) if len(self._worst) < SHOWN else heapq.heappushpop(self._worst, entry)
+        self.unverified += judged.unverified > 0
         self._add_criteria(judged.results)
         self.durations_s.add(judged.duration_ms / 1000)
         self._add_cost(judged)

@@ -177,6 +177,11 @@ class Summary:
         return self.counts.trials.flaky
 
     @property
+    def unverified(self) -> int:
+        """The number of rows with an unverified verdict of a judge."""
+        return sum(tally.unverified for tally in self.counts.targets.values())
+
+    @property
     def cost_usd(self) -> float | None:
         """The total cost of targets and judges; None when a price is unknown."""
         parts = [

@@ -474,6 +474,8 @@ class TargetTally(Struct):
     judge: _Spending = field(default_factory=_Spending)
     saved_usd: float = 0.0
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
+    unverified: int = 0
+    """The number of rows with a judge's verdict that may not be its own."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
         """Add the duration and cost of a row; its states are counted separately in `rows`, together with equal rows."""
@@ -492,6 +494,7 @@ class TargetTally(Struct):
         unpriced = any(map(_has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         self.saved_usd += saved_by_judges(result)
+        self.unverified += is_unverified(result)
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:
@@ -508,6 +511,7 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         latency_median_s=_percentile_s(tally.latencies, 0.5),
         latency_p95_s=_percentile_s(tally.latencies, 0.95),
         saved_usd=tally.saved_usd,
+        unverified=tally.unverified,
         pass_rate_interval=tally.rows.pass_rate_interval,
         mean_interval=tally.rows.mean_interval,
         latency_median_interval=latency_interval([tally.latencies], 0.5),
@@ -531,10 +535,16 @@ def _has_judge(result: CaseResult) -> bool:
     """Return True if the row may have results other than those of rules, whose costs must be added up."""
     if result.usage_by is not None and result.usage_by.judge is not None:
         return True
-    for each in result.evaluator_results:  # noqa: SIM110 - `any` takes twice as long over one or two
-        if each.judge_calls or each.evaluator_results:
+    for each in result.evaluator_results:
+        if each.judge_calls or each.evaluator_results or each.status == "unverified":
             return True
     return False
+
+
+def is_unverified(result: CaseResult | EvaluatorResult) -> bool:
+    """Return True if a judge's verdict in a row, or in the members of an evaluator, may not be the judge's own."""
+    status = result.status if isinstance(result, EvaluatorResult) else ""
+    return status == "unverified" or any(map(is_unverified, result.evaluator_results))
 
 
 def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:

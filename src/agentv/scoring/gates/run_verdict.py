@@ -40,6 +40,10 @@ class Counted(Measurements, Protocol):
     def all(self) -> Tally:
         """The tally over all rows."""
 
+    @property
+    def unverified(self) -> int:
+        """The number of rows with an unverified verdict of a judge."""
+
     def of_suite(self, suite: str) -> Measurements:
         """Return the same counts over one suite's rows."""
 
@@ -69,11 +73,11 @@ def run_verdict(
     judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
     the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
     """
-    rows, errors = counted.all, counted.all.counts["error"]
+    rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
     broken = [result for result in results if not result.passed]
     failed = [result for result in broken if result.value is not None]
-    early = _early(ending, rows)
+    beside, early = _beside(counted, ending.noun), _early(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
@@ -83,32 +87,33 @@ def run_verdict(
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and failed:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
-    incomplete = _incomplete(ending, rows, results, max_errors)
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{beside}{early}", results)
+    incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
     if ending.state == "stopped":
         return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
     if broken:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{beside}", results)
     if not results:
-        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{_beside(errors, ending.noun)}", results)
-    return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors, ending.noun)}", results)
+        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{beside}", results)
+    return RunVerdict(PASSED, f"PASS: {_and(results)}.{beside}", results)
 
 
-def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
+def _incomplete(ending: Ending, counted: Counted, results: Sequence[GateResult], max_errors: int) -> str | None:
     """Return what a run lacks, or None when it is complete."""
-    errors = rows.counts["error"]
+    rows, errors = counted.all, counted.all.counts["error"]
     if ending.state in ("failed", "running"):
         made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
         return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{made}"
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} made."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
-        return f"no {ending.noun} could be judged.{_beside(errors, ending.noun)}"
+        return f"no {ending.noun} could be judged.{_beside(counted, ending.noun)}"
     if errors > max_errors:
         return (
             f"{_count(errors, ending.noun)} without a result; {_state_of_gates(results)} on the {rows.judged:,} judged."
+            f"{_unverified(counted, ending.noun)}"
         )
     return None
 
@@ -161,8 +166,15 @@ def _and(results: Sequence[GateResult]) -> str:
     return "; ".join(result.sentence for result in results)
 
 
-def _beside(errors: int, noun: str) -> str:
-    return f" {_count(errors, noun)} without a result." if errors else ""
+def _beside(counted: Counted, noun: str) -> str:
+    """Return the numbers of rows that a verdict stands beside: those without a result, and the unverified ones."""
+    errors = counted.all.counts["error"]
+    return (f" {_count(errors, noun)} without a result." if errors else "") + _unverified(counted, noun)
+
+
+def _unverified(counted: Counted, noun: str) -> str:
+    number = counted.unverified
+    return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.judge_replies.json_objects import canonical
-from agentv.scoring.judge_replies.replies import JudgeReply, chosen_reply, reply_text
+from agentv.scoring.judge_replies.replies import JudgeReply, ReplyRules, chosen_reply, reply_text
 from agentv.scoring.results.completion import place_result, score_of_results
 from agentv.scoring.results.criteria import denormalize, failed_result
 from agentv.scoring.results.folding import Vote, combine, spread
@@ -34,12 +34,10 @@ class CriteriaReply(JudgeReply, frozen=True):
     reasoning: str | None = None
 
 
-def parse_criteria(
-    reply: str, *, names: Iterable[str], nonce: str | None = None, shown: Iterable[str] = ()
-) -> CriteriaReply | None:
-    """Return the answers in a reply, or None when it answers none of the named criteria."""
+def parse_criteria(reply: str, rules: ReplyRules, *, names: Iterable[str]) -> CriteriaReply:
+    """Return the answers in a reply. Raises UnusableReplyError, also when it answers none of the named criteria."""
     known = frozenset(names)
-    return chosen_reply(reply, lambda found: _read(found, known), nonce=nonce, shown=shown)
+    return chosen_reply(reply, lambda found: _read(found, known), rules, wanted='a list "criteria" of these criteria')
 
 
 def _read(found: JsonObject, known: frozenset[str]) -> CriteriaReply | None:
@@ -138,9 +136,9 @@ class PairReply(JudgeReply, frozen=True):
     reasoning: str | None = None
 
 
-def parse_pair(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> PairReply | None:
-    """Return the preference in a reply, or None when it holds none."""
-    return chosen_reply(reply, _read_pair, nonce=nonce, shown=shown)
+def parse_pair(reply: str, rules: ReplyRules) -> PairReply:
+    """Return the preference in a reply. Raises UnusableReplyError."""
+    return chosen_reply(reply, _read_pair, rules, wanted='"better": "A", "B" or "tie"')
 
 
 def _read_pair(found: JsonObject) -> PairReply | None:

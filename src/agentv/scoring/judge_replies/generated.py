@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.scoring.judge_replies.json_objects import collect_evidence, find_objects, finite_number, nested_objects
+from agentv.scoring.judge_replies.evidence import collect_evidence
+from agentv.scoring.judge_replies.json_objects import find_objects, finite_number, nested_objects
+from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.scoring.keys.identity import make_id
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonObject, JsonValue
@@ -24,10 +26,6 @@ class GeneratedCase(Struct, frozen=True):
     input: str
     expected_outcome: str
     rubrics: tuple[RubricItem, ...] = ()
-
-
-class UnusableReplyError(ValueError):
-    """A reply without usable content; the message completes a sentence about the reply."""
 
 
 def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[RubricItem, ...]:

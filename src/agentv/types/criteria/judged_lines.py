@@ -70,6 +70,7 @@ class ScoreReport(Struct, frozen=True):
 
     `worst` are the lowest scores that did not pass, `errors` the first lines without a verdict. Durations are
     those of judging; costs are those of judges, None when a price is unknown. Intervals treat each line as a case.
+    `unverified` lines have a judge's verdict without the nonce of its call.
     """
 
     state: RunState
@@ -88,6 +89,7 @@ class ScoreReport(Struct, frozen=True):
     duration_s: float = 0.0
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
+    unverified: int = 0
 
     @property
     def judged(self) -> int:
