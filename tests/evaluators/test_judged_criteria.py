@@ -238,13 +238,13 @@ def test_the_one_criterion_of_a_freeform_judge_is_shown_to_it() -> None:
     question, system = freeform(context)
     assert question.startswith("[[ ## criterion ## ]]\ntone: Is it friendly?\n\n[[ ## expected_outcome ## ]]")
     assert "What counts is the criterion alone" in system
-    assert "0.0 (the criterion is not met at all) to 1.0 (it is fully met)" in system
+    assert '- "score": a number from 1 (worst) to 5 (best)' in system
     nameless = replace(context, evaluator=EvaluatorConfig("length", "llm_judge"))
     assert freeform(nameless)[0].startswith("[[ ## criterion ## ]]\nlength\n\n")
 
 
 def test_its_score_is_reported_on_the_criterions_scale() -> None:
-    judge = Judge(lambda request: signed(request, GOOD))
+    judge = Judge(lambda request: signed(request, '"score": 4'))
     context = replace(context_with(judge), evaluator=EvaluatorConfig("j", "llm_judge", criterion="tone"))
     output = asyncio.run(LlmJudgeEvaluator().evaluate(context))
     (result,) = to_score(output, name="tone", kind="llm_judge", criteria=CRITERIA).results

@@ -132,8 +132,8 @@ class ResilientProvider:
 
     `counts_attempts` is for providers that start a process: every attempt repeats the whole call, and has its number in
     `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport failures in a
-    row, stops the target: later calls fail at once with the same kind. `is_code` is that of the
-    provider's Spec. `limiter` holds the rate limits of the account, `memory` the cached answers, `budget` the money of the run.
+    row, stops the target: later calls fail at once with the same kind. `limiter` holds the rate limits of the account,
+    `memory` the cached answers, `budget` the money of the run. `is_code` is that of the provider's Spec.
     """
 
     def __init__(

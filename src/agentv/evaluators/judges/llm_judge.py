@@ -3,7 +3,7 @@
 import inspect
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,32 +23,45 @@ from agentv.evaluators.judges.judging import (
     present_judge,
 )
 from agentv.evaluators.judges.prompts import (
-    FREEFORM_SCHEMA,
     RUBRIC_INSTRUCTIONS,
     RUBRIC_SCHEMA,
     TEXT,
     fence_rule,
     freeform_contract,
+    freeform_schema,
     load_prompt,
     rubric_contract,
     rubric_section,
     strict_object,
+    unit_score,
 )
 from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.criteria_replies import (
     CriteriaReply,
+    ScaledReply,
     criteria_score,
+    opinions_metadata,
     parse_criteria,
+    parse_on_scale,
     unscored_criteria,
+    voted_value,
 )
-from agentv.scoring.judge_replies.replies import FreeformReply, ReplyRules, RubricReply, parse_freeform, parse_rubric
+from agentv.scoring.judge_replies.replies import (
+    FreeformReply,
+    JudgeReply,
+    ReplyRules,
+    RubricReply,
+    parse_freeform,
+    parse_rubric,
+)
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
+from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.templating.variables import template_warnings
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
@@ -58,7 +71,7 @@ from agentv.types.targets import Unsigned
 
 
 class FreeformMode(Struct, frozen=True):
-    """One score with hits, misses and a reason. `criterion` names the score, `basis` is the reference material."""
+    """One score from 0 to 1 with hits, misses and a reason. `criterion` names it, `basis` is the reference material."""
 
     criterion: str
     vote: Vote = "mean"
@@ -77,11 +90,11 @@ class FreeformMode(Struct, frozen=True):
     @property
     def schema(self) -> JsonObject:
         """The reply as a JSON Schema."""
-        return FREEFORM_SCHEMA
+        return freeform_schema("number")
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, self.basis)
+        return freeform_contract(nonce, unit_score(self.basis))
 
     def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
@@ -92,15 +105,8 @@ class FreeformMode(Struct, frozen=True):
         scores = [opinion.score for opinion in opinions]
         score = combine(scores, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.score - score))
-        return EvaluationScore(
-            score=score,
-            hits=nearest.hits,
-            misses=nearest.misses,
-            expected_aspect_count=max(1, len(nearest.hits) + len(nearest.misses)),
-            reasoning=nearest.reasoning,
-            status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
-            results=self._results(score, scores, nearest.reasoning) if len(opinions) > 1 else (),
-        )
+        results = self._results(score, scores, nearest.reasoning) if len(opinions) > 1 else ()
+        return _freeform_score(score, nearest, opinions, results)
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - the evaluator is the one criterion
         """Return no results: the failure is reported for the evaluator itself."""
@@ -118,6 +124,72 @@ class FreeformMode(Struct, frozen=True):
             metadata={"spread": spread(scores)},
         )
         return (result,)
+
+
+class ScaledMode(Struct, frozen=True):
+    """One score of one criterion on its scale, with hits, misses and a reason."""
+
+    criterion: EvaluationCriteria
+    vote: Vote = "mean"
+    basis: Basis = WHOLE
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+        return self.basis.instructions
+
+    @property
+    def section(self) -> str:
+        """Nothing follows the user prompt."""
+        return ""
+
+    @property
+    def schema(self) -> JsonObject:
+        """The reply as a JSON Schema."""
+        return freeform_schema(_json_type(self.criterion))
+
+    def contract(self, nonce: str) -> str:
+        """Return the reply's format in words."""
+        return freeform_contract(nonce, _allowed(self.criterion))
+
+    def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
+        """Return the verdict in a reply."""
+        return parse_on_scale(reply, rules, criterion=self.criterion)
+
+    def scored(self, opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
+        """Return the opinions' common score, with the texts of the opinion nearest to it."""
+        values = [opinion.value for opinion in opinions]
+        value = voted_value(values, self.criterion, self.vote)
+        nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
+        metadata = opinions_metadata(values, self.criterion) if len(values) > 1 else None
+        result = result_of(value, self.criterion, kind="llm_judge", reasoning=nearest.reasoning, metadata=metadata)
+        return _freeform_score(value, nearest, opinions, (result,))
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
+        """Return an error for the criterion."""
+        return unscored_criteria((self.criterion,), message)
+
+
+def _freeform_score(
+    score: float,
+    nearest: FreeformReply | ScaledReply,
+    opinions: Sequence[JudgeReply],
+    results: tuple[EvaluationResult, ...],
+) -> EvaluationScore:
+    return EvaluationScore(
+        score=score,
+        hits=nearest.hits,
+        misses=nearest.misses,
+        expected_aspect_count=max(1, len(nearest.hits) + len(nearest.misses)),
+        reasoning=nearest.reasoning,
+        status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
+        results=results,
+    )
+
+
+def _has_scale(criterion: EvaluationCriteria) -> bool:
+    """Return True for a scale whose scores have a value; a text on a custom scale has none."""
+    return bool(criterion.labels) or criterion.scale in NAMED_SCALES
 
 
 class RubricMode(Struct, frozen=True):
@@ -372,6 +444,9 @@ class LlmJudgeEvaluator:
         config = judged.config
         name = self.kind if config is None else config.criterion or config.name
         opening = "" if basis.criterion is None else criterion_section(basis.criterion)
+        if basis.criterion is not None and _has_scale(basis.criterion):
+            scaled = ScaledMode(basis.criterion, vote, basis)
+            return await self._call_judges(providers, scaled, judged, opening=opening)
         return await self._call_judges(providers, FreeformMode(name, vote, basis), judged, opening=opening)
 
     async def _own_judge(self, context: EvaluationContext) -> Provider:

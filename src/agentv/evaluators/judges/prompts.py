@@ -34,13 +34,18 @@ def fence_rule(nonce: str) -> str:
     )
 
 
-def freeform_contract(nonce: str, basis: Basis = WHOLE) -> str:
-    """Return the part of the system prompt that requires one JSON object with a score."""
+def unit_score(basis: Basis = WHOLE) -> str:
+    """Return the description of a score from 0 to 1, for a judge."""
     low, high = basis.ends
+    return f"a number from 0.0 ({low}) to 1.0 ({high})"
+
+
+def freeform_contract(nonce: str, score: str) -> str:
+    """Return the part of the system prompt that requires one JSON object with a score, which `score` describes."""
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "score": a number from 0.0 ({low}) to 1.0 ({high})
+- "score": {score}
 - "hits": a list of at most {MAX_LINES} short texts, each one thing that the answer got right
 - "misses": a list of at most {MAX_LINES} short texts, each one thing that is wrong or missing
 - "reasoning": one or two sentences that say why
@@ -81,10 +86,12 @@ def strict_object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
 TEXT: JsonObject = {"type": "string"}
 _TEXTS: JsonObject = {"type": "array", "items": TEXT}
 
-FREEFORM_SCHEMA: JsonObject = strict_object(
-    {"nonce": TEXT, "score": {"type": "number"}, "hits": _TEXTS, "misses": _TEXTS, "reasoning": TEXT}
-)
-"""The contract as a JSON Schema, for model APIs that can enforce one."""
+
+def freeform_schema(score_type: str) -> JsonObject:
+    """Return the contract as a JSON Schema, for model APIs that can enforce one."""
+    score: JsonObject = {"type": score_type}
+    return strict_object({"nonce": TEXT, "score": score, "hits": _TEXTS, "misses": _TEXTS, "reasoning": TEXT})
+
 
 RUBRIC_SCHEMA: JsonObject = strict_object(
     {

@@ -171,13 +171,14 @@ def _read_freeform(found: JsonObject) -> FreeformReply | None:
         return None
     return FreeformReply(
         score=min(1.0, max(0.0, score)),
-        hits=_lines(found.get("hits")),
-        misses=_lines(found.get("misses")),
+        hits=reply_lines(found.get("hits")),
+        misses=reply_lines(found.get("misses")),
         reasoning=reply_text(found.get("reasoning")),
     )
 
 
-def _lines(value: JsonValue) -> tuple[str, ...]:
+def reply_lines(value: JsonValue) -> tuple[str, ...]:
+    """Return the texts of a reply's list that are not empty, at most four; nothing for any other value."""
     if not isinstance(value, list):
         return ()
     texts = (text.strip() for text in value if isinstance(text, str))
