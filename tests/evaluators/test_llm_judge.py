@@ -228,9 +228,11 @@ def test_every_variable_is_filled() -> None:
             "guidelines",
             "context.policy.days",
             "diff",
+            "candidate_answer",
         )
     )
     context = make_context(
+        "fine",
         judge=judge,
         context={"policy": {"days": 30}},
         criteria=(EvaluationCriteria("llm_judge", "Is it polite?", scale="likert5"),),
@@ -238,14 +240,48 @@ def test_every_variable_is_filled() -> None:
     evaluate(replace(context, evaluator=EvaluatorConfig("llm_judge", "llm_judge")), prompt=template)
     assert judge.requests[0].question == (
         "criterion_name=llm_judge\ncriterion_description=Is it polite?\ncriterion_scale=likert5\n"
-        "guidelines=(none given)\ncontext.policy.days=30\ndiff=(none given)"
+        "guidelines=(none given)\ncontext.policy.days=30\ndiff=(none given)\n"
+        "candidate_answer=<<<candidate_answer n1>>>\nfine\n<<<end of candidate_answer n1>>>"
     )
 
 
-def test_an_odd_prompt_gives_warnings() -> None:
-    assert LlmJudgeEvaluator(prompt="{{ candidate_answer }}").warnings == ()
-    assert len(LlmJudgeEvaluator(prompt="{{ anwser }}").warnings) == 2
-    assert LlmJudgeEvaluator().warnings == ()
+def test_a_prompt_that_cannot_show_the_answer_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        LlmJudgeEvaluator(prompt="{{ anwser }}")
+    assert "`prompt`: unknown variable {{ anwser }} (did you mean {{ answer }}?)" in str(refused.value)
+    assert "the prompt shows the judge no answer" in str(refused.value)
+    with pytest.raises(ConfigError, match="shows the judge no answer"):
+        LlmJudgeEvaluator(prompt="Score {{ question }} {{ mood }}", allow_unknown=True)
+
+
+def test_unknown_names_are_text_on_request_and_literal_braces_always() -> None:
+    judge = judge_saying(GOOD)
+    prompt = 'Rate {{ output_messages }} {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}'
+    evaluate(make_context(judge=judge), prompt=prompt, allow_unknown=True)
+    assert judge.requests[0].question == ('Rate (none given) {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}')
+
+
+def test_names_of_other_tools_are_filled_and_the_answer_is_fenced() -> None:
+    judge = judge_saying(GOOD)
+    names = ("response", "output", "answer", "candidateAnswer", "input", "prompt", "reference", "groundTruth")
+    template = "\n".join(f"{name}={{{{{name}}}}}" for name in (*names, "expected_output", "criteria"))
+    evaluate(make_context("Yes, 30.", judge=judge), prompt=template)
+    fenced = "<<<candidate_answer n1>>>\nYes, 30.\n<<<end of candidate_answer n1>>>"
+    assert judge.requests[0].question == (
+        f"response={fenced}\noutput={fenced}\nanswer={fenced}\ncandidateAnswer={fenced}\n"
+        "input=May I return it?\nprompt=May I return it?\n"
+        "reference=Yes, within 30 days.\ngroundTruth=Yes, within 30 days.\nexpected_output=Yes, within 30 days.\n"
+        "criteria=Says that returns are possible for 30 days"
+    )
+
+
+def test_criteria_in_a_prompt_is_the_evaluators_criterion_if_it_has_one() -> None:
+    judge = judge_saying('{"score": 4}')
+    criteria = (EvaluationCriteria("tone", "Is it polite?", scale="likert5"),)
+    context = make_context(judge=judge, criteria=criteria)
+    config = EvaluatorConfig("j", "llm_judge", criterion="tone")
+    evaluate(replace(context, evaluator=config), prompt="{{criteria}} ({{criterionScale}}): {{response}}")
+    assert judge.requests[0].question.startswith("tone: Is it polite? (likert5): <<<candidate_answer")
 
 
 def test_a_prompt_may_stand_in_a_file(tmp_path: Path) -> None:

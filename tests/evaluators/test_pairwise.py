@@ -121,16 +121,16 @@ def test_the_prompt_does_not_reveal_the_candidate() -> None:
     judge = preferring(CANDIDATE)
     messages = (Message("assistant", CANDIDATE),)
     prompt = "{{ answer_a }} {{ answer_b }} {{ candidate_answer }} {{ reference_answer }} {{ output_messages }}"
-    judged(judge, settings={"prompt": prompt}, output_messages=messages)
+    judged(judge, settings={"prompt": prompt, "allow_unknown": True}, output_messages=messages)
     judged(judge)
     for request in judge.requests:
         shown = f"{request.system_prompt}{request.question}"
         assert shown.count(CANDIDATE) == shown.count(REFERENCE) == 1
         assert not any(word in (request.system_prompt or "").lower() for word in ("candidate", "reference"))
-    odd = PairwiseEvaluator(other=None, settings=PairwiseSettings(prompt=prompt)).warnings
-    assert [warning.split("}}")[0] for warning in odd] == [
-        f"unknown variable {{{{ {name} " for name in ("candidate_answer", "reference_answer", "output_messages")
-    ]
+    with pytest.raises(ConfigError) as refused:
+        PairwiseEvaluator(other=None, settings=PairwiseSettings(prompt=prompt))
+    for name in ("candidate_answer", "reference_answer", "output_messages"):
+        assert f"unknown variable {{{{ {name} }}}}" in str(refused.value)
 
 
 @pytest.mark.parametrize(

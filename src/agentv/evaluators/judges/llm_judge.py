@@ -29,11 +29,11 @@ from agentv.evaluators.judges.prompts import (
     fence_rule,
     freeform_contract,
     freeform_schema,
-    load_prompt,
     rubric_contract,
     rubric_section,
     strict_object,
     unit_score,
+    usable_prompt,
 )
 from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.judges.values import JudgedText
@@ -59,7 +59,7 @@ from agentv.scoring.judge_replies.replies import (
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.templating.variables import template_warnings
+from agentv.templating.variables import ANSWER_NAMES, template_problems
 from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
@@ -340,7 +340,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
     each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
-    nonce of its call as unverified. `config` is set if the judge depends on
+    nonce of its call as unverified. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
+    aggregator may show the results of evaluators instead of the answer. `config` is set if the judge depends on
     nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
@@ -356,6 +357,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     vote: Vote = "mean"
     samples: int = 1
     unsigned: Unsigned = "error"
+    allow_unknown: bool = False
+    is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
     config: EvaluatorConfig | None = None
@@ -366,7 +369,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object, keywords of the same names, or both. `warnings` lists likely mistakes in a custom prompt.
+    Takes an options object, keywords of the same names, or both. Raises ConfigError for a prompt with unknown names, or
+    one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -381,8 +385,11 @@ class LlmJudgeEvaluator:
         self.options = given
         self._items = make_items(given.rubrics)
         custom = given.prompt is not None and bool(given.prompt.strip())
-        template = load_prompt(given.prompt, given.base_dir) if given.prompt is not None and custom else USER_TEMPLATE
-        self.warnings: tuple[str, ...] = template_warnings(template)
+        template = USER_TEMPLATE
+        if given.prompt is not None and custom:
+            needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
+            check = partial(template_problems, needed=needed, allow_unknown=given.allow_unknown)
+            template = usable_prompt(given.prompt, given.base_dir, check)
         self._call_options = JudgeOptions(
             template=template,
             custom=custom,
@@ -410,6 +417,7 @@ class LlmJudgeEvaluator:
             prompt=own.options.prompt or given.prompt,
             temperature=given.temperature if own.options.temperature is None else own.options.temperature,
             max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
+            allow_unknown=own.options.allow_unknown or given.allow_unknown,
             unsigned="accept" if "accept" in (own.options.unsigned, given.unsigned) else "error",
             nonce=given.nonce,
             timer=given.timer,

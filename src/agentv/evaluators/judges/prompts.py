@@ -1,11 +1,12 @@
 """Parts of judge prompts: instructions, the JSON contract with its one-time nonce, and the fence around evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from agentv.evaluators.context_files import is_file
 from agentv.evaluators.judges.basis import WHOLE, Basis
 from agentv.scoring.judge_replies.replies import MAX_LINES
+from agentv.templating.variables import template_problems
 from agentv.types.cases import RubricItem
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -138,6 +139,30 @@ def prompt_path(prompt: str, base_dir: str = ".") -> Path | None:
         return None
     path = Path(base_dir, prompt.strip())
     return path if path.suffix.lower() in _SUFFIXES or is_file(path) else None
+
+
+def prompt_problems(
+    prompt: str | None, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems
+) -> tuple[str, ...]:
+    """Return the problems of a custom prompt; none while its file is missing, which is reported as such."""
+    if prompt is None or not prompt.strip():
+        return ()
+    path = prompt_path(prompt, base_dir)
+    if path is not None and not path.is_file():
+        return ()
+    try:
+        template = load_prompt(prompt, base_dir)
+    except ConfigError as error:
+        return (str(error),)
+    return tuple(f"{path.name}: {each}" if path is not None else each for each in problems_of(template))
+
+
+def usable_prompt(prompt: str, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems) -> str:
+    """Return the text of a custom prompt. Raises ConfigError for one that a judge could not use."""
+    problems = prompt_problems(prompt, base_dir, problems_of)
+    if problems:
+        raise ConfigError(f"`prompt`: {'; '.join(problems)}")
+    return load_prompt(prompt, base_dir)
 
 
 def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 No part of a suite is executed or imported.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from agentv.loading.targets.targets import ReadTargets, open_targets, read_targe
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
+from agentv.templating.variables import variable_names
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig, Location
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
+from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
 
@@ -119,6 +122,7 @@ def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Itera
 def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
     read = read_suite(path, specs, plugins_imported=False)
     yield from read.problems
+    yield from _template_notes(read)
     if read.suite is not None and read.suite.cases.count is None:
         yield from _check_stream(read.suite.cases)
     try:
@@ -135,6 +139,28 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         yield from check_gate_names(read, [target.name for target in targets.targets])
     else:
         yield from check_gate_names(read, None)
+
+
+def _template_notes(read: ReadSuite) -> Iterator[Problem]:
+    """Yield one warning if questions or expectations have `{{ names }}`, which are filled in judge prompts only."""
+    found = [] if read.suite is None else [(case, name) for case in read.suite.cases if (name := _first_name(case))]
+    if found:
+        case, name = found[0]
+        others = f", and in {len(found) - 1} more cases" if len(found) > 1 else ""
+        message = f"{{{{ {name} }}}} is text here{others}: variables are filled in judge prompts only"
+        location = case.location if isinstance(case, EvalCase) else None
+        place = Location("") if location is None else location
+        yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
+
+
+def _first_name(case: EvalCase | BrokenCase) -> str | None:
+    """Return the first `{{ name }}` in a question or an expectation; None for none."""
+    if not isinstance(case, EvalCase):
+        return None
+    messages = (*case.input_messages, *case.expected_messages)
+    texts = (case.expected_outcome, *(json.dumps(message_to_json(each), ensure_ascii=False) for each in messages))
+    plain = (text.replace("${{", "") for text in texts if "{{" in text)
+    return next((name for text in plain for name in variable_names(text)), None)
 
 
 def _check_stream(cases: CaseSource) -> Iterator[Problem]:
