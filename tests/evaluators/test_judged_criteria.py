@@ -133,7 +133,7 @@ def test_a_judge_that_cannot_be_heard_is_an_error_of_every_criterion() -> None:
     unread = judged(judge_saying("Looks fine to me."), "facts", "tone")
     assert {result.error for result in silent.results} == {"the judge 'failing' did not answer: HTTP 429"}
     assert {result.error for result in unread.results} == {
-        "the judge 'scripted' gave no usable verdict in two attempts: its reply holds no complete JSON object"
+        "the judge 'scripted' gave no usable verdict in two attempts: its reply is text without a JSON object"
     }
     assert [result.criterion_name for result in unread.results] == ["facts", "tone"]
     assert (unread.score, unread.reasoning) == (0.0, "Looks fine to me.")

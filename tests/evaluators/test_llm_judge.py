@@ -1,4 +1,5 @@
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceSummary
-from agentv.types.provider import Provider, ProviderRequest
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 GOOD = '{"score": 0.9, "hits": ["polite"], "misses": ["no date"], "reasoning": "fair"}'
@@ -112,7 +113,7 @@ def test_the_request_asks_for_structure_and_carries_the_options() -> None:
     assert request.eval_case_id == "refund-1"
     assert request.metadata["nonce"] == "n1"
     assert request.response_schema is not None
-    assert request.response_schema["required"] == ["nonce", "score", "hits", "misses", "reasoning"]
+    assert request.response_schema["required"] == ["nonce", "reasoning", "hits", "misses", "score"]
 
 
 def test_the_model_of_the_context_is_used_when_no_other_is_named() -> None:
@@ -143,10 +144,9 @@ def test_no_json_after_repair_is_a_judge_error_with_the_reply() -> None:
     score = evaluate(make_context(judge=judge))
     assert (score.score, score.hits, score.misses) == (0.0, (), ())
     assert score.reasoning == "x" * 2000
-    why = "its reply holds no complete JSON object"
-    assert score.error == Failure(
-        "judge_error", f"the judge 'scripted' gave no usable verdict in two attempts: {why}", stage="evaluator"
-    )
+    why = "its reply is text without a JSON object"
+    message = f"the judge 'scripted' gave no usable verdict in two attempts: {why}"
+    assert score.error == Failure("judge_error", message, stage="evaluator", details={"judge": "scripted"})
     assert score.status == "error"
     assert len(judge.requests) == 2
     assert score.evaluator_raw_request is not None
@@ -158,7 +158,7 @@ def test_a_judge_that_does_not_answer_is_a_judge_error_with_its_message() -> Non
     assert score.error is not None
     assert score.error.kind == "judge_error"
     assert score.error.message == "the judge 'failing' did not answer: HTTP 429 after 3 attempts"
-    assert score.error.details == {"cause": "rate_limited"}
+    assert score.error.details == {"cause": "rate_limited", "judge": "failing"}
     assert score.misses == (score.error.message,)
 
 
@@ -419,3 +419,32 @@ def test_settings_that_cannot_be_used_are_refused(type_: str, settings: dict[str
 def test_a_judge_that_keeps_the_contract_signs() -> None:
     judge = Judge(lambda request: signed(request, '"score": 0.4, "hits": [], "misses": ["late"]'))
     assert evaluate(make_context(judge=judge)).misses == ("late",)
+
+
+def test_a_reply_cut_at_its_token_limit_is_named_so() -> None:
+    class Short:
+        kind = "short"
+
+        async def invoke(self, _request: ProviderRequest) -> ProviderResponse:
+            return ProviderResponse('{"nonce": "n1", "reasoning": "The answer', finish_reason="MAX_TOKENS")
+
+    score = evaluate(make_context(judge=Short()), max_output_tokens=9)
+    assert score.error is not None
+    assert "its reply was cut at its token limit of 9; raise `max_output_tokens`" in score.error.message
+
+
+@pytest.mark.parametrize("options", [{}, {"rubrics": ("a", "b")}, {"criteria": ("llm_judge",)}])
+def test_reasons_come_before_scores_and_lists_are_bounded(options: Any) -> None:
+    judge = judge_saying("")
+    evaluate(make_context(judge=judge, criteria=(EvaluationCriteria("llm_judge"),)), **options)
+    schema: Any = judge.requests[0].response_schema
+    assert "const" not in json.dumps(schema)
+    lists = {name: each for name, each in schema["properties"].items() if each["type"] == "array"}
+    assert all(each["maxItems"] == {"checks": 2, "criteria": 1}.get(name, 4) for name, each in lists.items())
+    scored = next((each["items"] for each in lists.values() if each["items"]["type"] == "object"), schema)
+    keys = list(scored["properties"])
+    assert keys.index("reasoning") < min(keys.index(key) for key in ("score", "satisfied") if key in keys)
+    system = judge.requests[0].system_prompt or ""
+    assert system.index('"reasoning"') < min(
+        system.index(f'"{key}"') for key in ("score", "satisfied") if key in system
+    )

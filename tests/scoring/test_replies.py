@@ -137,7 +137,7 @@ def test_code_may_reply_with_one_object_and_nothing_else(reply: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("fine", "holds no complete JSON object"),
+        ("fine", "is text without a JSON object"),
         ('{"score": 0.4', "holds no complete JSON object"),
         ('{"score": 0.4}', "does not repeat the nonce of the call"),
         ('{"verdict": "pass"}', 'holds JSON, but no object with a number in "score"'),

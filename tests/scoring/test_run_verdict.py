@@ -8,6 +8,7 @@ from tests.support.rows import make_row
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
+from agentv.types.evaluation import JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
@@ -22,6 +23,7 @@ def summary_of(*rows: CaseResult) -> Summary:
     return summary
 
 
+CALL = JudgeCall(judge="judge", role="sample", reply="{}", score=1.0)
 GOOD, BAD, ERROR = make_row("a"), make_row("b", score=0.0), make_row("c", score=None, error=BROKEN)
 
 
@@ -146,3 +148,19 @@ def test_a_suites_own_gate_is_measured_on_its_rows() -> None:
         "evals/s.yaml: pass_rate is 100 % (point estimate), as >= 99 %",
         "pass_rate is 50 % (point estimate), as >= 50 %",
     ]
+
+
+def test_a_failing_judge_stands_first_in_a_verdict_that_does_not_pass() -> None:
+    failure = Failure("judge_error", "no JSON", stage="evaluator")
+    broken = [replace(make_row(f"x{number}", score=None, error=failure)) for number in range(2)]
+    judged = [
+        replace(row, evaluator_results=(replace(row.evaluator_results[0], judge_calls=(CALL,)),)) for row in (GOOD, BAD)
+    ]
+    assert said(verdict_of(judged[0], *broken))[1].startswith(
+        "INCOMPLETE: the judge failed on 2 of 3 rows; 2 rows with"
+    )
+    assert said(verdict_of(*judged, *broken))[1].startswith("FAIL: the judge failed on 2 of 4 rows; 1 of 2 judged rows")
+    assert said(verdict_of(*broken))[1].startswith(
+        "INCOMPLETE: the judge failed on 2 of 2 rows; no row could be judged."
+    )
+    assert said(verdict_of(judged[0], *broken, max_errors=2))[1].startswith("PASS: 1 of 1 judged row passed")

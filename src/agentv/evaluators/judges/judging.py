@@ -144,7 +144,7 @@ async def call_judge(
         try:
             opinion = mode.parse(response.text, _reply_rules(provider, response, prompts, judged, options))
         except UnusableReplyError as error:
-            reason = str(error)
+            reason = _why_cut(response, options) or str(error)
         score = None if opinion is None else mode.scored((opinion,))
         value = None if score is None else score.score
         calls.append(
@@ -155,8 +155,21 @@ async def call_judge(
         if opinion is not None:
             return JudgeOutcome(first, tuple(calls), opinion, score)
     message = f"the judge {judge_name(provider)!r} gave no usable verdict in two attempts: its reply {reason}"
-    failure = Failure(kind="judge_error", message=message, stage="evaluator")
+    details: dict[str, JsonValue] = {"judge": judge_name(provider)}
+    failure = Failure(kind="judge_error", message=message, stage="evaluator", details=details)
     return JudgeOutcome(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+
+
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete"})
+"""The finish reasons of APIs for a reply that reached its token limit, in lower case."""
+
+
+def _why_cut(response: ProviderResponse, options: JudgeOptions) -> str | None:
+    """Return that a reply ended at its token limit, None if it did not."""
+    if (response.finish_reason or "").lower() not in _CUT:
+        return None
+    limit = "" if options.max_output_tokens is None else f" of {options.max_output_tokens}"
+    return f"was cut at its token limit{limit}; raise `max_output_tokens` of the evaluator or of the judge's target"
 
 
 def _reply_rules(
@@ -229,7 +242,7 @@ def _provider_failure(provider: Provider, error: ProviderError) -> Failure:
         stage="evaluator",
         retryable=error.failure.retryable,
         http_status=error.failure.http_status,
-        details={"cause": error.failure.kind},
+        details={"cause": error.failure.kind, "judge": judge_name(provider)},
     )
 
 

@@ -24,12 +24,12 @@ from agentv.evaluators.judges.judging import (
 )
 from agentv.evaluators.judges.prompts import (
     RUBRIC_INSTRUCTIONS,
-    RUBRIC_SCHEMA,
     TEXT,
     fence_rule,
     freeform_contract,
     freeform_schema,
     rubric_contract,
+    rubric_schema,
     rubric_section,
     strict_object,
     unit_score,
@@ -211,7 +211,7 @@ class RubricMode(Struct, frozen=True):
     @property
     def schema(self) -> JsonObject:
         """The reply as a JSON Schema."""
-        return RUBRIC_SCHEMA
+        return rubric_schema(len(self.items))
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
@@ -257,16 +257,17 @@ class CriteriaMode(Struct, frozen=True):
         names: list[JsonValue] = [criterion.name for criterion in self.criteria]
         types: list[JsonValue] = list(dict.fromkeys(_json_type(criterion) for criterion in self.criteria))
         score: JsonObject = {"type": types if len(types) > 1 else types[0]}
-        entry = strict_object({"name": {"type": "string", "enum": names}, "score": score, "reasoning": TEXT})
-        return strict_object({"nonce": TEXT, "criteria": {"type": "array", "items": entry}, "overall_reasoning": TEXT})
+        entry = strict_object({"name": {"type": "string", "enum": names}, "reasoning": TEXT, "score": score})
+        entries: JsonObject = {"type": "array", "items": entry, "maxItems": len(names)}
+        return strict_object({"nonce": TEXT, "criteria": entries, "overall_reasoning": TEXT})
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
         return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "criteria": a list with one object for every criterion, each with "name" (as given), "score" (one of the scores that \
-the criterion allows) and "reasoning" (one sentence)
+- "criteria": a list with one object for every criterion, each with "name" (as given), "reasoning" (one sentence) \
+and "score" (one of the scores that the criterion allows)
 - "overall_reasoning": one or two sentences that sum up
 
 {fence_rule(nonce)}"""

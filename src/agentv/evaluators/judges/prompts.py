@@ -46,10 +46,10 @@ def freeform_contract(nonce: str, score: str) -> str:
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "score": {score}
+- "reasoning": one or two sentences that say why
 - "hits": a list of at most {MAX_LINES} short texts, each one thing that the answer got right
 - "misses": a list of at most {MAX_LINES} short texts, each one thing that is wrong or missing
-- "reasoning": one or two sentences that say why
+- "score": {score}
 
 {fence_rule(nonce)}"""
 
@@ -59,9 +59,9 @@ def rubric_contract(nonce: str) -> str:
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "checks": a list with one object for every requirement, each with "id" (as given), "satisfied" (true or false) and \
-"reasoning" (one sentence); a requirement that is marked as graded gets "score", a number from 1 (not at all) to 5 \
-(fully), in place of "satisfied"
+- "checks": a list with one object for every requirement, each with "id" (as given), "reasoning" (one sentence) \
+and "satisfied" (true or false); a requirement that is marked as graded gets "score", a number from 1 (not at all) to \
+5 (fully), in place of "satisfied"
 - "overall_reasoning": one or two sentences that sum up
 
 {fence_rule(nonce)}"""
@@ -85,32 +85,28 @@ def strict_object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 TEXT: JsonObject = {"type": "string"}
-_TEXTS: JsonObject = {"type": "array", "items": TEXT}
+_LINES: JsonObject = {"type": "array", "items": TEXT, "maxItems": MAX_LINES}
 
 
+# Keys are in the order in which a model writes them: its reasons come before what they lead to.
 def freeform_schema(score_type: str) -> JsonObject:
     """Return the contract as a JSON Schema, for model APIs that can enforce one."""
     score: JsonObject = {"type": score_type}
-    return strict_object({"nonce": TEXT, "score": score, "hits": _TEXTS, "misses": _TEXTS, "reasoning": TEXT})
+    return strict_object({"nonce": TEXT, "reasoning": TEXT, "hits": _LINES, "misses": _LINES, "score": score})
 
 
-RUBRIC_SCHEMA: JsonObject = strict_object(
-    {
-        "nonce": TEXT,
-        "checks": {
-            "type": "array",
-            "items": strict_object(
-                {
-                    "id": TEXT,
-                    "satisfied": {"type": ["boolean", "null"]},
-                    "score": {"type": ["number", "null"]},
-                    "reasoning": TEXT,
-                }
-            ),
-        },
-        "overall_reasoning": TEXT,
-    }
-)
+def rubric_schema(items: int) -> JsonObject:
+    """Return the contract of a rubric as a JSON Schema, with at most as many checks as it has items."""
+    check = strict_object(
+        {
+            "id": TEXT,
+            "reasoning": TEXT,
+            "satisfied": {"type": ["boolean", "null"]},
+            "score": {"type": ["number", "null"]},
+        }
+    )
+    checks: JsonObject = {"type": "array", "items": check, "maxItems": items}
+    return strict_object({"nonce": TEXT, "checks": checks, "overall_reasoning": TEXT})
 
 
 _SUFFIXES = frozenset({".md", ".txt", ".prompt", ".j2", ".jinja", ".tmpl"})

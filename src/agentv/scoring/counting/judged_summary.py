@@ -57,6 +57,7 @@ class JudgedSummary(Struct):
     usage: Usage | None = None
     cost_usd: float | None = 0.0
     unverified: int = 0
+    judge_failures: tuple[int, int] = (0, 0)
     durations_s: Quantiles = field(default_factory=Quantiles)
     _criteria: dict[str, Tally] = field(default_factory=dict)
     _worst: list[tuple[float, int, JudgedLine]] = field(default_factory=list)
@@ -74,6 +75,9 @@ class JudgedSummary(Struct):
             entry = (-judged.overall_score, -next(self._order), line)
             heapq.heappush(self._worst, entry) if len(self._worst) < SHOWN else heapq.heappushpop(self._worst, entry)
         self.unverified += judged.unverified > 0
+        failed = state == "error" and any(error.kind == "judge_error" for error in judged.run_errors)
+        failures, called = self.judge_failures
+        self.judge_failures = failures + failed, called + (failed or judged.judge_usage is not None)
         self._add_criteria(judged.results)
         self.durations_s.add(judged.duration_ms / 1000)
         self._add_cost(judged)

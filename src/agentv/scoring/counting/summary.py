@@ -182,6 +182,12 @@ class Summary:
         return sum(tally.unverified for tally in self.counts.targets.values())
 
     @property
+    def judge_failures(self) -> tuple[int, int]:
+        """The number of rows that a judge failed to judge, and of all rows for which one was called."""
+        tallies = self.counts.targets.values()
+        return sum(each.judge_failures for each in tallies), sum(each.judged_by_judges for each in tallies)
+
+    @property
     def cost_usd(self) -> float | None:
         """The total cost of targets and judges; None when a price is unknown."""
         parts = [

@@ -476,6 +476,10 @@ class TargetTally(Struct):
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
     unverified: int = 0
     """The number of rows with a judge's verdict that may not be its own."""
+    judged_by_judges: int = 0
+    """The number of rows for which a judge was called."""
+    judge_failures: int = 0
+    """The number of those rows whose error is a failure of a judge."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
         """Add the duration and cost of a row; its states are counted separately in `rows`, together with equal rows."""
@@ -489,12 +493,16 @@ class TargetTally(Struct):
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
             self._add_judges(result)
+        if state == "error" and result.error is not None and result.error.kind == "judge_error":
+            self.judge_failures += 1
+            self.judged_by_judges += not _called_judge(result)
 
     def _add_judges(self, result: CaseResult) -> None:
         unpriced = any(map(_has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
+        self.judged_by_judges += _called_judge(result)
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:
@@ -539,6 +547,12 @@ def _has_judge(result: CaseResult) -> bool:
         if each.judge_calls or each.evaluator_results or each.status == "unverified":
             return True
     return False
+
+
+def _called_judge(result: CaseResult | EvaluatorResult) -> bool:
+    """Return True if a judge replied for a row, or for the members of an evaluator."""
+    calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
+    return bool(calls) or any(map(_called_judge, result.evaluator_results))
 
 
 def is_unverified(result: CaseResult | EvaluatorResult) -> bool:

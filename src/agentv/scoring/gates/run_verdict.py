@@ -44,6 +44,10 @@ class Counted(Measurements, Protocol):
     def unverified(self) -> int:
         """The number of rows with an unverified verdict of a judge."""
 
+    @property
+    def judge_failures(self) -> tuple[int, int]:
+        """The number of rows that a judge failed to judge, and of all rows for which one was called."""
+
     def of_suite(self, suite: str) -> Measurements:
         """Return the same counts over one suite's rows."""
 
@@ -77,6 +81,7 @@ def run_verdict(
     results = _check_gates(counted, gates, ending.noun)
     broken = [result for result in results if not result.passed]
     failed = [result for result in broken if result.value is not None]
+    judge = _failing_judge(counted, ending.noun)
     beside, early = _beside(counted, ending.noun), _early(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
@@ -87,14 +92,14 @@ def run_verdict(
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and failed:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{beside}{early}", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}{early}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
-        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {judge}{incomplete}", results)
     if ending.state == "stopped":
         return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
     if broken:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{beside}", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}", results)
     if not results:
         return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{beside}", results)
     return RunVerdict(PASSED, f"PASS: {_and(results)}.{beside}", results)
@@ -164,6 +169,12 @@ def _state_of_gates(results: Sequence[GateResult]) -> str:
 
 def _and(results: Sequence[GateResult]) -> str:
     return "; ".join(result.sentence for result in results)
+
+
+def _failing_judge(counted: Counted, noun: str) -> str:
+    """Return how often judges failed, to stand first in a verdict: the target is then not the problem."""
+    failures, called = counted.judge_failures
+    return f"the judge failed on {failures:,} of {_count(called, noun)}; " if failures else ""
 
 
 def _beside(counted: Counted, noun: str) -> str:

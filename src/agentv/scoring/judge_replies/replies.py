@@ -114,7 +114,7 @@ def chosen_reply(reply: str, read: Callable[[JsonObject], Reply | None], rules: 
         own = _unsigned_verdicts(search, read, shown)
         if own:
             return replace(_only_one(own), unverified=True)
-    raise UnusableReplyError(_why_unusable(search, read, rules, wanted))
+    raise UnusableReplyError(_why_unusable(reply, search, read, rules, wanted))
 
 
 def _verdicts(
@@ -150,11 +150,13 @@ def _only_one(verdicts: Sequence[tuple[JsonObject, Reply]]) -> Reply:
 
 
 def _why_unusable(
-    search: FoundObjects, read: Callable[[JsonObject], Reply | None], rules: ReplyRules, wanted: str
+    reply: str, search: FoundObjects, read: Callable[[JsonObject], Reply | None], rules: ReplyRules, wanted: str
 ) -> str:
     """Return what is wrong with a reply without a verdict that counts."""
     if not search.objects:
-        return "holds no complete JSON object" if search.complete else "holds too many braces to be searched for JSON"
+        if not search.complete:
+            return "holds too many braces to be searched for JSON"
+        return "holds no complete JSON object" if "{" in reply else "is text without a JSON object"
     if _verdicts(search, read, lambda _found: True):
         if rules.accepts_unsigned:
             return "only repeats JSON that stands in the judged texts"
