@@ -129,9 +129,15 @@ def test_variables_in_questions_are_text_with_one_note_per_file(capsys: pytest.C
     write("evals/a.yaml", "evalcases:\n" + "".join(case % pair for pair in cases))
     code, out = check(capsys)
     assert code == 0
-    note = "warning: {{ user.name }} is text here, and in 1 more cases: variables are filled in judge prompts only"
+    note = "warning: {{ user.name }} is text here, and in 1 more case: variables are filled in judge prompts only"
     assert f"evals/a.yaml:3:1  $  {note}" in out
     assert "1 warning" in out
+    write("evals/b.yaml", "description: b\n")
+    line = '{"id": "%s", "expected_outcome": "ok", "input_messages": [{"role": "user", "content": "%s"}]}\n'
+    write("evals/b.jsonl", "".join(line % (name, "Who is {{ b }}?") for name in "abc"))
+    code, out = check(capsys, "evals/b.jsonl")
+    assert code == 0
+    assert "evals/b.jsonl:1:1  $  warning: {{ b }} is text here, and in 2 more cases" in out
 
 
 @pytest.mark.parametrize("prompt", ["Rate {{ anwser }} and {{ response }}", "Rate {{ question }}", "judge.md"])

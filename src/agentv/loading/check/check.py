@@ -122,9 +122,8 @@ def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Itera
 def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
     read = read_suite(path, specs, plugins_imported=False)
     yield from read.problems
-    yield from _template_notes(read)
-    if read.suite is not None and read.suite.cases.count is None:
-        yield from _check_stream(read.suite.cases)
+    if read.suite is not None:
+        yield from _check_cases(read.suite.cases)
     try:
         values = load_env(path.resolve().parent, env)
     except EvalFileError as error:
@@ -141,35 +140,32 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         yield from check_gate_names(read, None)
 
 
-def _template_notes(read: ReadSuite) -> Iterator[Problem]:
-    """Yield one warning if questions or expectations have `{{ names }}`, which are filled in judge prompts only."""
-    found = [] if read.suite is None else [(case, name) for case in read.suite.cases if (name := _first_name(case))]
-    if found:
-        case, name = found[0]
-        others = f", and in {len(found) - 1} more cases" if len(found) > 1 else ""
-        message = f"{{{{ {name} }}}} is text here{others}: variables are filled in judge prompts only"
-        location = case.location if isinstance(case, EvalCase) else None
-        place = Location("") if location is None else location
+def _check_cases(cases: CaseSource) -> Iterator[Problem]:
+    """Yield the problems of a stream's lines, and one warning if questions or expectations have `{{ names }}`."""
+    found: list[tuple[EvalCase, str]] = []
+    others = 0
+    try:
+        for case in cases:
+            if isinstance(case, BrokenCase):
+                yield from case.problems if cases.count is None else ()
+            elif name := _first_name(case):
+                others += len(found)
+                found = found or [(case, name)]
+    except EvalFileError as error:
+        yield from error.problems
+    for case, name in found:
+        more = f", and in {others:,} more case{'s' if others > 1 else ''}" if others else ""
+        message = f"{{{{ {name} }}}} is text here{more}: variables are filled in judge prompts only"
+        place = case.location or Location("")
         yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
 
 
-def _first_name(case: EvalCase | BrokenCase) -> str | None:
-    """Return the first `{{ name }}` in a question or an expectation; None for none."""
-    if not isinstance(case, EvalCase):
-        return None
+def _first_name(case: EvalCase) -> str | None:
+    """Return the first `{{ name }}` in a question or an expectation; None for none. `${{ NAME }}` is no such name."""
     messages = (*case.input_messages, *case.expected_messages)
     texts = (case.expected_outcome, *(json.dumps(message_to_json(each), ensure_ascii=False) for each in messages))
     plain = (text.replace("${{", "") for text in texts if "{{" in text)
     return next((name for text in plain for name in variable_names(text)), None)
-
-
-def _check_stream(cases: CaseSource) -> Iterator[Problem]:
-    try:
-        for case in cases:
-            if isinstance(case, BrokenCase):
-                yield from case.problems
-    except EvalFileError as error:
-        yield from error.problems
 
 
 def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> Iterator[Problem]:
