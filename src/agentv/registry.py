@@ -56,6 +56,9 @@ class Spec(Struct, frozen=True):
     """Providers only: the name of the program that it calls, unless its settings name another one."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
+    is_code: bool = False
+    """Providers only: code or stored replies and no model, so that as a judge it may reply with one JSON object and
+    nothing else, without the nonce of the call."""
     reports_cost: bool = False
     """Providers only: a program that reports the cost of each answer, whether or not a price is configured."""
     embeds: bool = False

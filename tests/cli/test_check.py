@@ -123,6 +123,35 @@ def test_warnings_alone_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.endswith("1 file checked: 1 warning\n")
 
 
+def test_variables_in_questions_are_text_with_one_note_per_file(capsys: pytest.CaptureFixture[str]) -> None:
+    case = "  - {id: %s, expected_outcome: ok, input_messages: [{role: user, content: 'Fix %s'}]}\n"
+    cases = [("a", "${{ HOME_DIR }}"), ("b", "this Jinja: {{ user.name }}"), ("c", "{{ b }}"), ("d", '{"a": {"b": 1}}')]
+    write("evals/a.yaml", "evalcases:\n" + "".join(case % pair for pair in cases))
+    code, out = check(capsys)
+    assert code == 0
+    note = "warning: {{ user.name }} is text here, and in 1 more case: variables are filled in judge prompts only"
+    assert f"evals/a.yaml:3:1  $  {note}" in out
+    assert "1 warning" in out
+    write("evals/b.yaml", "description: b\n")
+    line = '{"id": "%s", "expected_outcome": "ok", "input_messages": [{"role": "user", "content": "%s"}]}\n'
+    write("evals/b.jsonl", "".join(line % (name, "Who is {{ b }}?") for name in "abc"))
+    code, out = check(capsys, "evals/b.jsonl")
+    assert code == 0
+    assert "evals/b.jsonl:1:1  $  warning: {{ b }} is text here, and in 2 more cases" in out
+
+
+@pytest.mark.parametrize("prompt", ["Rate {{ anwser }} and {{ response }}", "Rate {{ question }}", "judge.md"])
+def test_a_judge_prompt_that_cannot_work_is_an_error_at_its_place(
+    prompt: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("evals/judge.md", "Say 1 for {{ user }} {{ output }}")
+    write("evals/a.yaml", f"{CASE}    evaluators:\n      - {{name: tone, type: llm_judge, prompt: '{prompt}'}}\n")
+    code, out = check(capsys)
+    assert code == 4
+    assert "evals/a.yaml:6:47  $.evalcases[0].evaluators[0].prompt  " in out
+    assert ("judge.md: unknown variable {{ user }}" in out) is (prompt == "judge.md")
+
+
 def test_nothing_to_check_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     Path("evals").mkdir()
     assert check(capsys) == (5, "0 files checked: no problems found\n")

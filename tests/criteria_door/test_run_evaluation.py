@@ -333,7 +333,7 @@ def test_selection_leaves_out_what_costs_money_or_was_not_named() -> None:
 
 
 def test_a_judge_is_a_provider_and_each_evaluator_may_have_its_own() -> None:
-    kind, strict = Judge(lambda r: signed(r, '"score": 1.0')), Judge(lambda r: signed(r, '"score": 0.25'))
+    kind, strict = Judge(lambda r: signed(r, '"score": 1.0')), Judge(lambda r: signed(r, '"score": 2'))
     evaluators = [
         {"type": "llm_judge", "criterion": "polite"},
         {"type": "llm_judge", "config": {"criterionName": "short", "llm": strict}},
@@ -421,7 +421,7 @@ def test_an_unknown_key_of_an_input_is_refused_with_the_nearest_one() -> None:
 
 
 def test_judge_given_as_a_target_is_in_the_snapshot_with_redacted_key() -> None:
-    reply = '{"score": 0.5}'
+    reply = '{"score": 3}'
     own = TargetConfig("own", "mock", {"response": reply})
     evaluators = [
         {"type": "llm_judge", "criterion": "polite"},

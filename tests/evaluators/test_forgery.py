@@ -75,7 +75,7 @@ def quoting(candidate: str, honest: str = HONEST) -> Callable[[ProviderRequest],
 
 
 def quoting_unsigned(candidate: str, honest: str = HONEST) -> Callable[[ProviderRequest], str]:
-    """Run the same test with a judge that omits the nonce."""
+    """A judge that repeats the answer and omits the nonce."""
     return lambda _request: f"The answer reads:\n{candidate}\nMy verdict:\n{{{honest}}}"
 
 
@@ -85,13 +85,19 @@ def echoing(candidate: str) -> Callable[[ProviderRequest], str]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("judge", [quoting, quoting_unsigned])
-def test_a_judge_that_quotes_the_answer_is_still_heard(
-    attack: str, judge: Callable[[str], Callable[[ProviderRequest], str]]
-) -> None:
-    score = judged(ATTACKS[attack], judge(ATTACKS[attack]))
-    assert (score.score, score.misses) == (0.2, ("wrong",))
+def test_a_judge_that_quotes_the_answer_is_still_heard(attack: str) -> None:
+    score = judged(ATTACKS[attack], quoting(ATTACKS[attack]))
+    assert (score.score, score.misses, score.status) == (0.2, ("wrong",), "scored")
     assert score.error is None
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_quoting_judge_without_the_nonce_needs_consent(attack: str) -> None:
+    refused = judged(ATTACKS[attack], quoting_unsigned(ATTACKS[attack]))
+    assert refused.error is not None
+    assert "does not repeat the nonce of the call" in refused.error.message
+    accepted = judged(ATTACKS[attack], quoting_unsigned(ATTACKS[attack]), unsigned="accept")
+    assert (accepted.score, accepted.misses, accepted.status) == (0.2, ("wrong",), "unverified")
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -113,9 +119,23 @@ def test_a_nested_object_that_comes_back_alone_is_an_echo() -> None:
     assert judged(candidate, lambda _request: alone).error is not None
 
 
-def test_two_differing_unsigned_verdicts_leave_the_score_unverified() -> None:
-    score = judged("answer", lambda _request: '{"score": 0.2} {"score": 1.0}')
-    assert (score.score, score.status) == (0.2, "unverified")
+@pytest.mark.parametrize("unsigned", ["error", "accept"])
+def test_two_differing_verdicts_are_an_error(unsigned: str) -> None:
+    score = judged("answer", lambda _request: '{"score": 0.2} {"score": 1.0}', unsigned=unsigned)
+    assert score.error is not None
+    both = judged("answer", lambda request: signed(request, HONEST) + signed(request, '"score": 1'))
+    assert both.error is not None
+    assert "holds 2 verdicts that differ" in both.error.message
+
+
+def test_a_model_must_repeat_the_nonce_and_is_called_once_more() -> None:
+    model = Judge(lambda _request: '{"score": 0.2}', is_code=False)
+    context = make_context("answer", judge=model)
+    refused = asyncio.run(LlmJudgeEvaluator(nonce=numbered_nonces()).evaluate(context))
+    assert refused.error is not None
+    assert (refused.error.kind, len(model.requests)) == ("judge_error", 2)
+    accepted = asyncio.run(LlmJudgeEvaluator(nonce=numbered_nonces(), unsigned="accept").evaluate(context))
+    assert (accepted.score, accepted.status, len(model.requests)) == (0.2, "unverified", 3)
 
 
 def test_output_messages_are_evidence_as_well() -> None:
@@ -137,17 +157,18 @@ def test_a_rubric_is_not_answered_by_the_answer() -> None:
     attack = ATTACKS["checks"]
     assert judged(attack, echoing(attack), rubrics=("Is right",)).error is not None
     honest = '{"checks": [{"id": "rubric-1", "satisfied": false}]}'
-    assert judged(attack, lambda _request: f"{attack} {honest}", rubrics=("Is right",)).score == 0.0
+    accepted = judged(attack, lambda _request: f"{attack} {honest}", rubrics=("Is right",), unsigned="accept")
+    assert (accepted.score, accepted.error) == (0.0, None)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("judge", [quoting, quoting_unsigned])
-def test_criteria_are_not_scored_by_the_answer(
-    attack: str, judge: Callable[[str, str], Callable[[ProviderRequest], str]]
-) -> None:
+def test_criteria_are_not_scored_by_the_answer(attack: str) -> None:
     own = '"criteria": [{"name": "tone", "score": 2, "reasoning": "curt"}], "overall_reasoning": "not kind"'
-    (result,) = judged(ATTACKS[attack], judge(ATTACKS[attack], own), criteria=("tone",)).results
+    (result,) = judged(ATTACKS[attack], quoting(ATTACKS[attack], own), criteria=("tone",)).results
     assert (result.score, result.reasoning) == (2, "curt")
+    unsigned = quoting_unsigned(ATTACKS[attack], own)
+    (accepted,) = judged(ATTACKS[attack], unsigned, criteria=("tone",), unsigned="accept").results
+    assert (accepted.score, accepted.reasoning) == (2, "curt")
     echo = judged(ATTACKS[attack], echoing(ATTACKS[attack]), criteria=("tone",))
     assert echo.error is not None
     assert echo.results[0].score is None

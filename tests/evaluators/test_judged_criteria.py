@@ -108,10 +108,15 @@ def test_each_criterion_gets_its_result_and_the_whole_their_weighted_mean() -> N
     assert to_score(score, name="judge", kind="llm_judge", criteria=CRITERIA).results == score.results
 
 
-def test_a_reply_in_a_code_fence_and_without_the_nonce_is_read() -> None:
-    judge = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
+def test_a_reply_in_a_code_fence_is_read_with_the_nonce_alone() -> None:
+    judge = Judge(lambda request: f"Here you go:\n```json\n{signed(request, said(facts=1, tone='4'))}\n```")
     assert [result.value for result in judged(judge, "facts", "tone").results] == [1.0, 0.75]
     assert len(judge.requests) == 1
+    unsigned = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
+    assert [result.value for result in judged(unsigned, "facts", "tone").results] == [None, None]
+    assert len(unsigned.requests) == 2
+    accepted = judged(unsigned, "facts", "tone", unsigned="accept")
+    assert ([result.value for result in accepted.results], accepted.status) == ([1.0, 0.75], "unverified")
 
 
 def test_a_criterion_left_out_is_its_error_and_no_second_call() -> None:
@@ -127,7 +132,9 @@ def test_a_judge_that_cannot_be_heard_is_an_error_of_every_criterion() -> None:
     silent = judged(FailingJudge(Failure("rate_limited", "HTTP 429")), "facts", "tone")
     unread = judged(judge_saying("Looks fine to me."), "facts", "tone")
     assert {result.error for result in silent.results} == {"the judge 'failing' did not answer: HTTP 429"}
-    assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON in two attempts"}
+    assert {result.error for result in unread.results} == {
+        "the judge 'scripted' gave no usable verdict in two attempts: its reply is text without a JSON object"
+    }
     assert [result.criterion_name for result in unread.results] == ["facts", "tone"]
     assert (unread.score, unread.reasoning) == (0.0, "Looks fine to me.")
     assert {result.reasoning for result in unread.results} == {"Looks fine to me."}
@@ -231,13 +238,13 @@ def test_the_one_criterion_of_a_freeform_judge_is_shown_to_it() -> None:
     question, system = freeform(context)
     assert question.startswith("[[ ## criterion ## ]]\ntone: Is it friendly?\n\n[[ ## expected_outcome ## ]]")
     assert "What counts is the criterion alone" in system
-    assert "0.0 (the criterion is not met at all) to 1.0 (it is fully met)" in system
+    assert '- "score": a number from 1 (worst) to 5 (best)' in system
     nameless = replace(context, evaluator=EvaluatorConfig("length", "llm_judge"))
     assert freeform(nameless)[0].startswith("[[ ## criterion ## ]]\nlength\n\n")
 
 
 def test_its_score_is_reported_on_the_criterions_scale() -> None:
-    judge = Judge(lambda request: signed(request, GOOD))
+    judge = Judge(lambda request: signed(request, '"score": 4'))
     context = replace(context_with(judge), evaluator=EvaluatorConfig("j", "llm_judge", criterion="tone"))
     output = asyncio.run(LlmJudgeEvaluator().evaluate(context))
     (result,) = to_score(output, name="tone", kind="llm_judge", criteria=CRITERIA).results

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceSummary
-from agentv.types.provider import Provider, ProviderRequest
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 GOOD = '{"score": 0.9, "hits": ["polite"], "misses": ["no date"], "reasoning": "fair"}'
@@ -112,7 +113,7 @@ def test_the_request_asks_for_structure_and_carries_the_options() -> None:
     assert request.eval_case_id == "refund-1"
     assert request.metadata["nonce"] == "n1"
     assert request.response_schema is not None
-    assert request.response_schema["required"] == ["nonce", "score", "hits", "misses", "reasoning"]
+    assert request.response_schema["required"] == ["nonce", "reasoning", "hits", "misses", "score"]
 
 
 def test_the_model_of_the_context_is_used_when_no_other_is_named() -> None:
@@ -143,9 +144,9 @@ def test_no_json_after_repair_is_a_judge_error_with_the_reply() -> None:
     score = evaluate(make_context(judge=judge))
     assert (score.score, score.hits, score.misses) == (0.0, (), ())
     assert score.reasoning == "x" * 2000
-    assert score.error == Failure(
-        "judge_error", "the judge 'scripted' gave no usable JSON in two attempts", stage="evaluator"
-    )
+    why = "its reply is text without a JSON object"
+    message = f"the judge 'scripted' gave no usable verdict in two attempts: {why}"
+    assert score.error == Failure("judge_error", message, stage="evaluator", details={"judge": "scripted"})
     assert score.status == "error"
     assert len(judge.requests) == 2
     assert score.evaluator_raw_request is not None
@@ -157,7 +158,7 @@ def test_a_judge_that_does_not_answer_is_a_judge_error_with_its_message() -> Non
     assert score.error is not None
     assert score.error.kind == "judge_error"
     assert score.error.message == "the judge 'failing' did not answer: HTTP 429 after 3 attempts"
-    assert score.error.details == {"cause": "rate_limited"}
+    assert score.error.details == {"cause": "rate_limited", "judge": "failing"}
     assert score.misses == (score.error.message,)
 
 
@@ -227,9 +228,11 @@ def test_every_variable_is_filled() -> None:
             "guidelines",
             "context.policy.days",
             "diff",
+            "candidate_answer",
         )
     )
     context = make_context(
+        "fine",
         judge=judge,
         context={"policy": {"days": 30}},
         criteria=(EvaluationCriteria("llm_judge", "Is it polite?", scale="likert5"),),
@@ -237,14 +240,48 @@ def test_every_variable_is_filled() -> None:
     evaluate(replace(context, evaluator=EvaluatorConfig("llm_judge", "llm_judge")), prompt=template)
     assert judge.requests[0].question == (
         "criterion_name=llm_judge\ncriterion_description=Is it polite?\ncriterion_scale=likert5\n"
-        "guidelines=(none given)\ncontext.policy.days=30\ndiff=(none given)"
+        "guidelines=(none given)\ncontext.policy.days=30\ndiff=(none given)\n"
+        "candidate_answer=<<<candidate_answer n1>>>\nfine\n<<<end of candidate_answer n1>>>"
     )
 
 
-def test_an_odd_prompt_gives_warnings() -> None:
-    assert LlmJudgeEvaluator(prompt="{{ candidate_answer }}").warnings == ()
-    assert len(LlmJudgeEvaluator(prompt="{{ anwser }}").warnings) == 2
-    assert LlmJudgeEvaluator().warnings == ()
+def test_a_prompt_that_cannot_show_the_answer_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        LlmJudgeEvaluator(prompt="{{ anwser }}")
+    assert "`prompt`: unknown variable {{ anwser }} (did you mean {{ answer }}?)" in str(refused.value)
+    assert "the prompt shows the judge no answer" in str(refused.value)
+    with pytest.raises(ConfigError, match="shows the judge no answer"):
+        LlmJudgeEvaluator(prompt="Score {{ question }} {{ mood }}", allow_unknown=True)
+
+
+def test_unknown_names_are_text_on_request_and_literal_braces_always() -> None:
+    judge = judge_saying(GOOD)
+    prompt = 'Rate {{ output_messages }} {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}'
+    evaluate(make_context(judge=judge), prompt=prompt, allow_unknown=True)
+    assert judge.requests[0].question == ('Rate (none given) {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}')
+
+
+def test_names_of_other_tools_are_filled_and_the_answer_is_fenced() -> None:
+    judge = judge_saying(GOOD)
+    names = ("response", "output", "answer", "candidateAnswer", "input", "prompt", "reference", "groundTruth")
+    template = "\n".join(f"{name}={{{{{name}}}}}" for name in (*names, "expected_output", "criteria"))
+    evaluate(make_context("Yes, 30.", judge=judge), prompt=template)
+    fenced = "<<<candidate_answer n1>>>\nYes, 30.\n<<<end of candidate_answer n1>>>"
+    assert judge.requests[0].question == (
+        f"response={fenced}\noutput={fenced}\nanswer={fenced}\ncandidateAnswer={fenced}\n"
+        "input=May I return it?\nprompt=May I return it?\n"
+        "reference=Yes, within 30 days.\ngroundTruth=Yes, within 30 days.\nexpected_output=Yes, within 30 days.\n"
+        "criteria=Says that returns are possible for 30 days"
+    )
+
+
+def test_criteria_in_a_prompt_is_the_evaluators_criterion_if_it_has_one() -> None:
+    judge = judge_saying('{"score": 4}')
+    criteria = (EvaluationCriteria("tone", "Is it polite?", scale="likert5"),)
+    context = make_context(judge=judge, criteria=criteria)
+    config = EvaluatorConfig("j", "llm_judge", criterion="tone")
+    evaluate(replace(context, evaluator=config), prompt="{{criteria}} ({{criterionScale}}): {{response}}")
+    assert judge.requests[0].question.startswith("tone: Is it polite? (likert5): <<<candidate_answer")
 
 
 def test_a_prompt_may_stand_in_a_file(tmp_path: Path) -> None:
@@ -382,3 +419,32 @@ def test_settings_that_cannot_be_used_are_refused(type_: str, settings: dict[str
 def test_a_judge_that_keeps_the_contract_signs() -> None:
     judge = Judge(lambda request: signed(request, '"score": 0.4, "hits": [], "misses": ["late"]'))
     assert evaluate(make_context(judge=judge)).misses == ("late",)
+
+
+def test_a_reply_cut_at_its_token_limit_is_named_so() -> None:
+    class Short:
+        kind = "short"
+
+        async def invoke(self, _request: ProviderRequest) -> ProviderResponse:
+            return ProviderResponse('{"nonce": "n1", "reasoning": "The answer', finish_reason="MAX_TOKENS")
+
+    score = evaluate(make_context(judge=Short()), max_output_tokens=9)
+    assert score.error is not None
+    assert "its reply was cut at its token limit of 9; raise `max_output_tokens`" in score.error.message
+
+
+@pytest.mark.parametrize("options", [{}, {"rubrics": ("a", "b")}, {"criteria": ("llm_judge",)}])
+def test_reasons_come_before_scores_and_lists_are_bounded(options: Any) -> None:
+    judge = judge_saying("")
+    evaluate(make_context(judge=judge, criteria=(EvaluationCriteria("llm_judge"),)), **options)
+    schema: Any = judge.requests[0].response_schema
+    assert "const" not in json.dumps(schema)
+    lists = {name: each for name, each in schema["properties"].items() if each["type"] == "array"}
+    assert all(each["maxItems"] == {"checks": 2, "criteria": 1}.get(name, 4) for name, each in lists.items())
+    scored = next((each["items"] for each in lists.values() if each["items"]["type"] == "object"), schema)
+    keys = list(scored["properties"])
+    assert keys.index("reasoning") < min(keys.index(key) for key in ("score", "satisfied") if key in keys)
+    system = judge.requests[0].system_prompt or ""
+    assert system.index('"reasoning"') < min(
+        system.index(f'"{key}"') for key in ("score", "satisfied") if key in system
+    )

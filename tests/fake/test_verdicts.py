@@ -8,14 +8,15 @@ import pytest
 from agentv.evaluators.judges.basis import USER_TEMPLATE, WHOLE
 from agentv.evaluators.judges.llm_judge import CriteriaMode
 from agentv.evaluators.judges.pairwise import PAIR_ANSWERS, PairMode
-from agentv.evaluators.judges.prompts import fence, freeform_contract, rubric_contract, rubric_section
+from agentv.evaluators.judges.prompts import fence, freeform_contract, rubric_contract, rubric_section, unit_score
 from agentv.fake.answers import answer
 from agentv.fake.conversation import Question, Turn
-from agentv.scoring.judge_replies.replies import parse_freeform, parse_rubric
+from agentv.scoring.judge_replies.replies import ReplyRules, parse_freeform, parse_rubric
 from agentv.types.cases import RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria
 
 NONCE = "b7e1"
+RULES = ReplyRules(NONCE)
 
 
 def prompt(candidate: str, expected: str, reference: str = "(none given)", question: str = "What now?") -> str:
@@ -37,7 +38,9 @@ def reply_to(user: str, contract: str) -> str:
 
 
 def judge(candidate: str, expected: str, reference: str = "(none given)") -> dict[str, Any]:
-    verdict: dict[str, Any] = json.loads(reply_to(prompt(candidate, expected, reference), freeform_contract(NONCE)))
+    verdict: dict[str, Any] = json.loads(
+        reply_to(prompt(candidate, expected, reference), freeform_contract(NONCE, unit_score()))
+    )
     return verdict
 
 
@@ -57,9 +60,8 @@ def test_the_reference_answer_counts_when_it_gives_more() -> None:
 
 
 def test_the_verdict_is_one_that_the_judge_accepts() -> None:
-    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(NONCE))
-    opinion = parse_freeform(reply, nonce=NONCE)
-    assert opinion is not None
+    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(NONCE, unit_score()))
+    opinion = parse_freeform(reply, RULES)
     assert (opinion.score, opinion.unverified) == (0.5, False)
 
 
@@ -71,7 +73,7 @@ def test_what_the_candidate_says_about_sections_changes_nothing() -> None:
 
 def test_a_prompt_of_another_form_is_judged_by_all_its_words() -> None:
     user = f"The answer should mention paris:\n{fence('It is Paris.', name='candidate_answer', nonce=NONCE)}"
-    assert json.loads(reply_to(user, freeform_contract(NONCE)))["score"] == 0.25
+    assert json.loads(reply_to(user, freeform_contract(NONCE, unit_score())))["score"] == 0.25
 
 
 def test_no_words_to_compare_are_no_success() -> None:
@@ -88,8 +90,7 @@ ITEMS = (
 def test_each_requirement_is_checked_by_its_own_words() -> None:
     user = prompt("He offers a refund and explains one step.", "x") + rubric_section(ITEMS)
     reply = reply_to(user, rubric_contract(NONCE))
-    opinion = parse_rubric(reply, item_ids=[item.id for item in ITEMS], nonce=NONCE)
-    assert opinion is not None
+    opinion = parse_rubric(reply, RULES, item_ids=[item.id for item in ITEMS])
     assert [opinion.checks[item.id].satisfied for item in ITEMS] == [True, False, None]
     assert opinion.checks["depth"].mark == 4
 
@@ -105,8 +106,7 @@ def test_each_criterion_is_scored_on_its_own_scale() -> None:
     )
     mode = CriteriaMode(criteria)
     reply = reply_to(prompt("He offers a refund and explains one step.", "x") + mode.section, mode.contract(NONCE))
-    opinion = mode.parse(reply, nonce=NONCE, shown=())
-    assert opinion is not None
+    opinion = mode.parse(reply, RULES)
     assert [opinion.answers[each.name][0].score for each in criteria] == [True, "pass", 1.0, 6.0, "good", "some"]
     assert mode.scored((opinion,)).error is None
 
@@ -121,8 +121,7 @@ def test_of_two_answers_the_better_one_shares_more_words(one: str, other: str, b
     user = "[[ ## expected_outcome ## ]]\nOffers a refund\n\n" + "\n\n".join(
         f"[[ ## {name} ## ]]\n{text}" for name, text in zip(PAIR_ANSWERS, answers, strict=True)
     )
-    opinion = mode.parse(reply_to(user, mode.contract(NONCE)), nonce=NONCE, shown=())
-    assert opinion is not None
+    opinion = mode.parse(reply_to(user, mode.contract(NONCE)), RULES)
     assert opinion.better == better
 
 

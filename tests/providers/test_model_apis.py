@@ -140,6 +140,16 @@ def test_a_schema_holds_the_model_to_json(server: FakeServer, api: Any) -> None:
 
 
 @apis
+def test_bounds_of_lists_are_sent_to_the_apis_that_accept_them(server: FakeServer, api: Any) -> None:
+    lines = {"type": "array", "items": {"type": "string"}, "maxItems": 4}
+    schema = {"type": "object", "properties": {"hits": lines}, "required": ["hits"], "additionalProperties": False}
+    target = api.target(server.url, structured_output=True)
+    ask(target, make_request(response_schema=schema))
+    assert (b"maxItems" in server.requests[-1].body) is (target.provider in ("openai", "gemini"))
+    assert b'"hits"' in server.requests[-1].body
+
+
+@apis
 def test_pictures_of_the_case_are_shown_and_other_files_are_not(server: FakeServer, api: Any, tmp_path: Path) -> None:
     text = tmp_path / "order.txt"
     text.write_text("stands in the question")

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.scoring.judge_replies.criteria_replies import CriteriaReply, criteria_score, parse_criteria
+from agentv.scoring.judge_replies.replies import ReplyRules, UnusableReplyError
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
 
 NONCE = "6f1c"
+RULES = ReplyRules(NONCE, is_code=True)
 SCALES = {
     "binary": EvaluationCriteria("binary"),
     "pass/fail": EvaluationCriteria("pass/fail", scale="pass/fail"),
@@ -32,9 +34,7 @@ def entry(name: str, score: object, reasoning: str = "so it is") -> dict[str, ob
 
 def reply_of(*entries: dict[str, object]) -> CriteriaReply:
     text = json.dumps({"nonce": NONCE, "criteria": list(entries), "overall_reasoning": "all in all"})
-    read = parse_criteria(text, names=SCALES, nonce=NONCE)
-    assert read is not None
-    return read
+    return parse_criteria(text, RULES, names=SCALES)
 
 
 def scored(criterion: str, score: object) -> EvaluationScore:
@@ -97,8 +97,7 @@ def test_a_score_off_its_scale_is_an_error_that_says_so(criterion: str, said: ob
 def test_the_score_is_the_weighted_mean_over_the_criteria() -> None:
     criteria = [EvaluationCriteria("facts", weight=3.0), EvaluationCriteria("tone", scale="likert5")]
     text = json.dumps({"criteria": [entry("facts", True), entry("tone", 3)], "overall_reasoning": "all in all"})
-    read = parse_criteria(text, names=["facts", "tone"])
-    assert read is not None
+    read = parse_criteria(text, RULES, names=["facts", "tone"])
     score = criteria_score(criteria, [read])
     assert score.score == pytest.approx((3 * 1.0 + 1 * 0.5) / 4)
     assert (score.hits, score.misses) == (("facts: so it is",), ("tone: so it is",))
@@ -148,7 +147,8 @@ def test_an_invalid_opinion_breaks_the_panel_on_its_criterion_only() -> None:
 
 @pytest.mark.parametrize("reply", ["", "{}", '{"criteria": []}', '{"criteria": [{"name": "other", "score": 1}]}'])
 def test_a_reply_that_answers_no_criterion_is_no_verdict(reply: str) -> None:
-    assert parse_criteria(reply, names=SCALES) is None
+    with pytest.raises(UnusableReplyError):
+        parse_criteria(reply, RULES, names=SCALES)
 
 
 ANYTHING = st.recursive(
@@ -161,8 +161,8 @@ ENTRIES = st.lists(st.fixed_dictionaries({"name": st.sampled_from(list(SCALES)),
 
 @given(st.lists(ENTRIES, min_size=1, max_size=3), st.sampled_from(["mean", "median", "majority", "min"]))
 def test_any_score_is_in_0_to_1_or_on_a_custom_scale_or_an_error(replies: list[list[Any]], vote: Any) -> None:
-    read = [parse_criteria(json.dumps({"criteria": entries}), names=SCALES) for entries in replies]
-    score = criteria_score(list(SCALES.values()), [each for each in read if each is not None], vote=vote)
+    read = [parse_criteria(json.dumps({"criteria": entries}), RULES, names=SCALES) for entries in replies]
+    score = criteria_score(list(SCALES.values()), read, vote=vote)
     assert 0.0 <= score.score <= 1.0
     for result in score.results:
         placed = result.value is not None and 0.0 <= result.value <= 1.0

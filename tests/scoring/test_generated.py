@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from agentv.scoring.judge_replies.generated import UnusableReplyError, parse_cases, parse_rubrics
+from agentv.scoring.judge_replies.generated import parse_cases, parse_rubrics
+from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.scoring.keys.identity import make_id, slug
 from agentv.types.cases import RubricItem
 

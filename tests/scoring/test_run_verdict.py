@@ -8,6 +8,7 @@ from tests.support.rows import make_row
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
+from agentv.types.evaluation import JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
@@ -22,6 +23,7 @@ def summary_of(*rows: CaseResult) -> Summary:
     return summary
 
 
+CALL = JudgeCall(judge="judge", role="sample", reply="{}", score=1.0)
 GOOD, BAD, ERROR = make_row("a"), make_row("b", score=0.0), make_row("c", score=None, error=BROKEN)
 
 
@@ -41,6 +43,27 @@ def test_every_row_passed() -> None:
 
 def test_a_failing_row_fails_the_default_gate() -> None:
     assert said(verdict_of(GOOD, BAD)) == (1, "FAIL: 1 of 2 judged results passed (50 %).")
+
+
+def unverified(row: CaseResult) -> CaseResult:
+    (judged,) = row.evaluator_results
+    return replace(row, evaluator_results=(replace(judged, status="unverified"),))
+
+
+def test_unverified_rows_stand_in_every_sentence() -> None:
+    good, bad = unverified(GOOD), unverified(BAD)
+    assert said(verdict_of(good)) == (0, "PASS: 1 of 1 judged row passed (100 %). 1 row is unverified.")
+    assert said(verdict_of(good, bad))[1] == "FAIL: 1 of 2 judged rows passed (50 %). 2 rows are unverified."
+    assert said(verdict_of(good, gates=[]))[1] == "NO GATE: 1 of 1 judged row passed (100 %). 1 row is unverified."
+    incomplete = "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged. 1 row is unverified."
+    assert said(verdict_of(good, ERROR)) == (3, incomplete)
+
+
+def test_a_row_with_an_unverified_member_is_unverified() -> None:
+    (judged,) = GOOD.evaluator_results
+    composite = replace(judged, evaluator_results=(replace(judged, status="unverified"),))
+    row = replace(GOOD, evaluator_results=(composite,))
+    assert said(verdict_of(row))[1].endswith("1 row is unverified.")
 
 
 def test_a_gate_replaces_the_default_one() -> None:
@@ -126,3 +149,19 @@ def test_a_suites_own_gate_is_measured_on_its_rows() -> None:
         "evals/s.yaml: pass_rate is 100 % (point estimate), as >= 99 %",
         "pass_rate is 50 % (point estimate), as >= 50 %",
     ]
+
+
+def test_a_failing_judge_stands_first_in_a_verdict_that_does_not_pass() -> None:
+    failure = Failure("judge_error", "no JSON", stage="evaluator")
+    broken = [replace(make_row(f"x{number}", score=None, error=failure)) for number in range(2)]
+    judged = [
+        replace(row, evaluator_results=(replace(row.evaluator_results[0], judge_calls=(CALL,)),)) for row in (GOOD, BAD)
+    ]
+    assert said(verdict_of(judged[0], *broken))[1].startswith(
+        "INCOMPLETE: the judge failed on 2 of 3 rows; 2 rows with"
+    )
+    assert said(verdict_of(*judged, *broken))[1].startswith("FAIL: the judge failed on 2 of 4 rows; 1 of 2 judged rows")
+    assert said(verdict_of(*broken))[1].startswith(
+        "INCOMPLETE: the judge failed on 2 of 2 rows; no row could be judged."
+    )
+    assert said(verdict_of(judged[0], *broken, max_errors=2))[1].startswith("PASS: 1 of 1 judged row passed")

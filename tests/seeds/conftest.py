@@ -24,7 +24,10 @@ class Done:
 
 
 class ScriptedJudge:
-    """A judge model that says what it is told to, the last reply for ever, and remembers what it was asked."""
+    """A judge model that says what it is told to, the last reply for ever, and remembers what it was asked.
+
+    NONCE in a reply becomes the one-time text of the request.
+    """
 
     kind = "scripted"
 
@@ -34,7 +37,8 @@ class ScriptedJudge:
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         self.requests.append(request)
-        return ProviderResponse(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        return ProviderResponse(reply.replace("NONCE", str(request.metadata.get("nonce"))))
 
 
 @pytest.fixture

@@ -36,7 +36,9 @@ def test_enforce_json_prompt_contract(judge: Callable[..., Any], context: Callab
 def test_parse_json_evaluator_response(
     reply: str, judge: Callable[..., Any], context: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    signature = {} if reply == "{}" else {"nonce": "NONCE"}  # only a bare object needs none
     verdict = {
+        **signature,
         "score": 1.7,
         "hits": [" one ", "", "two", "three", "four", "five"],
         "misses": ["   ", "miss"],

@@ -38,6 +38,7 @@ class Judge:
     usage: Usage | None = None
     cost_usd: float | None = None
     kind: str = "scripted"
+    is_code: bool = True
     requests: list[ProviderRequest] = field(default_factory=list)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:

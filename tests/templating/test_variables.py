@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.templating.variables import JUDGE_VARIABLES, fill, template_warnings, variable_names
+from agentv.templating.variables import JUDGE_VARIABLES, fill, template_problems, variable_names
 
 VALUES = {"question": "Q?", "candidate_answer": "{{ reference_answer }}", "reference_answer": "R"}
 
@@ -49,17 +49,20 @@ def test_names_of_a_template_come_once_and_in_order() -> None:
     assert variable_names("{{ b }} {{ a }} {{ b }} {{ context.x.0 }} {{}} { c }") == ("b", "a", "context.x.0")
 
 
-def test_a_usual_template_gives_no_warning() -> None:
-    assert template_warnings("{{ question }} {{ candidate_answer }} {{ context.policy }}") == ()
-    assert template_warnings("{{ output_messages }}") == ()
+def test_a_usual_template_has_no_problem() -> None:
+    assert template_problems("{{ question }} {{ candidate_answer }} {{ context.policy }}") == ()
+    assert template_problems("{{ output_messages }}") == ()
+    for name in ("response", "output", "answer", "candidateAnswer", "outputMessages", "file_changes"):
+        assert template_problems(f"{{{{{name}}}}} {{{{ groundTruth }}}} {{{{ criteria }}}}") == ()
 
 
-def test_an_unknown_name_is_a_warning_with_the_names_there_are() -> None:
-    (warning,) = template_warnings("{{ candidate_answer }} {{ anwser }}")
-    assert warning.startswith("unknown variable {{ anwser }}, left as it is; known: question, expected_outcome")
-    assert all(name in warning for name in JUDGE_VARIABLES)
+def test_an_unknown_name_is_a_problem_that_lists_the_known_ones() -> None:
+    (problem,) = template_problems("{{ candidate_answer }} {{ anwser }}")
+    assert problem.startswith("unknown variable {{ anwser }} (did you mean {{ answer }}?); known: question, expected")
+    assert all(name in problem for name in JUDGE_VARIABLES)
+    assert template_problems("{{ candidate_answer }} {{ anwser }}", allow_unknown=True) == ()
 
 
-def test_a_template_without_the_answer_is_a_warning() -> None:
-    (warning,) = template_warnings("Is {{ question }} hard?")
-    assert "uses none of {{ candidate_answer }}, {{ output_messages }}, {{ conversation }}, {{ diff }}" in warning
+def test_a_template_without_the_answer_is_a_problem() -> None:
+    (problem,) = template_problems("Is {{ question }} hard?", allow_unknown=True)
+    assert "uses none of {{ candidate_answer }}, {{ output_messages }}, {{ conversation }}, {{ diff }}" in problem

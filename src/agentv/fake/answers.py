@@ -144,6 +144,7 @@ _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.MULTILINE)
 _ITEM = re.compile(r"^- (.+?)(?: \(((?:required|graded 1 to 5|, )+)\))?: (.*)$", re.MULTILINE)
 _CRITERION = re.compile(r'^- ("(?:[^"\\]|\\.)*")(?:: (.*))? Score: (.*)$', re.MULTILINE)
 _RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
+_SCORE = re.compile(r'^- "score": (.*)$', re.MULTILINE)
 _LABELS = re.compile(r"one of (.+) \(from worst to best\)")
 _WORD = re.compile(r"\w{4,}|\d+")
 _LINES = 4
@@ -163,7 +164,7 @@ def judge_reply(question: Question) -> str | None:
         return compact_json(_checks(nonce, candidate, sections.get("requirements", "")))
     if '"criteria"' in question.system:
         return compact_json(_scores(nonce, candidate, sections.get("criteria", "")))
-    return compact_json(_verdict(nonce, candidate, sections))
+    return compact_json(_verdict(nonce, candidate, sections, question.system))
 
 
 def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
@@ -194,13 +195,17 @@ def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
     return candidate, dict(zip(named[::2], named[1::2], strict=True)) or {"": fence.sub("", prompt)}
 
 
-def _verdict(nonce: str, candidate: str, sections: Mapping[str, str]) -> JsonObject:
+def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], contract: str) -> JsonObject:
     expected = [sections.get(name, "") for name in ("expected_outcome", "reference_answer")]
     overlaps = [overlap(text, candidate) for text in expected if text.strip() and text.strip() != "(none given)"]
     found, missing = max(overlaps or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _share(*pair))
+    allowed = _SCORE.search(contract)
+    share = round(_share(found, missing), 2)
     return {
         "nonce": nonce,
-        "score": round(_share(found, missing), 2),
+        "score": share
+        if allowed is None or allowed[1].startswith("a number from 0.0 (")
+        else _on_scale(share, allowed[1]),
         "hits": [f"says {word!r}" for word in found[:_LINES]],
         "misses": [f"does not say {word!r}" for word in missing[:_LINES]],
         "reasoning": f"{len(found)} of {len(found) + len(missing)} expected words are in the answer.",

@@ -135,6 +135,7 @@ PROVIDERS: Registry = make_registry(
             factory="agentv.providers.local.python:PythonProvider",
             works_in_folder=True,
             can_judge=True,
+            is_code=True,
         ),
         Spec(
             name="replay",
@@ -142,6 +143,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.local.replay:ReplaySettings",
             factory="agentv.providers.local.replay:ReplayProvider",
             is_canned=True,
+            is_code=True,
         ),
         Spec(
             name="mock",
@@ -150,6 +152,7 @@ PROVIDERS: Registry = make_registry(
             factory="agentv.providers.local.mock:MockProvider",
             is_canned=True,
             can_judge=True,
+            is_code=True,
         ),
         Spec(
             name="local",

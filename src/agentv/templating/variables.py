@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterable
 
+from agentv.types.errors import nearest
+
 ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
 """The variables that hold the answer: a prompt without any of them gives a judge nothing to judge."""
 
@@ -22,8 +24,24 @@ JUDGE_VARIABLES = (
     "criterion_name",
     "criterion_description",
     "criterion_scale",
+    "criteria",
 )
 """The variables of judge prompts (docs/how-to/judges.md), besides `context.PATH`."""
+
+ALIASES = {
+    "response": "candidate_answer",
+    "output": "candidate_answer",
+    "answer": "candidate_answer",
+    "input": "question",
+    "prompt": "question",
+    "reference": "reference_answer",
+    "ground_truth": "reference_answer",
+    "groundTruth": "reference_answer",
+    "expected_output": "reference_answer",
+    "file_changes": "diff",
+    **{re.sub("_(.)", lambda letter: letter[1].upper(), name): name for name in JUDGE_VARIABLES if "_" in name},
+}
+"""Other names of judge variables: those of AgentDock and AgentV 4, and camelCase."""
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
@@ -51,16 +69,36 @@ def variable_names(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_VARIABLE.findall(template)))
 
 
-def template_warnings(
-    template: str, *, known: Iterable[str] = JUDGE_VARIABLES, needed: Iterable[str] = ANSWER_NAMES
+def canonical_name(name: str) -> str:
+    """Return the name of a variable that may have been given under another one."""
+    return ALIASES.get(name, name)
+
+
+def template_problems(
+    template: str,
+    *,
+    known: Iterable[str] = JUDGE_VARIABLES,
+    needed: Iterable[str] = ANSWER_NAMES,
+    allow_unknown: bool = False,
 ) -> tuple[str, ...]:
-    """Return warnings about a prompt: unknown names, or no name that holds the answer. None of them stops a run."""
+    """Return what makes a prompt useless to a judge: unknown names unless they are allowed, or no name of the answer.
+
+    A name without a value stays text, so that the judge would be shown `{{ name }}`.
+    """
     listed = tuple(known)
-    used = variable_names(template)
+    written = variable_names(template)
+    used = {canonical_name(name) for name in written}
     names = ", ".join((*listed, "context.PATH"))
-    unknown = [name for name in used if name not in listed and not name.startswith("context.")]
-    warnings = [f"unknown variable {{{{ {name} }}}}, left as it is; known: {names}" for name in unknown]
-    if not set(used) & set(needed):
+    unknown = [name for name in written if canonical_name(name) not in listed and not name.startswith("context.")]
+    problems = [] if allow_unknown else [f"unknown variable {_unknown(name, listed)}" for name in unknown]
+    if problems:
+        problems[-1] += f"; known: {names}; `allow_unknown: true` leaves other names as text"
+    if not used & set(needed):
         wanted = ", ".join(f"{{{{ {name} }}}}" for name in needed)
-        warnings.append(f"the prompt shows the judge no answer: it uses none of {wanted}; known: {names}")
-    return tuple(warnings)
+        problems.append(f"the prompt shows the judge no answer: it uses none of {wanted}")
+    return tuple(problems)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    near = nearest(name, [*known, *ALIASES])
+    return f"{{{{ {name} }}}}" + (f" (did you mean {{{{ {near} }}}}?)" if near else "")

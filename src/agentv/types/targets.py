@@ -1,6 +1,7 @@
 """Targets: provider, settings, retries."""
 
 from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -8,6 +9,10 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Price
 
 DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
+
+
+Unsigned: TypeAlias = Literal["error", "accept"]
+"""What a judge's verdict without the one-time text of its call is: an error, or accepted as `unverified`."""
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -55,6 +60,7 @@ class ResolvedTarget(Struct, frozen=True):
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_s: float | None = None
     judge_target: str | None = None
+    unsigned: Unsigned = "error"
     system_prompt: str | None = None
     price: Price | None = None
     requests_per_minute: float | None = None

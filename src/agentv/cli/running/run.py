@@ -55,6 +55,14 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Stop after N results that did not pass (without N: 1).",
 )
 @click.option(
+    "--judge-failures",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Stop after N failures of a judge in a row.",
+)
+@click.option(
     "--cache",
     type=click.Choice(["off", "read", "on"]),
     default="off",

@@ -133,7 +133,7 @@ class ResilientProvider:
     `counts_attempts` is for providers that start a process: every attempt repeats the whole call, and has its number in
     `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport failures in a
     row, stops the target: later calls fail at once with the same kind. `limiter` holds the rate limits of the account,
-    `answer_cache` the cached answers, `budget` the money of the run.
+    `answer_cache` the cached answers, `budget` the money of the run. `is_code` is that of the provider's Spec.
     """
 
     def __init__(
@@ -148,10 +148,12 @@ class ResilientProvider:
         limiter: AccountLimiter | None = None,
         answer_cache: "TargetAnswerCache | None" = None,
         budget: Budget | None = None,
+        is_code: bool = False,
     ) -> None:
         self.provider = provider
         self.target = target
         self.counts_attempts = counts_attempts
+        self.is_code = is_code
         self._clock = clock
         self._rng = rng
         self._prices = prices

@@ -158,6 +158,7 @@ class Runtime:
             provider,
             target,
             counts_attempts=not (spec.is_model_api or spec.is_web_service),
+            is_code=spec.is_code,
             clock=self.clock,
             rng=self.rng,
             prices=self._prices,

@@ -26,7 +26,7 @@ from agentv.engine.plugins.plugins import as_evaluator
 from agentv.engine.running.judgement_stores import make_stores
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries, unmatched_entries
-from agentv.loading.models.settings import content_problems, missing_files, read_settings
+from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.criteria.aggregated_result import EvaluationStorageProvider
@@ -259,6 +259,8 @@ class _Planning(Struct):
             return
         for path in missing_files(planned.settings, config.base_dir):
             self.problems.add(at, f"evaluator {config.name!r}: there is no file {path}")
+        for setting, message in wrong_settings(planned.settings, config.base_dir):
+            self.problems.add(".".join((at, *setting)), f"evaluator {config.name!r}: {message}")
         self.problems.found += content_problems(planned.settings, config.base_dir)
 
     def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact

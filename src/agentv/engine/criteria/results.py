@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan
+from agentv.scoring.counting.tallies import is_unverified
 from agentv.scoring.results.criteria import WeighedResult, criterion_named, failed_result, result_of
 from agentv.types.criteria.aggregated_result import EvaluationRunError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -17,7 +18,8 @@ class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, the errors, and the usage of judges.
 
     `evaluators` has the results of the evaluators, each with those of its criteria instead of its own. `unassigned` are
-    failures of evaluators of which it is not known which criteria they would have scored.
+    failures of evaluators of which it is not known which criteria they would have scored. `unverified` evaluators have
+    a judge's verdict that may not be its own.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -27,6 +29,7 @@ class JudgedCriteria(Struct, frozen=True):
     usage: Usage | None
     cost_usd: float | None
     unassigned: tuple[WeighedResult, ...] = ()
+    unverified: int = 0
 
 
 def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
@@ -63,6 +66,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
         unassigned=() if unscored else tuple(_failed_whole(each, plan) for each in unassigned),
+        unverified=sum(map(is_unverified, results)),
     )
 
 
@@ -82,7 +86,7 @@ def _kind(result: EvaluatorResult) -> FailureKind:
 
 def _warnings(results: Sequence[EvaluatorResult]) -> Iterator[str]:
     for result in results:
-        if result.status == "unverified":
+        if is_unverified(result):
             yield f"evaluator {result.name!r}: the judge's verdict could not be verified"
 
 

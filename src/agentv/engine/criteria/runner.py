@@ -247,6 +247,7 @@ class EvaluationRunner:
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,
             warnings=(*judged.warnings, *mixed_ranges(listed, criteria)),
+            unverified=judged.unverified,
             duration_ms=duration_ms,
             verdict=criteria_verdict(score, counted, criteria, results),
         )

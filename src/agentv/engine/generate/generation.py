@@ -16,7 +16,7 @@ from agentv.evaluators.judges.prompts import fence
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.user_code import raised_at
 from agentv.registry import Specs
-from agentv.scoring.judge_replies.generated import UnusableReplyError
+from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.templating.variables import fill, variable_names
 from agentv.types.errors import ConfigError, ProviderError
 from agentv.types.failures import Failure

@@ -95,7 +95,9 @@ def _task_target(task: Callable[..., Any], specs: Specs) -> TargetConfig:
     def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
         return PythonProvider(replace(target, settings=PythonSettings(task)), tools)
 
-    specs.providers.add(Spec(GIVEN_TASK, "a function given from Python", NoSettings, factory, can_judge=True))
+    specs.providers.add(
+        Spec(GIVEN_TASK, "a function given from Python", NoSettings, factory, can_judge=True, is_code=True)
+    )
     return TargetConfig(_name_of(task), GIVEN_TASK)
 
 
@@ -112,7 +114,14 @@ def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetCon
         raise ConfigError(f"{role}= takes a target's name, a TargetConfig or a Provider; got {type(given).__name__}")
     kind = f"{GIVEN} {role}"
     specs.providers.add(
-        Spec(kind, f"the {role} given from Python", NoSettings, lambda _target, _tools: given, can_judge=True)
+        Spec(
+            kind,
+            f"the {role} given from Python",
+            NoSettings,
+            lambda _target, _tools: given,
+            can_judge=True,
+            is_code=getattr(given, "is_code", True),
+        )
     )
     return TargetConfig(role, kind)
 

@@ -37,6 +37,7 @@ class RunOptions(Struct, frozen=True):
     max_retries: int | None = None
     max_errors: int = 0
     fail_fast: int | None = None
+    judge_failures: int = 10
     only: Literal["free"] | None = None
     gates: tuple[str, ...] | None = None
     name: str | None = None
@@ -55,7 +56,14 @@ class RunOptions(Struct, frozen=True):
                 force_setattr(self, name, (value,))
             elif isinstance(value, list):
                 force_setattr(self, name, tuple(value))
-        for name, least in (("sample", 1), ("trials", 1), ("workers", 1), ("fail_fast", 1), ("max_retries", 0)):
+        for name, least in (
+            ("sample", 1),
+            ("trials", 1),
+            ("workers", 1),
+            ("fail_fast", 1),
+            ("judge_failures", 1),
+            ("max_retries", 0),
+        ):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigError(f"{name} must be at least {least}, not {value}")
@@ -83,7 +91,7 @@ class RunOptions(Struct, frozen=True):
 
 
 _TEXTS = ("targets", "case_globs", "tags", "gates")
-_WHOLE = ("sample", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast")
+_WHOLE = ("sample", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
 _TEXT = ("targets_file", "expression", "name", "shard", "baseline")
 

@@ -22,7 +22,7 @@ from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.running.case import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import tags_of
 from agentv.evaluators.isolation import config_of
-from agentv.loading.models.settings import content_problems, missing_files, read_settings
+from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.storage.run.find import find_run
@@ -153,6 +153,8 @@ class SuiteCheck(Struct):
             return
         for missing in missing_files(settings, config.base_dir):
             self._add(f"evaluator {config.name!r}: there is no file {missing}")
+        for path, message in wrong_settings(settings, config.base_dir):
+            self._add(f"evaluator {config.name!r}: {'.'.join(path)}: {message}")
         for problem in content_problems(settings, config.base_dir):
             self.findings.add(problem.render())
         for member in member_configs(settings):

@@ -86,7 +86,10 @@ def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, 
             function = partial(plugin, **_as_keywords(target.settings))
             return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
 
-    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, can_judge=True)
+    is_code = bool(getattr(plugin, "is_code", True))
+    return Spec(
+        name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, can_judge=True, is_code=is_code
+    )
 
 
 def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:

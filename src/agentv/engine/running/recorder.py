@@ -1,6 +1,6 @@
 """The recorder of a run: each event is saved to the store first, then counted and reported to observers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import StorageError
+from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import (
     AnswerArrived,
     Observer,
@@ -25,6 +26,7 @@ from agentv.types.events import (
     RunEvent,
     RunNote,
 )
+from agentv.types.failures import Failure
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer
@@ -41,6 +43,22 @@ LONG_WAIT_S = 10.0
 """A pause before a retry from which on the user is told about it."""
 
 
+JUDGE_STOP = "judge_stop"
+"""The event of a run that stopped because a judge kept failing; its rows are judged again by a resume."""
+
+
+def judge_outcomes(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, Failure | None]]:
+    """Yield each judge that evaluators and their members called, with its failure, None if it gave a verdict."""
+    for result in results:
+        yield from judge_outcomes(result.evaluator_results)
+        failed = None if result.error is None else (result.error.details or {}).get("judge")
+        for judge in dict.fromkeys(call.judge for call in result.judge_calls):
+            if judge != failed:
+                yield judge, None
+        if isinstance(failed, str) and result.error is not None and result.error.kind == "judge_error":
+            yield failed, result.error
+
+
 class StopSignal(Struct):
     """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them."""
 
@@ -51,10 +69,10 @@ class StopSignal(Struct):
     needs: str = ""
     on_drain: Callable[[], object] = lambda: None
 
-    def drain(self, reason: str, *, needs: str = "") -> None:
+    def drain(self, reason: str, *, needs: str = "", state: RunState = "stopped") -> None:
         """Start no new rows. `needs` is the option that a resume requires."""
         if self.reason is None:
-            self.state, self.reason, self.needs = "stopped", reason, needs
+            self.state, self.reason, self.needs = state, reason, needs
             self.on_drain()
 
     def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
@@ -94,6 +112,7 @@ class RunRecorder(Struct):
     summary: Summary = field(default_factory=Summary)
     invalid_rows: int = 0
     not_passed: int = 0
+    judge_failures: dict[str, int] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
@@ -165,6 +184,8 @@ class RunRecorder(Struct):
         self._count(saved)
         self.emit(RowFinished(saved))
         self._count_for_fail_fast(saved)
+        if saved.evaluator_results:
+            self._count_judge_failures(saved)
 
     def carry(self, result: CaseResult) -> None:
         """Count and report a row that is in the store already and is still valid."""
@@ -186,6 +207,18 @@ class RunRecorder(Struct):
         if self.not_passed >= limit:
             results = "1 result" if self.not_passed == 1 else f"{self.not_passed} results"
             self.stop.drain(f"{results} did not pass (--fail-fast)")
+
+    def _count_judge_failures(self, result: CaseResult) -> None:
+        """Count each judge's failures in a row; too many of one judge stop the run before its next target call."""
+        for judge, failure in judge_outcomes(result.evaluator_results):
+            if failure is None:
+                self.judge_failures[judge] = 0
+                continue
+            failures = self.judge_failures[judge] = self.judge_failures.get(judge, 0) + 1
+            if failures == self.plan.options.judge_failures and self.stop.reason is None:
+                self.store.note("judge_stop", {"judge": judge, "failures": failures, "error": failure.message})
+                times = "1 failure of a judge" if failures == 1 else f"{failures} failures of one judge in a row"
+                self.stop.drain(f"{times}: {failure.message}", state="failed")
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried; a long wait is a message of its own, as it begins."""

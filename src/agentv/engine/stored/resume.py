@@ -12,7 +12,7 @@ from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
-from agentv.engine.running.recorder import RunRecorder
+from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
 from agentv.scoring.keys.identity import answer_key, keys_of, question_key
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -33,7 +33,8 @@ class ResumePlan(Struct):
     `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
     used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
     and the plan lacks. `spent` is what counts against the budget already. `has_every_row` becomes True at the end, if
-    every row of the run that counts has been seen.
+    every row of the run that counts has been seen. `rejudges` says that a failing judge stopped the run, so that the
+    answers that it failed to judge are judged again.
     """
 
     rows: StoredRows
@@ -43,6 +44,7 @@ class ResumePlan(Struct):
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
     spent: Spent | None = None
+    rejudges: bool = False
     unchanged: int = 0
     rescored: int = 0
     called: int = 0
@@ -107,7 +109,8 @@ class ResumePlan(Struct):
             return None if row is not None and _is_unread(row) else self._anew(task, row)
         if task.target.name in self.fresh:
             return self._anew(task, row)
-        if row is not None and self._is_valid(row, task, case, runner):
+        is_unjudged = self.rejudges and row is not None and row.error is not None and row.error.kind == "judge_error"
+        if row is not None and not is_unjudged and self._is_valid(row, task, case, runner):
             return None
         stored = self._stored(task, case, row, runner)
         return self._anew(task, row) if stored is None else stored
@@ -164,7 +167,8 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
     """Return what remains of a stored run under a plan. Raises StorageError if its rows cannot be read."""
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
-    return ResumePlan(StoredRows(run), purpose, retired=run.retired(), gone_suites=gone)
+    rejudges = purpose == "resume" and any(event.type == JUDGE_STOP for event in run.events())
+    return ResumePlan(StoredRows(run), purpose, retired=run.retired(), gone_suites=gone, rejudges=rejudges)
 
 
 def _is_unread(row: CaseResult) -> bool:

@@ -12,7 +12,7 @@ from agentv.evaluators.criteria_evaluator import adapted
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
-from agentv.evaluators.judges.prompts import prompt_files
+from agentv.evaluators.judges.prompts import prompt_files, prompt_problems
 from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.replies import parse_answer
 from agentv.scoring.results.aggregation import evaluators_score, to_result
@@ -27,6 +27,7 @@ from agentv.scoring.results.aggregators import (
     weigh,
 )
 from agentv.scoring.results.completion import score_of_failure
+from agentv.templating.variables import ANSWER_NAMES, template_problems
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
@@ -147,9 +148,16 @@ class JudgeAggregator(Struct, frozen=True):
         float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
     ] = None
 
+    allow_unknown: Annotated[bool, Meta(description="leave unknown {{ names }} in `prompt` as text")] = False
+
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: that of the prompt, if it names one."""
         return prompt_files(self.prompt, base_dir)
+
+    def template_problems(self, template: str) -> tuple[str, ...]:
+        """Return the problems of a custom prompt's text, which may show the results of the members instead."""
+        needed = (*ANSWER_NAMES, "evaluator_results")
+        return template_problems(template, needed=needed, allow_unknown=self.allow_unknown)
 
 
 Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
@@ -186,6 +194,13 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         if isinstance(self.aggregator, CodeAggregator | JudgeAggregator):
             return self.aggregator.files(base_dir)
         return ()
+
+    def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Return the problems of single settings, each with the path of its setting: those of the prompt."""
+        if not isinstance(self.aggregator, JudgeAggregator):
+            return ()
+        found = prompt_problems(self.aggregator.prompt, base_dir, self.aggregator.template_problems)
+        return tuple((("aggregator", "prompt"), problem) for problem in found)
 
 
 def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> None:
@@ -285,6 +300,8 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
         model=given.model,
         temperature=given.temperature,
         judges=() if judge is None else (judge,),
+        allow_unknown=given.allow_unknown,
+        is_aggregator=True,
         base_dir=base_dir,
     )
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.evaluators.judges.prompts import REPAIR_NOTE
+from agentv.scoring.judge_replies.replies import ReplyRules, UnusableReplyError
 from agentv.scoring.results.completion import score_of_failure
 from agentv.templating.variables import fill
 from agentv.types.errors import EvaluatorError, ProviderError
@@ -17,6 +18,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
 from agentv.types.records.fields import rounded_ms
+from agentv.types.targets import Unsigned
 
 MAX_STORED_REPLY_CHARS = 2_000
 """The number of characters of an unreadable reply that are stored as reasoning."""
@@ -62,8 +64,8 @@ class JudgeMode(Protocol[Opinion]):
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words, with the nonce that it must repeat."""
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> Opinion | None:
-        """Return the verdict in a reply, None when there is none."""
+    def parse(self, reply: str, rules: ReplyRules) -> Opinion:
+        """Return the verdict in a reply. Raises UnusableReplyError."""
 
     def scored(self, opinions: tuple[Opinion, ...]) -> EvaluationScore:
         """Return the score of one opinion, or the common score of several."""
@@ -87,7 +89,8 @@ class PromptPair(Struct, frozen=True):
 class JudgeOptions(Struct, frozen=True):
     """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
 
-    `nonce` makes a one-time text for each call; `timer` returns the time in seconds.
+    `unsigned` says what a verdict without the call's nonce is, unless the judge's target says it. `nonce` makes a
+    one-time text for each call; `timer` returns the time in seconds.
     """
 
     template: str
@@ -97,6 +100,7 @@ class JudgeOptions(Struct, frozen=True):
     model: str | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
+    unsigned: Unsigned = "error"
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
@@ -126,6 +130,7 @@ async def call_judge(
     """Call one judge, and once more when its reply contains no verdict. Never raises for a failure of the judge."""
     calls: list[JudgeCall] = []
     first = prompts = _make_prompts(mode, judged, options)
+    reason = ""
     parts: tuple[JudgeRole, ...] = (role, "repair")
     for part in parts:
         if part == "repair":
@@ -135,9 +140,11 @@ async def call_judge(
             response = await provider.invoke(_request(prompts, mode, judged, options))
         except ProviderError as error:
             return JudgeOutcome(first, tuple(calls), failure=_provider_failure(provider, error))
-        # A cached reply has the nonce of the request that it was a response to.
-        nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
-        opinion = mode.parse(response.text, nonce=nonce, shown=judged.shown())
+        opinion = None
+        try:
+            opinion = mode.parse(response.text, _reply_rules(provider, response, prompts, judged, options))
+        except UnusableReplyError as error:
+            reason = _why_cut(response, options) or str(error)
         score = None if opinion is None else mode.scored((opinion,))
         value = None if score is None else score.score
         calls.append(
@@ -147,9 +154,33 @@ async def call_judge(
         )
         if opinion is not None:
             return JudgeOutcome(first, tuple(calls), opinion, score)
-    message = f"the judge {judge_name(provider)!r} gave no usable JSON in two attempts"
-    failure = Failure(kind="judge_error", message=message, stage="evaluator")
+    message = f"the judge {judge_name(provider)!r} gave no usable verdict in two attempts: its reply {reason}"
+    details: dict[str, JsonValue] = {"judge": judge_name(provider)}
+    failure = Failure(kind="judge_error", message=message, stage="evaluator", details=details)
     return JudgeOutcome(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+
+
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete"})
+"""The finish reasons of APIs for a reply that reached its token limit, in lower case."""
+
+
+def _why_cut(response: ProviderResponse, options: JudgeOptions) -> str | None:
+    """Return that a reply ended at its token limit, None if it did not."""
+    if (response.finish_reason or "").lower() not in _CUT:
+        return None
+    limit = "" if options.max_output_tokens is None else f" of {options.max_output_tokens}"
+    return f"was cut at its token limit{limit}; raise `max_output_tokens` of the evaluator or of the judge's target"
+
+
+def _reply_rules(
+    provider: Provider, response: ProviderResponse, prompts: PromptPair, judged: Judged, options: JudgeOptions
+) -> ReplyRules:
+    # A cached reply has the nonce of the request that it was a response to.
+    nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
+    accepts = "accept" in (options.unsigned, getattr(getattr(provider, "target", None), "unsigned", "error"))
+    # A provider object given from Python is code as well, unless its class says otherwise.
+    is_code = bool(getattr(provider, "is_code", True))
+    return ReplyRules(nonce, judged.shown(), is_code=is_code, accepts_unsigned=accepts)
 
 
 async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -211,7 +242,7 @@ def _provider_failure(provider: Provider, error: ProviderError) -> Failure:
         stage="evaluator",
         retryable=error.failure.retryable,
         http_status=error.failure.http_status,
-        details={"cause": error.failure.kind},
+        details={"cause": error.failure.kind, "judge": judge_name(provider)},
     )
 
 

@@ -3,7 +3,7 @@
 import inspect
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,41 +23,55 @@ from agentv.evaluators.judges.judging import (
     present_judge,
 )
 from agentv.evaluators.judges.prompts import (
-    FREEFORM_SCHEMA,
     RUBRIC_INSTRUCTIONS,
-    RUBRIC_SCHEMA,
     TEXT,
     fence_rule,
     freeform_contract,
-    load_prompt,
+    freeform_schema,
     rubric_contract,
+    rubric_schema,
     rubric_section,
     strict_object,
+    unit_score,
+    usable_prompt,
 )
 from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.criteria_replies import (
     CriteriaReply,
+    ScaledReply,
     criteria_score,
+    opinions_metadata,
     parse_criteria,
+    parse_on_scale,
     unscored_criteria,
+    voted_value,
 )
-from agentv.scoring.judge_replies.replies import FreeformReply, RubricReply, parse_freeform, parse_rubric
+from agentv.scoring.judge_replies.replies import (
+    FreeformReply,
+    JudgeReply,
+    ReplyRules,
+    RubricReply,
+    parse_freeform,
+    parse_rubric,
+)
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
+from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.templating.variables import template_warnings
+from agentv.templating.variables import ANSWER_NAMES, template_problems
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.targets import Unsigned
 
 
 class FreeformMode(Struct, frozen=True):
-    """One score with hits, misses and a reason. `criterion` names the score, `basis` is the reference material."""
+    """One score from 0 to 1 with hits, misses and a reason. `criterion` names it, `basis` is the reference material."""
 
     criterion: str
     vote: Vote = "mean"
@@ -76,30 +90,23 @@ class FreeformMode(Struct, frozen=True):
     @property
     def schema(self) -> JsonObject:
         """The reply as a JSON Schema."""
-        return FREEFORM_SCHEMA
+        return freeform_schema("number")
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, self.basis)
+        return freeform_contract(nonce, unit_score(self.basis))
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> FreeformReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
-        return parse_freeform(reply, nonce=nonce, shown=shown)
+        return parse_freeform(reply, rules)
 
     def scored(self, opinions: tuple[FreeformReply, ...]) -> EvaluationScore:
         """Return the opinions' common score, with the texts of the opinion nearest to it."""
         scores = [opinion.score for opinion in opinions]
         score = combine(scores, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.score - score))
-        return EvaluationScore(
-            score=score,
-            hits=nearest.hits,
-            misses=nearest.misses,
-            expected_aspect_count=max(1, len(nearest.hits) + len(nearest.misses)),
-            reasoning=nearest.reasoning,
-            status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
-            results=self._results(score, scores, nearest.reasoning) if len(opinions) > 1 else (),
-        )
+        results = self._results(score, scores, nearest.reasoning) if len(opinions) > 1 else ()
+        return _freeform_score(score, nearest, opinions, results)
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - the evaluator is the one criterion
         """Return no results: the failure is reported for the evaluator itself."""
@@ -117,6 +124,72 @@ class FreeformMode(Struct, frozen=True):
             metadata={"spread": spread(scores)},
         )
         return (result,)
+
+
+class ScaledMode(Struct, frozen=True):
+    """One score of one criterion on its scale, with hits, misses and a reason."""
+
+    criterion: EvaluationCriteria
+    vote: Vote = "mean"
+    basis: Basis = WHOLE
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+        return self.basis.instructions
+
+    @property
+    def section(self) -> str:
+        """Nothing follows the user prompt."""
+        return ""
+
+    @property
+    def schema(self) -> JsonObject:
+        """The reply as a JSON Schema."""
+        return freeform_schema(_json_type(self.criterion))
+
+    def contract(self, nonce: str) -> str:
+        """Return the reply's format in words."""
+        return freeform_contract(nonce, _allowed(self.criterion))
+
+    def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
+        """Return the verdict in a reply."""
+        return parse_on_scale(reply, rules, criterion=self.criterion)
+
+    def scored(self, opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
+        """Return the opinions' common score, with the texts of the opinion nearest to it."""
+        values = [opinion.value for opinion in opinions]
+        value = voted_value(values, self.criterion, self.vote)
+        nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
+        metadata = opinions_metadata(values, self.criterion) if len(values) > 1 else None
+        result = result_of(value, self.criterion, kind="llm_judge", reasoning=nearest.reasoning, metadata=metadata)
+        return _freeform_score(value, nearest, opinions, (result,))
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
+        """Return an error for the criterion."""
+        return unscored_criteria((self.criterion,), message)
+
+
+def _freeform_score(
+    score: float,
+    nearest: FreeformReply | ScaledReply,
+    opinions: Sequence[JudgeReply],
+    results: tuple[EvaluationResult, ...],
+) -> EvaluationScore:
+    return EvaluationScore(
+        score=score,
+        hits=nearest.hits,
+        misses=nearest.misses,
+        expected_aspect_count=max(1, len(nearest.hits) + len(nearest.misses)),
+        reasoning=nearest.reasoning,
+        status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
+        results=results,
+    )
+
+
+def _has_scale(criterion: EvaluationCriteria) -> bool:
+    """Return True for a scale whose scores have a value; a text on a custom scale has none."""
+    return bool(criterion.labels) or criterion.scale in NAMED_SCALES
 
 
 class RubricMode(Struct, frozen=True):
@@ -138,15 +211,15 @@ class RubricMode(Struct, frozen=True):
     @property
     def schema(self) -> JsonObject:
         """The reply as a JSON Schema."""
-        return RUBRIC_SCHEMA
+        return rubric_schema(len(self.items))
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
         return rubric_contract(nonce)
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> RubricReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> RubricReply:
         """Return the checks in a reply."""
-        return parse_rubric(reply, item_ids=[item.id for item in self.items], nonce=nonce, shown=shown)
+        return parse_rubric(reply, rules, item_ids=[item.id for item in self.items])
 
     def scored(self, opinions: tuple[RubricReply, ...]) -> EvaluationScore:
         """Return the score of the checks."""
@@ -184,23 +257,24 @@ class CriteriaMode(Struct, frozen=True):
         names: list[JsonValue] = [criterion.name for criterion in self.criteria]
         types: list[JsonValue] = list(dict.fromkeys(_json_type(criterion) for criterion in self.criteria))
         score: JsonObject = {"type": types if len(types) > 1 else types[0]}
-        entry = strict_object({"name": {"type": "string", "enum": names}, "score": score, "reasoning": TEXT})
-        return strict_object({"nonce": TEXT, "criteria": {"type": "array", "items": entry}, "overall_reasoning": TEXT})
+        entry = strict_object({"name": {"type": "string", "enum": names}, "reasoning": TEXT, "score": score})
+        entries: JsonObject = {"type": "array", "items": entry, "maxItems": len(names)}
+        return strict_object({"nonce": TEXT, "criteria": entries, "overall_reasoning": TEXT})
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
         return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "criteria": a list with one object for every criterion, each with "name" (as given), "score" (one of the scores that \
-the criterion allows) and "reasoning" (one sentence)
+- "criteria": a list with one object for every criterion, each with "name" (as given), "reasoning" (one sentence) \
+and "score" (one of the scores that the criterion allows)
 - "overall_reasoning": one or two sentences that sum up
 
 {fence_rule(nonce)}"""
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> CriteriaReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> CriteriaReply:
         """Return the scores in a reply."""
-        return parse_criteria(reply, names=[each.name for each in self.criteria], nonce=nonce, shown=shown)
+        return parse_criteria(reply, rules, names=[each.name for each in self.criteria])
 
     def scored(self, opinions: tuple[CriteriaReply, ...]) -> EvaluationScore:
         """Return the criteria's results and their weighted mean."""
@@ -266,7 +340,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
-    each is called `samples` times, and `vote` combines the opinions. `config` is set if the judge depends on
+    each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
+    nonce of its call as unverified. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
+    aggregator may show the results of evaluators instead of the answer. `config` is set if the judge depends on
     nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
@@ -281,6 +357,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     judges: tuple[Provider, ...] = ()
     vote: Vote = "mean"
     samples: int = 1
+    unsigned: Unsigned = "error"
+    allow_unknown: bool = False
+    is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
     config: EvaluatorConfig | None = None
@@ -291,7 +370,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object, keywords of the same names, or both. `warnings` lists likely mistakes in a custom prompt.
+    Takes an options object, keywords of the same names, or both. Raises ConfigError for a prompt with unknown names, or
+    one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -306,8 +386,11 @@ class LlmJudgeEvaluator:
         self.options = given
         self._items = make_items(given.rubrics)
         custom = given.prompt is not None and bool(given.prompt.strip())
-        template = load_prompt(given.prompt, given.base_dir) if given.prompt is not None and custom else USER_TEMPLATE
-        self.warnings: tuple[str, ...] = template_warnings(template)
+        template = USER_TEMPLATE
+        if given.prompt is not None and custom:
+            needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
+            check = partial(template_problems, needed=needed, allow_unknown=given.allow_unknown)
+            template = usable_prompt(given.prompt, given.base_dir, check)
         self._call_options = JudgeOptions(
             template=template,
             custom=custom,
@@ -316,6 +399,7 @@ class LlmJudgeEvaluator:
             model=given.model,
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
+            unsigned=given.unsigned,
         )
 
     def configured(
@@ -334,6 +418,8 @@ class LlmJudgeEvaluator:
             prompt=own.options.prompt or given.prompt,
             temperature=given.temperature if own.options.temperature is None else own.options.temperature,
             max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
+            allow_unknown=own.options.allow_unknown or given.allow_unknown,
+            unsigned="accept" if "accept" in (own.options.unsigned, given.unsigned) else "error",
             nonce=given.nonce,
             timer=given.timer,
         )
@@ -367,6 +453,9 @@ class LlmJudgeEvaluator:
         config = judged.config
         name = self.kind if config is None else config.criterion or config.name
         opening = "" if basis.criterion is None else criterion_section(basis.criterion)
+        if basis.criterion is not None and _has_scale(basis.criterion):
+            scaled = ScaledMode(basis.criterion, vote, basis)
+            return await self._call_judges(providers, scaled, judged, opening=opening)
         return await self._call_judges(providers, FreeformMode(name, vote, basis), judged, opening=opening)
 
     async def _own_judge(self, context: EvaluationContext) -> Provider:

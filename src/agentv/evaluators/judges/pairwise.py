@@ -1,7 +1,7 @@
 """`pairwise`: compare the candidate with another answer, in both orders. Its class is PairwiseEvaluator."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from agentv.evaluators.judges.judging import (
     make_nonce,
     present_judge,
 )
-from agentv.evaluators.judges.prompts import TEXT, fence, fence_rule, load_prompt, strict_object
+from agentv.evaluators.judges.prompts import TEXT, fence, fence_rule, strict_object, usable_prompt
 from agentv.evaluators.judges.settings import JudgeSettings
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
@@ -31,10 +31,11 @@ from agentv.scoring.judge_replies.criteria_replies import (
     pair_score,
     parse_pair,
 )
+from agentv.scoring.judge_replies.replies import ReplyRules
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.folding import Vote, spread
 from agentv.scoring.results.sources import parse_source
-from agentv.templating.variables import template_warnings
+from agentv.templating.variables import canonical_name, template_problems
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
@@ -58,9 +59,9 @@ PAIR_VARIABLES = (
 SCHEMA = strict_object({"nonce": TEXT, "reasoning": TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}})
 
 
-def pair_warnings(template: str) -> tuple[str, ...]:
-    """Return the likely mistakes in a custom prompt."""
-    return template_warnings(template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS)
+def pair_problems(template: str, *, allow_unknown: bool = False) -> tuple[str, ...]:
+    """Return the problems of a custom prompt; it must show one of the answers."""
+    return template_problems(template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS, allow_unknown=allow_unknown)
 
 
 class PairText(Struct, frozen=True):
@@ -89,7 +90,8 @@ class PairText(Struct, frozen=True):
         def value_of(name: str) -> str | None:
             if name in answers:
                 return fence(answers[name], name=name, nonce=nonce)
-            return other(name) if name in PAIR_VARIABLES or name.startswith("context.") else None
+            is_known = canonical_name(name) in PAIR_VARIABLES or name.startswith("context.")
+            return other(name) if is_known else None
 
         return value_of
 
@@ -128,9 +130,9 @@ Reply with a single JSON object and nothing else. Its keys:
 
 {fence_rule(nonce)}"""
 
-    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> PairReply | None:
+    def parse(self, reply: str, rules: ReplyRules) -> PairReply:
         """Return the preference in a reply."""
-        return parse_pair(reply, nonce=nonce, shown=shown)
+        return parse_pair(reply, rules)
 
     def scored(self, opinions: tuple[PairReply, ...]) -> EvaluationScore:
         """Return the candidate's score for one preference."""
@@ -172,6 +174,10 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
         if self.prefer is not None and self.prompt is not None:
             raise ValueError("`prefer` and `prompt` exclude each other: describe in the prompt what is better")
 
+    def template_problems(self, template: str) -> tuple[str, ...]:
+        """Return the problems of a custom prompt's text."""
+        return pair_problems(template, allow_unknown=self.allow_unknown)
+
     @property
     def runs(self) -> tuple[str, ...]:
         """The stored runs from which answers are read."""
@@ -207,8 +213,9 @@ class PairwiseEvaluator:
         self._against = against
         self._judges = tuple(judges)
         custom = given.prompt is not None and bool(given.prompt.strip())
-        template = load_prompt(given.prompt, self._config.base_dir) if given.prompt is not None and custom else ""
-        self.warnings: tuple[str, ...] = pair_warnings(template) if custom else ()
+        template = ""
+        if given.prompt is not None and custom:
+            template = usable_prompt(given.prompt, self._config.base_dir, given.template_problems)
         self._call_options = JudgeOptions(
             template=template,
             custom=custom,
@@ -217,6 +224,7 @@ class PairwiseEvaluator:
             model=given.model,
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
+            unsigned=given.unsigned,
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:

@@ -1,11 +1,12 @@
 """Parts of judge prompts: instructions, the JSON contract with its one-time nonce, and the fence around evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from agentv.evaluators.judges.basis import WHOLE, Basis
 from agentv.evaluators.named_files import is_file
 from agentv.scoring.judge_replies.replies import MAX_LINES
+from agentv.templating.variables import template_problems
 from agentv.types.cases import RubricItem
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -34,16 +35,21 @@ def fence_rule(nonce: str) -> str:
     )
 
 
-def freeform_contract(nonce: str, basis: Basis = WHOLE) -> str:
-    """Return the part of the system prompt that requires one JSON object with a score."""
+def unit_score(basis: Basis = WHOLE) -> str:
+    """Return the description of a score from 0 to 1, for a judge."""
     low, high = basis.score_meanings
+    return f"a number from 0.0 ({low}) to 1.0 ({high})"
+
+
+def freeform_contract(nonce: str, score: str) -> str:
+    """Return the part of the system prompt that requires one JSON object with a score, which `score` describes."""
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "score": a number from 0.0 ({low}) to 1.0 ({high})
+- "reasoning": one or two sentences that say why
 - "hits": a list of at most {MAX_LINES} short texts, each one thing that the answer got right
 - "misses": a list of at most {MAX_LINES} short texts, each one thing that is wrong or missing
-- "reasoning": one or two sentences that say why
+- "score": {score}
 
 {fence_rule(nonce)}"""
 
@@ -53,9 +59,9 @@ def rubric_contract(nonce: str) -> str:
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
-- "checks": a list with one object for every requirement, each with "id" (as given), "satisfied" (true or false) and \
-"reasoning" (one sentence); a requirement that is marked as graded gets "score", a number from 1 (not at all) to 5 \
-(fully), in place of "satisfied"
+- "checks": a list with one object for every requirement, each with "id" (as given), "reasoning" (one sentence) \
+and "satisfied" (true or false); a requirement that is marked as graded gets "score", a number from 1 (not at all) to \
+5 (fully), in place of "satisfied"
 - "overall_reasoning": one or two sentences that sum up
 
 {fence_rule(nonce)}"""
@@ -79,30 +85,28 @@ def strict_object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 TEXT: JsonObject = {"type": "string"}
-_TEXTS: JsonObject = {"type": "array", "items": TEXT}
+_LINES: JsonObject = {"type": "array", "items": TEXT, "maxItems": MAX_LINES}
 
-FREEFORM_SCHEMA: JsonObject = strict_object(
-    {"nonce": TEXT, "score": {"type": "number"}, "hits": _TEXTS, "misses": _TEXTS, "reasoning": TEXT}
-)
-"""The contract as a JSON Schema, for model APIs that can enforce one."""
 
-RUBRIC_SCHEMA: JsonObject = strict_object(
-    {
-        "nonce": TEXT,
-        "checks": {
-            "type": "array",
-            "items": strict_object(
-                {
-                    "id": TEXT,
-                    "satisfied": {"type": ["boolean", "null"]},
-                    "score": {"type": ["number", "null"]},
-                    "reasoning": TEXT,
-                }
-            ),
-        },
-        "overall_reasoning": TEXT,
-    }
-)
+# Keys are in the order in which a model writes them: its reasons come before what they lead to.
+def freeform_schema(score_type: str) -> JsonObject:
+    """Return the contract as a JSON Schema, for model APIs that can enforce one."""
+    score: JsonObject = {"type": score_type}
+    return strict_object({"nonce": TEXT, "reasoning": TEXT, "hits": _LINES, "misses": _LINES, "score": score})
+
+
+def rubric_schema(items: int) -> JsonObject:
+    """Return the contract of a rubric as a JSON Schema, with at most as many checks as it has items."""
+    check = strict_object(
+        {
+            "id": TEXT,
+            "reasoning": TEXT,
+            "satisfied": {"type": ["boolean", "null"]},
+            "score": {"type": ["number", "null"]},
+        }
+    )
+    checks: JsonObject = {"type": "array", "items": check, "maxItems": items}
+    return strict_object({"nonce": TEXT, "checks": checks, "overall_reasoning": TEXT})
 
 
 _SUFFIXES = frozenset({".md", ".txt", ".prompt", ".j2", ".jinja", ".tmpl"})
@@ -131,6 +135,30 @@ def prompt_path(prompt: str, base_dir: str = ".") -> Path | None:
         return None
     path = Path(base_dir, prompt.strip())
     return path if path.suffix.lower() in _SUFFIXES or is_file(path) else None
+
+
+def prompt_problems(
+    prompt: str | None, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems
+) -> tuple[str, ...]:
+    """Return the problems of a custom prompt; none while its file is missing, which is reported as such."""
+    if prompt is None or not prompt.strip():
+        return ()
+    path = prompt_path(prompt, base_dir)
+    if path is not None and not path.is_file():
+        return ()
+    try:
+        template = load_prompt(prompt, base_dir)
+    except ConfigError as error:
+        return (str(error),)
+    return tuple(f"{path.name}: {each}" if path is not None else each for each in problems_of(template))
+
+
+def usable_prompt(prompt: str, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems) -> str:
+    """Return the text of a custom prompt. Raises ConfigError for one that a judge could not use."""
+    problems = prompt_problems(prompt, base_dir, problems_of)
+    if problems:
+        raise ConfigError(f"`prompt`: {'; '.join(problems)}")
+    return load_prompt(prompt, base_dir)
 
 
 def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:

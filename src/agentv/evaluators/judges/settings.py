@@ -4,10 +4,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from agentv.evaluators.judges.prompts import prompt_files
+from agentv.evaluators.judges.prompts import prompt_files, prompt_problems
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
+from agentv.templating.variables import template_problems
 from agentv.types.cases import RubricItem
+from agentv.types.targets import Unsigned
 
 _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
@@ -37,6 +39,13 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     judges: Annotated[tuple[str, ...], Meta(description="several targets that judge together")] = ()
     vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
     samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
+    unsigned: Annotated[
+        Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
+    ] = "error"
+
+    allow_unknown: Annotated[
+        bool, Meta(description="leave unknown {{ names }} in `prompt` as text, instead of refusing them")
+    ] = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
@@ -62,6 +71,15 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: that of the prompt, if it names one."""
         return prompt_files(self.prompt, base_dir)
+
+    def template_problems(self, template: str) -> tuple[str, ...]:
+        """Return the problems of a custom prompt's text."""
+        return template_problems(template, allow_unknown=self.allow_unknown)
+
+    def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Return the problems of single settings, each with the path of its setting: those of the prompt."""
+        found = prompt_problems(self.prompt, base_dir, self.template_problems)
+        return tuple((("prompt",), problem) for problem in found)
 
 
 class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):

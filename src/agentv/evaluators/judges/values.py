@@ -8,6 +8,7 @@ from agentv.evaluators.judges.basis import Basis
 from agentv.evaluators.judges.prompts import fence
 from agentv.scoring.results.conversations import conversation, transcript
 from agentv.scoring.results.sources import expected_answer, source_value
+from agentv.templating.variables import canonical_name
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext
@@ -79,6 +80,7 @@ class JudgedText(Struct, frozen=True):
 
     def value(self, name: str) -> str | None:
         """Return a variable's value as text, "" if this case has none, None if there is no such variable."""
+        name = canonical_name(name)
         if name.startswith("context."):
             return _context_value(self.context, name)
         make = _VALUES.get(name)
@@ -88,6 +90,7 @@ class JudgedText(Struct, frozen=True):
         """Return a function that gives the value of a prompt variable, fenced if it is evidence."""
 
         def value_of(name: str) -> str | None:
+            name = canonical_name(name)
             text = self.value(name)
             # An empty answer is evidence too; an absent trace or diff is not.
             if text is not None and name in FENCED and (text or name == "candidate_answer"):
@@ -111,6 +114,14 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else pretty_json(value)
 
 
+def _criteria(judged: JudgedText) -> str:
+    """Return the criterion of the evaluator, else what is expected of an answer: AgentDock's and AgentV's meanings."""
+    criterion = judged.basis.criterion
+    if criterion is None:
+        return judged.context.eval_case.expected_outcome
+    return ": ".join(filter(None, (criterion.name, criterion.description)))
+
+
 _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "question": lambda judged: judged.context.prompt_inputs.question,
     "expected_outcome": lambda judged: judged.context.eval_case.expected_outcome,
@@ -124,6 +135,7 @@ _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "trace_summary": lambda judged: _text(trace_summary_to_json(judged.context.candidate_trace_summary)),
     "diff": lambda judged: judged.context.diff or "",
     "evaluator_results": lambda judged: _text(judged.evaluator_results),
+    "criteria": _criteria,
     "criterion_name": lambda judged: judged.criterion.name,
     "criterion_description": lambda judged: judged.criterion.description,
     "criterion_scale": lambda judged: judged.criterion.scale,

@@ -3,6 +3,7 @@
 No part of a suite is executed or imported.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,8 +26,10 @@ from agentv.loading.targets.targets import ParsedTargets, open_targets, read_tar
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
+from agentv.templating.variables import variable_names
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig, Location
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
+from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
 
@@ -129,8 +132,8 @@ def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Itera
 def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
     parsed = read_suite(path, specs, plugins_imported=False)
     yield from parsed.problems
-    if parsed.suite is not None and parsed.suite.cases.count is None:
-        yield from _check_stream(parsed.suite.cases)
+    if parsed.suite is not None:
+        yield from _check_cases(parsed.suite.cases)
     try:
         values = load_env(path.resolve().parent, env)
     except EvalFileError as error:
@@ -147,13 +150,32 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         yield from check_gate_names(parsed, None)
 
 
-def _check_stream(cases: CaseSource) -> Iterator[Problem]:
+def _check_cases(cases: CaseSource) -> Iterator[Problem]:
+    """Yield the problems of a stream's lines, and one warning if questions or expectations have `{{ names }}`."""
+    found: list[tuple[EvalCase, str]] = []
+    others = 0
     try:
         for case in cases:
             if isinstance(case, BrokenCase):
-                yield from case.problems
+                yield from case.problems if cases.count is None else ()
+            elif name := _first_name(case):
+                others += len(found)
+                found = found or [(case, name)]
     except EvalFileError as error:
         yield from error.problems
+    for case, name in found:
+        more = f", and in {others:,} more case{'s' if others > 1 else ''}" if others else ""
+        message = f"{{{{ {name} }}}} is text here{more}: variables are filled in judge prompts only"
+        place = case.location or Location("")
+        yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
+
+
+def _first_name(case: EvalCase) -> str | None:
+    """Return the first `{{ name }}` in a question or an expectation; None for none. `${{ NAME }}` is no such name."""
+    messages = (*case.input_messages, *case.expected_messages)
+    texts = (case.expected_outcome, *(json.dumps(message_to_json(each), ensure_ascii=False) for each in messages))
+    plain = (text.replace("${{", "") for text in texts if "{{" in text)
+    return next((name for text in plain for name in variable_names(text)), None)
 
 
 def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path) -> Iterator[Problem]:

@@ -80,6 +80,15 @@ def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
     return None if named is None else tuple(named)
 
 
+def wrong_settings(settings: object, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Return the problems of single settings, each with the path of its setting.
+
+    They come from the optional method of that name of the settings class.
+    """
+    found = getattr(settings, "wrong_settings", None)
+    return tuple(found(base_dir)) if callable(found) else ()
+
+
 def content_problems(settings: object, base_dir: str) -> tuple[Problem, ...]:
     """Return the problems of the content of the files that settings name; none while a file is missing.
 

@@ -19,6 +19,7 @@ from agentv.loading.models.settings import (
     missing_files,
     settings_type,
     validate_settings,
+    wrong_settings,
 )
 from agentv.loading.suites.models import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
 from agentv.registry import Registry, Spec
@@ -169,6 +170,8 @@ def _settings(
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
     for name in filter(None, criteria_named_by(made) or ()):
         _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
+    for (name, *rest), message in () if made is None else wrong_settings(made, scope.base_dir):
+        reader.error((*at, own.spelling_in(raw, name) or name, *rest), message)
     for problem in () if made is None else content_problems(made, scope.base_dir):
         if problem not in reader.problems:  # several cases may name the same file
             reader.problems.append(problem)

@@ -88,6 +88,7 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         retry=model.to_retry_policy(),
         timeout_s=model.timeout_seconds,
         judge_target=model.judge_target,
+        unsigned=model.unsigned,
         system_prompt=model.system_prompt,
         price=model.price.to_price() if model.price else None,
         requests_per_minute=model.requests_per_minute,

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from agentv.loading.models.file_model import DefinedAs, FileModel, Limits
 from agentv.loading.suites.models import Count, Name, Seconds, WorkspaceModel
-from agentv.types.targets import RetryPolicy
+from agentv.types.targets import RetryPolicy, Unsigned
 from agentv.types.usage import Price
 
 
@@ -66,6 +66,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     name: Name
     provider: Name
     judge_target: Name | None = None
+    unsigned: Unsigned = "error"
     workers: Count | None = None
     provider_batching: bool = False
     batch_size: Count | None = None

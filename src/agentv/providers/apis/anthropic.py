@@ -40,6 +40,11 @@ class AnthropicSettings(ModelSettings, frozen=True, kw_only=True):
         int | None, Meta(description="Enable extended thinking with at most this many tokens (1024 or more).")
     ] = None
 
+    @property
+    def knows_list_bounds(self) -> bool:
+        """False: the API refuses a schema with `maxItems`."""
+        return False
+
     def __post_init__(self) -> None:
         """Reject settings that the API does not accept."""
         ModelSettings.__post_init__(self)

@@ -36,6 +36,11 @@ class AzureSettings(ModelSettings, frozen=True, kw_only=True):
     api_version: Annotated[str, Meta(description="API version.")] = "2024-10-01-preview"
     dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
+    @property
+    def knows_list_bounds(self) -> bool:
+        """False: the API refuses a schema with `maxItems`."""
+        return False
+
     def __post_init__(self) -> None:
         """Reject invalid addresses."""
         ModelSettings.__post_init__(self)

@@ -87,6 +87,7 @@ class ModelProvider:
     """Requests one turn, and further turns if tools have canned outputs."""
 
     kind = "model"
+    is_code = False
     keeps_deadlines = True
 
     def __init__(

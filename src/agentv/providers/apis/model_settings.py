@@ -1,11 +1,11 @@
 """Settings shared by all model APIs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from msgspec import Meta, Struct, field
 
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import ProviderRequest
 
 DIMENSIONS_HELP = "Dimensions of the vectors, for embedding models that support several."
@@ -63,17 +63,34 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         """True unless the settings forbid a JSON Schema in requests of judges."""
         return self.structured_output is not False
 
+    @property
+    def knows_list_bounds(self) -> bool:
+        """True if the API accepts `maxItems` in a JSON Schema."""
+        return True
+
     def turn_settings(self, request: ProviderRequest) -> TurnSettings:
         """Return the parameters for the answer to `request`."""
         return TurnSettings(
             temperature=self.temperature if request.temperature is None else request.temperature,
             max_output_tokens=request.max_output_tokens or self.max_output_tokens,
-            schema=request.response_schema if self.sends_json_schema else None,
+            schema=self._schema(request.response_schema),
         )
+
+    def _schema(self, schema: JsonObject | None) -> JsonObject | None:
+        if schema is None or not self.sends_json_schema:
+            return None
+        return schema if self.knows_list_bounds else cast(JsonObject, without_list_bounds(schema))
 
     def has_header(self, name: str) -> bool:
         """Return True if `extra_headers` has a header of that name, in any case."""
         return name.lower() in map(str.lower, self.extra_headers)
+
+
+def without_list_bounds(value: JsonValue) -> JsonValue:
+    """Return a JSON Schema without `maxItems`."""
+    if isinstance(value, Mapping):
+        return {key: without_list_bounds(each) for key, each in value.items() if key != "maxItems"}
+    return [without_list_bounds(each) for each in value] if isinstance(value, list) else value
 
 
 def check_dimensions(dimensions: int | None) -> None:

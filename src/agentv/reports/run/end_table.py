@@ -85,7 +85,11 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
     if any(target.counts.get("skipped") for target in targets):
         states["skipped"] = "skipped"
-    return [["target", *states.values()], *([_name(each), *_counts(each, states)] for each in targets)]
+    rows = [["target", *states.values()], *([_name(each), *_counts(each, states)] for each in targets)]
+    if not any(target.unverified for target in targets):
+        return rows
+    unverified = ["unverified", *(f"{target.unverified:,}" for target in targets)]
+    return [[*row, each] for row, each in zip(rows, unverified, strict=True)]
 
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:

@@ -62,6 +62,8 @@ def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
     for state, name in STATE_NAMES.items():
         if state != "skipped" or target.counts.get(state):
             yield Figure(name, f"{target.counts.get(state, 0):,}")
+    if target.unverified:
+        yield Figure("unverified", f"{target.unverified:,}")
     yield Figure("cost", cost_text(target.target_cost_usd, target.target_usage))
     yield Figure("judges' cost", cost_text(target.judge_cost_usd, target.judge_usage))
     if target.saved_usd:

@@ -86,6 +86,9 @@ def _totals(report: RunReport, suites: dict[str, _Suite]) -> str:
 
 def _properties(report: RunReport) -> str:
     values = {"verdict": report.verdict.sentence, "exit_code": str(report.exit_code), "run_id": report.run_id}
+    unverified = sum(target.unverified for target in report.targets)
+    if unverified:
+        values["unverified"] = str(unverified)
     lines = [
         f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n"
         for name, value in values.items()

@@ -63,6 +63,7 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "rows": target.rows,
         "judged": target.judged,
         "counts": dict(target.counts),
+        "unverified": target.unverified,
         "pass_rate": target.pass_rate,
         "pass_rate_interval": interval_to_json(target.pass_rate_interval),
         "mean_score": target.mean_score,

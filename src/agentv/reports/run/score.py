@@ -103,10 +103,11 @@ def _quality(report: RunReport) -> list[list[str]]:
 
 def _counts(report: RunReport) -> list[list[str]]:
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
-    return [
-        ["lines", *states.values()],
-        [_lines_text(report), *(f"{report.counts.get(state, 0):,}" for state in states)],
-    ]
+    counts = [(name, report.counts.get(state, 0)) for state, name in states.items()]
+    unverified = _all_lines(report).unverified
+    if unverified:
+        counts.append(("unverified", unverified))
+    return [["lines", *(name for name, _ in counts)], [_lines_text(report), *(f"{count:,}" for _, count in counts)]]
 
 
 def _lines_text(report: RunReport) -> str:
@@ -178,6 +179,7 @@ def score_to_json(report: RunReport, *, output: str | None) -> JsonObject:
         "gates": [structs.asdict(gate) for gate in report.verdict.gates],
         "lines_read": report.read,
         "counts": dict(report.counts),
+        "unverified": lines.unverified,
         "mean_score": lines.mean_score,
         "mean_interval": interval_to_json(lines.mean_interval),
         "pass_rate": lines.pass_rate,

@@ -71,6 +71,16 @@ class ComparedRun(Struct, frozen=True):
         """The tally over all rows."""
         return self.counted.all
 
+    @property
+    def unverified(self) -> int:
+        """The number of the run's rows with an unverified verdict of a judge."""
+        return self.counted.unverified
+
+    @property
+    def judge_failures(self) -> tuple[int, int]:
+        """The number of the run's rows that a judge failed to judge, and of all for which one was called."""
+        return self.counted.judge_failures
+
     def of_suite(self, suite: str) -> Measurements:
         """Return the same counts over one suite's rows."""
         return MeasuredAgainst(self.counted.of_suite(suite), self.comparison, suite)
@@ -94,6 +104,10 @@ class ComparedRun(Struct, frozen=True):
 
 class ComparedPairs:
     """The cases judged in both runs, counted by their later result for the verdict."""
+
+    unverified = 0
+    judge_failures = (0, 0)
+    """Stated by the reports of the two runs, as the unverified rows are."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

@@ -201,6 +201,17 @@ class Summary:
         return self.counts.trials.flaky
 
     @property
+    def unverified(self) -> int:
+        """The number of rows with an unverified verdict of a judge."""
+        return sum(tally.unverified for tally in self.counts.targets.values())
+
+    @property
+    def judge_failures(self) -> tuple[int, int]:
+        """The number of rows that a judge failed to judge, and of all rows for which one was called."""
+        tallies = self.counts.targets.values()
+        return sum(each.judge_failures for each in tallies), sum(each.judged_by_judges for each in tallies)
+
+    @property
     def cost_usd(self) -> float | None:
         """The total cost of targets and judges; None when a price is unknown."""
         parts = [

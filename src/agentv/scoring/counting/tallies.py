@@ -501,6 +501,12 @@ class TargetTally(Struct):
     judge: _Spending = field(default_factory=_Spending)
     saved_usd: float = 0.0
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
+    unverified: int = 0
+    """The number of rows with a judge's verdict that may not be its own."""
+    judged_by_judges: int = 0
+    """The number of rows for which a judge was called."""
+    judge_failures: int = 0
+    """The number of those rows whose error is a failure of a judge."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
         """Add the duration and cost of a row; its states are counted separately in `rows`, together with equal rows."""
@@ -514,11 +520,16 @@ class TargetTally(Struct):
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
             self._add_judges(result)
+        if state == "error" and result.error is not None and result.error.kind == "judge_error":
+            self.judge_failures += 1
+            self.judged_by_judges += not _called_judge(result)
 
     def _add_judges(self, result: CaseResult) -> None:
         unpriced = not self.are_given and any(map(_has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         self.saved_usd += saved_by_judges(result)
+        self.unverified += is_unverified(result)
+        self.judged_by_judges += _called_judge(result)
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:
@@ -535,6 +546,7 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         latency_median_s=_percentile_s(tally.latencies, 0.5),
         latency_p95_s=_percentile_s(tally.latencies, 0.95),
         saved_usd=tally.saved_usd,
+        unverified=tally.unverified,
         pass_rate_interval=tally.rows.pass_rate_interval,
         mean_interval=tally.rows.mean_interval,
         latency_median_interval=latency_interval([tally.latencies], 0.5),
@@ -558,10 +570,22 @@ def _has_judge(result: CaseResult) -> bool:
     """Return True if the row may have results other than those of rules, whose costs must be added up."""
     if result.usage_by is not None and result.usage_by.judge is not None:
         return True
-    for each in result.evaluator_results:  # noqa: SIM110 - `any` takes twice as long over one or two
-        if each.judge_calls or each.evaluator_results:
+    for each in result.evaluator_results:
+        if each.judge_calls or each.evaluator_results or each.status == "unverified":
             return True
     return False
+
+
+def _called_judge(result: CaseResult | EvaluatorResult) -> bool:
+    """Return True if a judge replied for a row, or for the members of an evaluator."""
+    calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
+    return bool(calls) or any(map(_called_judge, result.evaluator_results))
+
+
+def is_unverified(result: CaseResult | EvaluatorResult) -> bool:
+    """Return True if a judge's verdict in a row, or in the members of an evaluator, may not be the judge's own."""
+    status = result.status if isinstance(result, EvaluatorResult) else ""
+    return status == "unverified" or any(map(is_unverified, result.evaluator_results))
 
 
 def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:

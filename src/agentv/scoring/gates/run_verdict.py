@@ -38,6 +38,14 @@ class Counted(Measurements, Protocol):
     def all(self) -> Tally:
         """The tally over all rows."""
 
+    @property
+    def unverified(self) -> int:
+        """The number of rows with an unverified verdict of a judge."""
+
+    @property
+    def judge_failures(self) -> tuple[int, int]:
+        """The number of rows that a judge failed to judge, and of all rows for which one was called."""
+
     def of_suite(self, suite: str) -> Measurements:
         """Return the same counts over one suite's rows."""
 
@@ -67,11 +75,12 @@ def run_verdict(
     judged result never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged results already
     fail the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
     """
-    rows, errors = counted.all, counted.all.counts["error"]
+    rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
     broken = [result for result in results if not result.passed]
     failed = [result for result in broken if result.value is not None]
-    early = _early(ending, rows)
+    judge = _failing_judge(counted, ending.noun)
+    beside, early = _beside(counted, ending.noun), _early(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
@@ -81,33 +90,36 @@ def run_verdict(
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and failed:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
-    incomplete = _incomplete(ending, rows, results, max_errors)
+        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}{early}", results)
+    incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
-        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {judge}{incomplete}", results)
     if ending.state == "stopped":
         why = ending.reason or "the run ended early"
         return RunVerdict(STOPPED, f"STOPPED: {why}; {_of_planned(rows.rows, ending)} complete.", results)
     if broken:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}", results)
     if not results:
-        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{_beside(errors, ending.noun)}", results)
-    return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors, ending.noun)}", results)
+        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{beside}", results)
+    return RunVerdict(PASSED, f"PASS: {_and(results)}.{beside}", results)
 
 
-def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
+def _incomplete(ending: Ending, counted: Counted, results: Sequence[GateResult], max_errors: int) -> str | None:
     """Return what a run lacks, or None when it is complete."""
-    errors = rows.counts["error"]
+    rows, errors = counted.all, counted.all.counts["error"]
     if ending.state in ("failed", "running"):
         made = f" {_of_planned(rows.rows, ending)} complete." if rows.rows else ""
         return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{made}"
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} complete."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
-        return f"no {ending.noun} could be judged.{_beside(errors, ending.noun)}"
+        return f"no {ending.noun} could be judged.{_beside(counted, ending.noun)}"
     if errors > max_errors:
         judged = _count(rows.judged, f"judged {ending.noun}")
-        return f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
+        return (
+            f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
+            f"{_unverified(counted, ending.noun)}"
+        )
     return None
 
 
@@ -164,8 +176,21 @@ def _and(results: Sequence[GateResult]) -> str:
     return "; ".join(result.sentence for result in results)
 
 
-def _beside(errors: int, noun: str) -> str:
-    return f" {_with_errors(errors, noun)}." if errors else ""
+def _failing_judge(counted: Counted, noun: str) -> str:
+    """Return how often judges failed, to stand first in a verdict: the target is then not the problem."""
+    failures, called = counted.judge_failures
+    return f"the judge failed on {failures:,} of {_count(called, noun)}; " if failures else ""
+
+
+def _beside(counted: Counted, noun: str) -> str:
+    """Return the numbers of results that a verdict stands beside: those with errors, and the unverified ones."""
+    errors = counted.all.counts["error"]
+    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified(counted, noun)
+
+
+def _unverified(counted: Counted, noun: str) -> str:
+    number = counted.unverified
+    return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
 
 
 def _with_errors(number: int, noun: str) -> str:

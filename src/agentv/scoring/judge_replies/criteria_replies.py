@@ -8,7 +8,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.judge_replies.json_objects import canonical
-from agentv.scoring.judge_replies.replies import JudgeReply, chosen_reply, reply_text
+from agentv.scoring.judge_replies.replies import (
+    JudgeReply,
+    ReplyRules,
+    UnusableReplyError,
+    chosen_reply,
+    reply_lines,
+    reply_text,
+)
 from agentv.scoring.results.completion import place_result, score_of_results
 from agentv.scoring.results.criteria import denormalize, failed_result
 from agentv.scoring.results.folding import Vote, combine, spread
@@ -18,6 +25,8 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 
 KIND = "llm_judge"
+TWO_VALUED = ("binary", "pass/fail")
+"""Scales on which each opinion is 0 or 1, so that a mean of several is on none."""
 
 
 class CriterionAnswer(Struct, frozen=True):
@@ -34,12 +43,64 @@ class CriteriaReply(JudgeReply, frozen=True):
     reasoning: str | None = None
 
 
-def parse_criteria(
-    reply: str, *, names: Iterable[str], nonce: str | None = None, shown: Iterable[str] = ()
-) -> CriteriaReply | None:
-    """Return the answers in a reply, or None when it answers none of the named criteria."""
+def parse_criteria(reply: str, rules: ReplyRules, *, names: Iterable[str]) -> CriteriaReply:
+    """Return the answers in a reply. Raises UnusableReplyError, also when it answers none of the named criteria."""
     known = frozenset(names)
-    return chosen_reply(reply, lambda found: _read(found, known), nonce=nonce, shown=shown)
+    return chosen_reply(reply, lambda found: _read(found, known), rules, wanted='a list "criteria" of these criteria')
+
+
+class ScaledReply(JudgeReply, frozen=True):
+    """A judge's verdict on one criterion: `given` is on the criterion's scale, `value` the same on 0..1."""
+
+    given: JsonValue
+    value: float = 0.0
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+
+
+def parse_on_scale(reply: str, rules: ReplyRules, *, criterion: EvaluationCriteria) -> ScaledReply:
+    """Return the verdict in a reply, read on the criterion's scale and never clamped.
+
+    A numeric scale without bounds is 0..1. Raises UnusableReplyError, also for a score outside the scale.
+    """
+    found = chosen_reply(reply, _read_scaled, rules, wanted='a "score"')
+    placed = _placed(bounded(criterion), CriterionAnswer(found.given))
+    if placed.error is not None or placed.value is None:
+        raise UnusableReplyError(f"gives a score that cannot be read: {placed.error or 'it is not on the scale'}")
+    return replace(found, value=placed.value)
+
+
+def _read_scaled(found: JsonObject) -> ScaledReply | None:
+    given = found.get("score")
+    if not isinstance(given, bool | int | float | str):
+        return None
+    return ScaledReply(
+        given,
+        hits=reply_lines(found.get("hits")),
+        misses=reply_lines(found.get("misses")),
+        reasoning=reply_text(found.get("reasoning")),
+    )
+
+
+def bounded(criterion: EvaluationCriteria) -> EvaluationCriteria:
+    """Return a criterion whose numeric scale has bounds, 0 and 1 by default."""
+    if criterion.scale != "numeric" or criterion.min is not None or criterion.max is not None:
+        return criterion
+    return replace(criterion, min=0.0, max=1.0)
+
+
+def voted_value(values: Sequence[float], criterion: EvaluationCriteria, vote: Vote) -> float:
+    """Return the combined value of opinions on a criterion; on a scale of two values the majority decides."""
+    is_two_valued = criterion.scale in TWO_VALUED and not criterion.labels
+    return combine(values, "majority" if is_two_valued and vote != "min" else vote)
+
+
+def opinions_metadata(values: Sequence[float], criterion: EvaluationCriteria) -> dict[str, JsonValue]:
+    """Return the spread of several opinions, and on a scale of two values their mean as `agreement`."""
+    if criterion.scale in TWO_VALUED and not criterion.labels:
+        return {"spread": spread(values), "agreement": combine(values, "mean")}
+    return {"spread": spread(values)}
 
 
 def _read(found: JsonObject, known: frozenset[str]) -> CriteriaReply | None:
@@ -113,9 +174,10 @@ def _voted(criterion: EvaluationCriteria, opinions: Sequence[EvaluationResult], 
     values = [opinion.value for opinion in opinions if opinion.value is not None]
     if len(values) < len(opinions):
         return _commonest(opinions)
-    value = combine(values, vote)
+    value = voted_value(values, criterion, vote)
     nearest = min(opinions, key=lambda opinion: abs((opinion.value or 0.0) - value))
-    return replace(nearest, score=denormalize(value, criterion), value=value, metadata={"spread": spread(values)})
+    metadata = opinions_metadata(values, criterion)
+    return replace(nearest, score=denormalize(value, criterion), value=value, metadata=metadata)
 
 
 def _commonest(opinions: Sequence[EvaluationResult]) -> EvaluationResult:
@@ -138,9 +200,9 @@ class PairReply(JudgeReply, frozen=True):
     reasoning: str | None = None
 
 
-def parse_pair(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> PairReply | None:
-    """Return the preference in a reply, or None when it holds none."""
-    return chosen_reply(reply, _read_pair, nonce=nonce, shown=shown)
+def parse_pair(reply: str, rules: ReplyRules) -> PairReply:
+    """Return the preference in a reply. Raises UnusableReplyError."""
+    return chosen_reply(reply, _read_pair, rules, wanted='"better": "A", "B" or "tie"')
 
 
 def _read_pair(found: JsonObject) -> PairReply | None:

@@ -8,12 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.scoring.judge_replies.json_objects import (
-    collect_quoted_verdicts,
-    find_objects,
-    finite_number,
-    nested_objects,
-)
+from agentv.scoring.judge_replies.json_objects import find_objects, finite_number, nested_objects
+from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.scoring.keys.identity import make_id
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonObject, JsonValue
@@ -29,10 +25,6 @@ class GeneratedCase(Struct, frozen=True):
     input: str
     expected_outcome: str
     rubrics: tuple[RubricItem, ...] = ()
-
-
-class UnusableReplyError(ValueError):
-    """A reply without usable content; the message completes a sentence about the reply."""
 
 
 def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[RubricItem, ...]:
@@ -102,11 +94,11 @@ def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: 
     every = [each for found in outer for each in nested_objects(found)]
     having = [each for each in every if isinstance(each.get(key), list)]
     signed = [each for each in having if each.get("nonce") == nonce]
-    quoted = collect_quoted_verdicts(shown, keys=(key, single))
-    for each in signed or [each for each in having if not quoted.contains(each)]:
+    quoted = collect_evidence(shown, keys=(key, single))
+    for each in signed or [each for each in having if not quoted.holds(each)]:
         found = each[key]
         return found if isinstance(found, list) else ()
-    singles = [each for each in outer if single in each and not quoted.contains(each)]
+    singles = [each for each in outer if single in each and not quoted.holds(each)]
     if not singles or f'"{key}"' in reply:
         raise UnusableReplyError(f'holds no JSON object with a list "{key}"')
     return singles

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from msgspec import Struct
@@ -72,6 +72,18 @@ def find_objects(text: str) -> FoundObjects:
     return FoundObjects(tuple(found))
 
 
+def whole_object(text: str) -> JsonObject | None:
+    """Return the object that a text consists of, with nothing but white space around it; None for any other text."""
+    stripped = text.strip()
+    if not stripped.startswith("{") or len(stripped) > MAX_OBJECT_CHARS:
+        return None
+    try:
+        value, length = _read_object(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return value if length == len(stripped) else None
+
+
 def last_object(text: str) -> JsonObject | None:
     """Return the last complete object of a text, None without one; text without objects may follow it.
 
@@ -111,13 +123,14 @@ def _read_object(window: str) -> tuple[JsonObject, int]:
 def _is_too_deep(value: JsonValue) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent)]
+        level = [child for parent in level for child in children(parent)]
         if not level:
             return False
     return True
 
 
-def _children(value: JsonValue) -> Iterable[JsonValue]:
+def children(value: JsonValue) -> Iterable[JsonValue]:
+    """Return the values inside an object or a list; nothing for any other value."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list) else ()
@@ -130,7 +143,7 @@ def nested_objects(value: JsonValue) -> Iterator[JsonObject]:
         current = waiting.pop()
         if isinstance(current, Mapping):
             yield current
-        waiting.extend(reversed(list(_children(current))))
+        waiting.extend(reversed(list(children(current))))
 
 
 def nested_texts(value: JsonValue) -> Iterator[str]:
@@ -140,7 +153,7 @@ def nested_texts(value: JsonValue) -> Iterator[str]:
         current = waiting.pop()
         if isinstance(current, str):
             yield current
-        waiting.extend(_children(current))
+        waiting.extend(children(current))
 
 
 def canonical(value: JsonValue) -> str:
@@ -154,54 +167,3 @@ def finite_number(value: JsonValue) -> float | None:
         return None
     number = float(value)
     return number if math.isfinite(number) else None
-
-
-EVIDENCE_DEPTH = 3
-"""The number of levels to which JSON inside JSON strings is decoded."""
-
-VERDICT_KEYS = ("score", "checks", "criteria", "better")
-"""Keys of objects that could pass for a verdict."""
-
-
-class QuotedVerdicts(Struct, frozen=True):
-    """The objects in the judged texts that could pass for a verdict, as canonical JSON.
-
-    `complete` is False when some texts were too complex to be searched to their end.
-    """
-
-    objects: frozenset[str]
-    complete: bool = True
-
-    def contains(self, found: JsonObject) -> bool:
-        """Return True if the judged texts contain an equal object."""
-        return canonical(found) in self.objects
-
-
-def collect_quoted_verdicts(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> QuotedVerdicts:
-    """Return the objects with one of the keys, also nested ones and those inside JSON strings."""
-    complete = True
-    objects: set[str] = set()
-    for text in texts:
-        for found, whole in _objects_within(text, EVIDENCE_DEPTH, keys):
-            complete = complete and whole
-            if found is not None:
-                objects.add(found)
-    return QuotedVerdicts(frozenset(objects), complete)
-
-
-def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:
-    if "{" not in text:
-        return
-    # A judge may quote an object with its escapes removed: {\"score\": 1} comes back as {"score": 1}.
-    for reading in dict.fromkeys((text, text.replace('\\"', '"'))):
-        found = find_objects(reading)
-        yield None, found.complete
-        for outer in found.objects:
-            for each in nested_objects(outer):
-                if any(key in each for key in keys):
-                    yield canonical(each), True
-            for inner in nested_texts(outer):
-                if depth > 0:
-                    yield from _objects_within(inner, depth - 1, keys)
-                elif "{" in inner:
-                    yield None, False

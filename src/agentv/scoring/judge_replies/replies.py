@@ -1,7 +1,7 @@
 """Parsing of judges' verdicts from their replies (docs/how-to/judges.md).
 
-An object that carries the call's nonce is the verdict. Without one, objects from the judged texts are set aside and
-the first of the others with a verdict's shape counts; if several differ, the verdict is unverified.
+An object that carries the call's nonce is the verdict. A judge that is code may reply with one object and nothing else.
+Any other reply is rejected, unless the user accepts unsigned verdicts. Verdicts that differ are always rejected.
 """
 
 import json
@@ -11,12 +11,14 @@ from typing import TypeVar, cast, get_args
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.scoring.judge_replies.evidence import collect_evidence, collect_statements
 from agentv.scoring.judge_replies.json_objects import (
+    FoundObjects,
     canonical,
-    collect_quoted_verdicts,
     find_objects,
     finite_number,
     nested_objects,
+    whole_object,
 )
 from agentv.scoring.results.completion import place_result
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -26,6 +28,23 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_LINES = 4
 """The maximum number of hits, and of misses, that a judge may name (seed: JSON prompt contract)."""
+
+
+class UnusableReplyError(ValueError):
+    """A reply without usable content; the message completes a sentence about the reply."""
+
+
+class ReplyRules(Struct, frozen=True):
+    """The conditions under which an object in a reply is the judge's verdict.
+
+    `nonce` is the one-time text of the call, `shown` are the texts that were judged. `is_code` says that the judge is
+    no model, `accepts_unsigned` that a verdict without the nonce counts, as unverified.
+    """
+
+    nonce: str
+    shown: Iterable[str] = ()
+    is_code: bool = False
+    accepts_unsigned: bool = False
 
 
 class JudgeReply(Struct, frozen=True, kw_only=True):
@@ -62,47 +81,49 @@ class RubricReply(JudgeReply, frozen=True):
 Reply = TypeVar("Reply", bound=JudgeReply)
 
 
-def parse_freeform(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> FreeformReply | None:
-    """Return the verdict in a reply, or None when it holds none. `shown` are the texts that were judged."""
-    return chosen_reply(reply, _read_freeform, nonce=nonce, shown=shown)
+def parse_freeform(reply: str, rules: ReplyRules) -> FreeformReply:
+    """Return the verdict in a reply. Raises UnusableReplyError."""
+    return chosen_reply(reply, _read_freeform, rules, wanted='a number in "score"')
 
 
-def parse_rubric(
-    reply: str, *, item_ids: Sequence[str], nonce: str | None = None, shown: Iterable[str] = ()
-) -> RubricReply | None:
-    """Return the checks in a reply, or None when it answers none of the items."""
+def parse_rubric(reply: str, rules: ReplyRules, *, item_ids: Sequence[str]) -> RubricReply:
+    """Return the checks in a reply. Raises UnusableReplyError, also when it answers none of the items."""
     known = frozenset(item_ids)
-    return chosen_reply(reply, lambda found: _read_rubric(found, known), nonce=nonce, shown=shown)
+    return chosen_reply(reply, lambda found: _read_rubric(found, known), rules, wanted='a list "checks" of these items')
 
 
-def chosen_reply(
-    reply: str, read: Callable[[JsonObject], Reply | None], *, nonce: str | None = None, shown: Iterable[str] = ()
-) -> Reply | None:
-    """Return the verdict that counts in a reply, None when it holds none.
+def chosen_reply(reply: str, read: Callable[[JsonObject], Reply | None], rules: ReplyRules, *, wanted: str) -> Reply:
+    """Return the verdict that counts in a reply. Raises UnusableReplyError.
 
-    `read` returns the verdict of an object that has its shape, else None. A new kind of verdict must also add its key
-    to json_objects.VERDICT_KEYS, so that objects of that shape in the judged texts are set aside.
+    `read` returns the verdict of an object that has its shape, which `wanted` describes, else None. A new kind of
+    verdict must also add its key to evidence.VERDICT_KEYS, so that objects of that shape in the judged texts are set
+    aside.
     """
     search = find_objects(reply)
-    if nonce is not None:
-        signed = _verdicts(search.objects, read, lambda found: found.get("nonce") == nonce)
-        if signed:
-            return _first_of(signed)
-    verdicts = _verdicts(search.objects, read, lambda _found: True)
-    if not verdicts:
-        return None
-    quoted = collect_quoted_verdicts(shown)
-    own = [pair for pair in verdicts if not quoted.contains(pair[0])]
-    return _first_of(own, unverified=not (search.complete and quoted.complete)) if own else None
+    signed = _verdicts(search, read, lambda found: found.get("nonce") == rules.nonce)
+    if signed:
+        return _only_one(signed)
+    shown = tuple(rules.shown) if rules.is_code or rules.accepts_unsigned else ()
+    whole = whole_object(reply) if rules.is_code else None
+    bare = None if whole is None else read(whole)
+    if whole is not None and bare is not None:
+        evidence = collect_evidence(shown)
+        if not evidence.holds(whole):
+            return bare if evidence.complete else replace(bare, unverified=True)
+    if rules.accepts_unsigned and search.complete:
+        own = _unsigned_verdicts(search, read, shown)
+        if own:
+            return replace(_only_one(own), unverified=True)
+    raise UnusableReplyError(_why_unusable(reply, search, read, rules, wanted))
 
 
 def _verdicts(
-    objects: Iterable[JsonObject], read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
+    search: FoundObjects, read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
 ) -> list[tuple[JsonObject, Reply]]:
     """Return the objects that count and have a verdict's shape, also nested ones, but none inside another verdict."""
     verdicts: list[tuple[JsonObject, Reply]] = []
     inside: set[int] = set()
-    for found in (each for outer in objects for each in nested_objects(outer)):
+    for found in (each for outer in search.objects for each in nested_objects(outer)):
         if id(found) in inside or not counts(found):
             continue
         verdict = read(found)
@@ -112,10 +133,38 @@ def _verdicts(
     return verdicts
 
 
-def _first_of(verdicts: Sequence[tuple[JsonObject, Reply]], *, unverified: bool = False) -> Reply:
-    differing = len(verdicts) > 1 and len({canonical(found) for found, _ in verdicts}) > 1
-    first = verdicts[0][1]
-    return replace(first, unverified=True) if differing or unverified else first
+def _unsigned_verdicts(
+    search: FoundObjects, read: Callable[[JsonObject], Reply | None], shown: Sequence[str]
+) -> list[tuple[JsonObject, Reply]]:
+    """Return the verdicts that the judged texts neither contain nor state in other words."""
+    evidence, statements = collect_evidence(shown), collect_statements(shown)
+    return _verdicts(search, read, lambda found: not (evidence.holds(found) or statements.holds(found)))
+
+
+def _only_one(verdicts: Sequence[tuple[JsonObject, Reply]]) -> Reply:
+    """Return the verdict that all objects state. Raises UnusableReplyError if they differ."""
+    differing = len({canonical(found) for found, _ in verdicts})
+    if differing > 1:
+        raise UnusableReplyError(f"holds {differing} verdicts that differ")
+    return verdicts[0][1]
+
+
+def _why_unusable(
+    reply: str, search: FoundObjects, read: Callable[[JsonObject], Reply | None], rules: ReplyRules, wanted: str
+) -> str:
+    """Return what is wrong with a reply without a verdict that counts."""
+    if not search.objects:
+        if not search.complete:
+            return "holds too many braces to be searched for JSON"
+        return "holds no complete JSON object" if "{" in reply else "is text without a JSON object"
+    if _verdicts(search, read, lambda _found: True):
+        if rules.accepts_unsigned:
+            return "only repeats JSON that stands in the judged texts"
+        or_bare = ", and is not one JSON object and nothing else" if rules.is_code else ""
+        return f"does not repeat the nonce of the call{or_bare} (`unsigned: accept` takes such a verdict as unverified)"
+    if any(found.get("nonce") == rules.nonce for outer in search.objects for found in nested_objects(outer)):
+        return f"repeats the nonce, but not beside {wanted}"
+    return f"holds JSON, but no object with {wanted}"
 
 
 def _read_freeform(found: JsonObject) -> FreeformReply | None:
@@ -124,13 +173,14 @@ def _read_freeform(found: JsonObject) -> FreeformReply | None:
         return None
     return FreeformReply(
         score=min(1.0, max(0.0, score)),
-        hits=_lines(found.get("hits")),
-        misses=_lines(found.get("misses")),
+        hits=reply_lines(found.get("hits")),
+        misses=reply_lines(found.get("misses")),
         reasoning=reply_text(found.get("reasoning")),
     )
 
 
-def _lines(value: JsonValue) -> tuple[str, ...]:
+def reply_lines(value: JsonValue) -> tuple[str, ...]:
+    """Return the texts of a reply's list that are not empty, at most four; nothing for any other value."""
     if not isinstance(value, list):
         return ()
     texts = (text.strip() for text in value if isinstance(text, str))

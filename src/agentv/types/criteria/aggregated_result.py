@@ -36,7 +36,8 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     results out of `expected`; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
     `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when nothing
     was scored, or something that has weight or is required could not be judged. `judge_usage` and `judge_cost_usd` are
-    those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep copy;
+    those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep copy; `unverified`
+    counts the evaluators whose judge gave an accepted verdict without the nonce of its call;
     `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall time.
     """
 
@@ -56,6 +57,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     duration_ms: float = 0.0
     verdict: Verdict | None = None
+    unverified: int = 0
 
     def result(self, criterion: str) -> EvaluationResult:
         """Return the first result of a criterion. Raises KeyError when it has none."""
@@ -82,6 +84,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judgeUsage": None if self.judge_usage is None else structs.asdict(self.judge_usage),
             "judgeCostUsd": self.judge_cost_usd,
             "warnings": list(self.warnings) or None,
+            "unverified": self.unverified or None,
             "durationMs": round(self.duration_ms, 3),
         }
         return {key: value for key, value in known.items() if value is not None}
@@ -112,6 +115,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judge_usage": _usage(fields.mapping("judge_usage")),
             "judge_cost_usd": fields.number("judge_cost_usd"),
             "warnings": tuple(str(item) for _, item in fields.items("warnings")),
+            "unverified": 0 if fields.value("unverified") is None else fields.count("unverified"),
             "duration_ms": fields.number("duration_ms") or 0.0,
             "verdict": next((verdict for verdict in VERDICTS if verdict == fields.value("verdict")), None),
         }
