@@ -73,6 +73,45 @@ def test_an_async_function_answers() -> None:
     assert evaluate([SUM], task=task, evaluators=[FOUR]).results[0].candidate_answer == "4 for sum"
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"type": "function_call", "name": "delete", "arguments": "{}", "call_id": "c"}],
+        [{"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "delete", "args": {}}]}],
+        [{"type": "ai", "content": "", "tool_calls": [{"name": "delete", "args": {}}]}],
+    ],
+)
+def test_messages_of_a_framework_are_read_in_a_response_object_too(messages: Any) -> None:
+    def task(_request: ProviderRequest) -> ProviderResponse:
+        return ProviderResponse("4", output_messages=messages)
+
+    (row,) = evaluate([SUM], task=task, evaluators=[FORBIDDEN]).results
+    assert (row.status, row.score) == ("fail", 0.0)
+
+
+FORBIDDEN = EvaluatorConfig("calls", "tool_trajectory", {"mode": "any_order", "forbidden": ["delete"]})
+
+
+def test_messages_that_are_not_understood_are_an_error_and_no_pass() -> None:
+    def task(_request: ProviderRequest) -> ProviderResponse:
+        return ProviderResponse("4", output_messages=[{"role": "assistant", "toolUse": "delete"}])  # type: ignore[arg-type]
+
+    (row,) = evaluate([SUM], task=task, evaluators=[FORBIDDEN]).results
+    assert row.status == "error"
+    assert row.error is not None
+    assert row.error.message.startswith("the response cannot be read: output_messages[0].toolUse is not understood; ")
+
+
+def test_a_key_of_a_reply_that_is_not_read_is_noted_once_for_its_target() -> None:
+    report = evaluate([SUM, SUM_AGAIN], task=lambda _: {"text": "4", "txet": "5"}, evaluators=[FOUR])
+    assert [note for note in report.notes if "txet" in note] == [
+        "target 'task': its replies have the key 'txet', which is not read; did you mean 'text'?"
+    ]
+
+
+SUM_AGAIN = EvalCase("sum again", "What is 2 + 2?")  # type: ignore[arg-type]  # as above
+
+
 def test_a_task_may_return_output_messages() -> None:
     def task(_request: ProviderRequest) -> dict[str, Any]:
         return {"text": "4", "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "add"}]}]}

@@ -223,7 +223,7 @@ def test_the_json_format_has_a_versioned_shape(capsys: pytest.CaptureFixture[str
                 "json_path": "$.evalcases[0].input_messages[0].role",
                 "severity": "error",
                 "message": "'usr' is not allowed here",
-                "allowed": "allowed: system, user, assistant, tool",
+                "allowed": "allowed: system, user, assistant, tool, developer, function, data",
                 "suggestion": "user",
             }
         ],
@@ -236,7 +236,7 @@ def test_the_github_format_annotates_lines(capsys: pytest.CaptureFixture[str]) -
     _, out = check(capsys, "--format", "github")
     assert out == (
         "::error file=evals/a%2Cb.yaml,line=4,col=29::$.evalcases[0].input_messages[0].role '100%25' is not allowed "
-        "here; allowed: system, user, assistant, tool\n"
+        "here; allowed: system, user, assistant, tool, developer, function, data\n"
         "1 file checked: 1 error\n"
     )
 

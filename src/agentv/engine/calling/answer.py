@@ -5,14 +5,17 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.execution.user_code import raised_at
-from agentv.types.errors import ProviderError
+from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.reading import read_messages
+from agentv.types.messages import Message
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer
@@ -75,7 +78,7 @@ def make_answer(
     workspace: JsonObject | None = None,
 ) -> Answer:
     """Return the answer made of an outcome and the contents of its workspace, cleaned so that it can be stored."""
-    result = outcome.result
+    result = _with_read_messages(outcome.result)
     text: object = "" if isinstance(result, Failure) else result.text
     if not isinstance(text, str):
         result = Failure("unexpected_shape", f"the text of the response is a {type(text).__name__}, not a string")
@@ -111,6 +114,19 @@ def make_answer(
         request=request,
         repaired=cleaner.repaired,
     )
+
+
+def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse | Failure:
+    """Return a response whose messages are Message objects: a plug-in may return those of its framework."""
+    if isinstance(result, Failure) or result.output_messages is None:
+        return result
+    given: object = result.output_messages
+    if isinstance(given, tuple) and all(isinstance(each, Message) for each in given):
+        return result
+    try:
+        return replace(result, output_messages=read_messages(given, "output_messages"))
+    except MessageError as error:
+        return Failure("unexpected_shape", f"the response cannot be read: {error}")
 
 
 def _failed_answer(prepared: PreparedCase, outcome: CallOutcome, attempt: int, cleaned: tuple[Any, ...]) -> Answer:

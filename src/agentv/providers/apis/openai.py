@@ -19,8 +19,8 @@ from agentv.providers.apis.request_json import Image, function_of, json_request,
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import tool_call_from_json
 from agentv.types.messages import ToolCall
-from agentv.types.messages_json import tool_call_from_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
@@ -99,10 +99,10 @@ class ResponsesDialogue(Struct, frozen=True):
         reason = text_or_none(member(value, "incomplete_details", "reason"))
         if reason == "content_filter":
             raise filtered("the provider's content filter stopped the response")
-        calls = [_tool_call(item) for item in objects(output) if item.get("type") == "function_call"]
+        calls = [_tool_call(item) for item in objects(output) if item.get("type") in _OWN_CALLS]
         return Turn(
             text="".join(texts),
-            tool_calls=tuple(call for call in calls if call is not None),
+            tool_calls=tuple(calls),
             items=tuple(objects(output)),
             finish_reason=reason or text_or_none(value.get("status")),
             is_cut=reason == "max_output_tokens",
@@ -155,8 +155,15 @@ def _texts(output: JsonValue) -> list[str] | None:
     return [text for text in texts if isinstance(text, str)] if all(isinstance(text, str) for text in texts) else None
 
 
-def _tool_call(item: JsonObject) -> ToolCall | None:
-    return tool_call_from_json({"id": item.get("call_id"), "function": item})
+_OWN_CALLS = ("function_call", "custom_tool_call")
+"""The calls that the caller answers; OpenAI makes all others itself."""
+
+
+def _tool_call(item: JsonObject) -> ToolCall:
+    call = tool_call_from_json(item)
+    if call is None:
+        raise wrong_shape("a tool call without a name", item)
+    return call
 
 
 PATHS = {"chat": "/chat/completions", "responses": "/responses"}

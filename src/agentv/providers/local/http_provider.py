@@ -13,11 +13,12 @@ from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
 from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
-from agentv.types.errors import ProviderError
+from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import ChatMessage, Message
-from agentv.types.messages_json import compact_json, messages_from_json
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -174,10 +175,10 @@ def _answer_text(found: JsonValue) -> str:
 def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
     """Return the messages at a path: the items of one list, or each object found."""
     given = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-    messages = messages_from_json(given) or ()
-    if given and not messages:
-        raise wrong_shape("no messages with a role where output_messages should be", given)
-    return messages
+    try:
+        return read_messages(given, "output_messages")
+    except MessageError as error:
+        raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
 
 
 def _last_answer(messages: tuple[Message, ...], value: JsonValue) -> str:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
 from agentv.providers.apis.replies import parse_response
-from agentv.types.errors import ProviderError
+from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
@@ -65,6 +65,8 @@ class PythonProvider:
             case Mapping():
                 try:
                     return parse_response(returned)
+                except MessageError as error:
+                    message = f"{self._name} returned a dict that cannot be read: {error}"
                 except ValueError as error:
                     message = f"{self._name} returned a dict that {error}"
             case _:
