@@ -24,6 +24,7 @@ from agentv import (
     evaluate_async,
     evaluator,
 )
+from agentv.types.events import AnswerArrived, RunEvent
 from agentv.types.failures import Failure
 
 SUM = EvalCase("sum", "What is 2 + 2?")  # type: ignore[arg-type]  # a string is taken as one user message
@@ -46,6 +47,22 @@ class Says:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         self.requests.append(request)
         return ProviderResponse(self.text)
+
+
+class Reasonings:
+    """An observer that collects the reasoning of every answer."""
+
+    hears = (AnswerArrived,)
+
+    def __init__(self) -> None:
+        self.seen: list[str | None] = []
+
+    def notify(self, event: RunEvent) -> None:
+        if isinstance(event, AnswerArrived):
+            self.seen.append(event.answer.reasoning)
+
+    def close(self) -> None:
+        pass
 
 
 class Exclaims:
@@ -100,6 +117,38 @@ def test_messages_that_are_not_understood_are_an_error_and_no_pass() -> None:
     assert row.status == "error"
     assert row.error is not None
     assert row.error.message.startswith("the response cannot be read: output_messages[0].toolUse is not understood; ")
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "reasoning"),
+    [
+        ("<think>2 + 2 is 4</think>no idea", "no idea", "2 + 2 is 4"),
+        ("<think>2 + 2 is 4", "", "2 + 2 is 4"),
+        ({"output_messages": [{"role": "assistant", "content": None, "reasoning_content": "4?"}]}, "", "4?"),
+        ({"text": " ", "reasoning": "4?"}, " ", "4?"),
+    ],
+)
+def test_thoughts_are_not_the_answer_and_an_empty_answer_is_marked(said: Any, text: str, reasoning: str) -> None:
+    heard = Reasonings()
+    (row,) = evaluate([SUM], task=lambda _: said, evaluators=[FOUR], observers=[heard]).results
+    assert (row.candidate_answer, row.score, row.empty_answer) == (text, 0.0, not text.strip())
+    assert heard.seen == [reasoning]
+
+
+def test_an_exception_group_is_reported_by_its_first_cause() -> None:
+    async def task(_request: ProviderRequest) -> str:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+        return "4"
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError("no order book")
+
+    (row,) = evaluate([SUM], task=task, evaluators=[FOUR]).results
+    assert row.error is not None
+    assert "LookupError: no order book (" in row.error.message
+    assert "unhandled errors" not in row.error.message
 
 
 def test_a_key_of_a_reply_that_is_not_read_is_noted_once_for_its_target() -> None:

@@ -207,6 +207,10 @@ def test_without_paths_a_reply_is_read_by_its_keys(body: JsonValue, text: str) -
     assert answered(body).text == text
 
 
+def test_a_byte_order_mark_before_json_does_not_matter() -> None:
+    assert answered(b'\xef\xbb\xbf{"answer": "Hello."}', response="$.answer").text == "Hello."
+
+
 def test_a_plain_text_reply_is_the_answer() -> None:
     with serving(reply("Hello: {not json\n", headers={"Content-Type": "text/plain", "X-Request-Id": "r1"})) as server:
         response = ask(target_at(server))

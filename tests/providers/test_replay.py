@@ -245,3 +245,8 @@ def test_a_stored_line_is_read_as_it_was_written(tmp_path: Path) -> None:
         Message("assistant"),
         Message("assistant", (DataPart("own-part", {"n": 1}),)),
     )
+
+
+def test_a_byte_order_mark_at_the_start_of_a_recording_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "recorded.jsonl").write_bytes(b'\xef\xbb\xbf{"id": "case-1", "text": "On its way."}\n')
+    assert ask(replay(tmp_path, file="recorded.jsonl")).text == "On its way."

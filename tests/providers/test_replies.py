@@ -18,6 +18,8 @@ TOOL_TURN: JsonValue = {"role": "assistant", "tool_calls": [{"tool": "lookup"}]}
         ("two\n\n", "two\n"),
         ("", ""),
         ("42", "42"),
+        ("\ufeffhi", "hi"),
+        ('\ufeff{"text": "hi"}', "hi"),
         ('"quoted"', '"quoted"'),
         ("[1, 2]", "[1, 2]"),
         ("{broken", "{broken"),
@@ -39,14 +41,14 @@ def test_the_answer_is_the_text_of_an_object_or_everything(written: str, answer:
 def test_the_last_assistant_message_that_has_content_is_the_answer(key: str) -> None:
     said: JsonValue = [
         {"role": "assistant", "content": "Let me look."},
-        {"role": "assistant", "content": [{"type": "text", "value": "On its"}, {"type": "text", "value": "way."}]},
+        {"role": "assistant", "content": [{"type": "text", "value": "On its "}, {"type": "text", "value": "way."}]},
         TOOL_TURN,
         {"role": "user", "content": "thanks"},
     ]
 
     response = parse_output(json.dumps({key: said, "text": "not this"}))
 
-    assert response.text == "On its\nway."
+    assert response.text == "On its way."
     assert response.output_messages is not None
     assert len(response.output_messages) == 4
 

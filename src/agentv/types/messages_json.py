@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import cast
 
 from agentv.types.errors import MessageError
@@ -46,15 +47,19 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 
 def content_text(content: Content | None) -> str:
-    """Return the text of a message's content: all text parts joined by newline, an object as two-space JSON."""
+    """Return the text of a message's content: its text parts joined as they are, an object as two-space JSON.
+
+    Attached files stand on lines of their own.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
         return pretty_json(content)
-    texts = [part.text for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
-    return "\n".join(texts)
+    said = [part for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
+    runs = groupby(said, key=lambda part: part.path if isinstance(part, FilePart) else None)
+    return "\n".join("".join(part.text or "" for part in run) for _, run in runs)
 
 
 def part_to_json(part: Part) -> dict[str, JsonValue]:

@@ -109,6 +109,7 @@ class ResponsesDialogue(Struct, frozen=True):
             usage=usage_of(value.get("usage"), sent="input_tokens", made="output_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
+            reasoning=_reasoning(objects(output)),
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
@@ -153,6 +154,12 @@ def _texts(output: JsonValue) -> list[str] | None:
     parts = [part for item in objects(output) if item["type"] == "message" for part in objects(item.get("content"))]
     texts = [part.get("text", part.get("refusal")) for part in parts]
     return [text for text in texts if isinstance(text, str)] if all(isinstance(text, str) for text in texts) else None
+
+
+def _reasoning(output: Sequence[JsonObject]) -> str | None:
+    items = [item for item in output if item.get("type") == "reasoning"]
+    parts = [part for item in items for part in objects(item.get("content")) or objects(item.get("summary"))]
+    return "\n".join(text for part in parts if (text := text_or_none(part.get("text")))) or None
 
 
 _OWN_CALLS = ("function_call", "custom_tool_call")

@@ -12,6 +12,8 @@ from agentv.providers.apis.request_json import Image, function_of, json_request,
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.chat import read_calls
+from agentv.types.message_shapes.fields import first
+from agentv.types.message_shapes.thinking import split_thinking
 from agentv.types.messages import ToolCall
 
 
@@ -66,6 +68,7 @@ class ChatDialogue(Struct, frozen=True):
         text = _content_text(content if content is not None else message.get("refusal"))
         if text is None:
             raise wrong_shape(f"a content that is {name_of(content)}", value)
+        text, thoughts = split_thinking(text)
         return Turn(
             text=text,
             tool_calls=_tool_calls(message),
@@ -75,6 +78,7 @@ class ChatDialogue(Struct, frozen=True):
             usage=usage_of(value.get("usage"), sent="prompt_tokens", made="completion_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
+            reasoning=text_or_none(first(message, "reasoning_content", "reasoning")) or thoughts,
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
@@ -115,4 +119,4 @@ def _content_text(content: JsonValue) -> str | None:
     if not isinstance(content, list):
         return None
     parts = (part.get("text") for part in objects(content))
-    return "\n".join(part for part in parts if isinstance(part, str))
+    return "".join(part for part in parts if isinstance(part, str))

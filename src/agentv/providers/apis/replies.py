@@ -25,14 +25,16 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
     "request_id": (str,),
     "session": (str,),
     "model": (str,),
+    "reasoning": (str,),
     "first_token_ms": (int, float),
     "exit_code": (int,),
     "metadata": (Mapping,),
     "request": (Mapping,),
 }
+_TEXTS = ("finish_reason", "session", "model", "reasoning")
 _MESSAGES = ("output_messages", "outputMessages")
 _CALLS = ("tool_calls", "toolCalls")
-_READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", "finish_reason", "session", "model")
+_READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
 _ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, "trace", "usage", "cost", "id", "eval_id"})
 
 
@@ -43,6 +45,7 @@ def parse_output(text: str) -> ProviderResponse:
     is the answer too. Any other output is the answer itself, without its last line end. Raises ProviderError for
     messages that are not understood.
     """
+    text = text.removeprefix("\ufeff")
     value = _object_in(text)
     if value is None:
         return ProviderResponse(_without_line_end(text))
@@ -80,7 +83,7 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
     if answer is None:
         text = value.get("text")
         answer = text if isinstance(text, str) else "" if text is None else compact_json(text)
-    scalars = {name: value[name] for name in ("finish_reason", "session", "model") if isinstance(value.get(name), str)}
+    scalars = {name: value[name] for name in _TEXTS if isinstance(value.get(name), str)}
     return ProviderResponse(
         text=answer,
         output_messages=messages,
@@ -100,7 +103,7 @@ def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
     name = next((name for name in _MESSAGES if value.get(name) is not None), None)
     messages = None if name is None else read_messages(value[name], name)
     beside = next((name for name in _CALLS if value.get(name) is not None), None)
-    calls = () if beside is None else read_tool_calls(cast(JsonValue, plain_json(value[beside], beside)), beside)
+    calls = () if beside is None else read_tool_calls(cast(JsonValue, plain_json(value[beside])), beside)
     if not calls or any(message.tool_calls for message in messages or ()):
         return messages  # the messages have the calls already
     text = value.get("text")
@@ -203,7 +206,7 @@ def parse_json(body: bytes) -> JsonValue:
     if not body.strip():
         raise ProviderError(Failure("malformed_reply", "the response is empty"))
     try:
-        value: JsonValue = json.loads(body.decode())
+        value: JsonValue = json.loads(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         message = f"the response is not UTF-8 (first invalid byte at offset {error.start})"
         raise ProviderError(Failure("malformed_reply", message)) from None

@@ -16,6 +16,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -60,7 +61,7 @@ class Recording(Struct, frozen=True):
         try:
             with self.path.open("rb") as file:
                 file.seek(place)
-                row: JsonObject = msgspec.json.decode(file.readline())
+                row: JsonObject = msgspec.json.decode(file.readline().removeprefix(BYTE_ORDER_MARK))
             return cast(JsonObject, _with_blobs(row, self.path.parent / "blobs"))
         except (OSError, msgspec.DecodeError) as error:
             message = f"{self.path}: the answer for case {case_id!r} cannot be read: {error}"
@@ -79,7 +80,7 @@ def index_recording(path: Path, target: str) -> Recording:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                head = heads.decode(line) if line.strip() else None
+                head = heads.decode(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if line.endswith(b"\n"):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
@@ -122,12 +123,14 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
     finish_reason = row.get("finish_reason")
+    reasoning = row.get("reasoning") if "text" in row else None  # a result's is that of its evaluators
     return replace(
         answer,
         text=text or answer.text,
         usage=parse_usage(usage),
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        reasoning=reasoning if isinstance(reasoning, str) else None,
     )
 
 

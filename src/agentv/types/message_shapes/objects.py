@@ -8,42 +8,41 @@ from enum import Enum
 
 from msgspec import Struct
 
-from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message
 
-
-def plain_json(value: object, at: str) -> JsonValue | Message:
-    """Return a value as JSON; a Message stays one, bytes become base64, and an object without fields its `str`.
-
-    Raises MessageError for a value that is nested too deeply or contains itself.
-    """
-    try:
-        return _plain(value)
-    except RecursionError:
-        raise MessageError(at, "is nested too deeply, or contains itself") from None
+TOO_DEEP = "[nested too deeply to be kept]"
+DEEPEST = 100
+"""The levels of a value that are kept; deeper ones become `TOO_DEEP`."""
 
 
-def _plain(value: object) -> JsonValue:
+def plain_json(value: object) -> JsonValue | Message:
+    """Return a value as JSON; a Message stays one, bytes become base64, and an object without fields its `str`."""
+    return _plain(value, DEEPEST)
+
+
+def _plain(value: object, levels: int) -> JsonValue:
     match value:
         case Enum():
-            return _plain(value.value)
+            return _plain(value.value, levels)
         case None | str() | int() | float() | Message():
             return value  # type: ignore[return-value]  # a Message is passed through
-        case Mapping():
-            return {str(key): _plain(item) for key, item in value.items()}
         case bytes() | bytearray():
             return base64.b64encode(value).decode()
         case date():
             return value.isoformat()
+        case _ if levels == 0:
+            return TOO_DEEP
+        case Mapping():
+            return {str(key): _plain(item, levels - 1) for key, item in value.items()}
     fields = _fields(value)
     if fields is not None:
-        return {name: _plain(item) for name, item in fields}
+        return {name: _plain(item, levels - 1) for name, item in fields}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
+        return [_plain(item, levels - 1) for item in value]
     # An item of an openai-agents run holds the item of the API beside the whole agent.
     item = getattr(value, "raw_item", None)
-    return _plain(item) if item is not None else str(value)
+    return _plain(item, levels - 1) if item is not None else str(value)
 
 
 def _fields(value: object) -> Iterator[tuple[str, object]] | None:

@@ -36,7 +36,7 @@ def read_message(given: object, at: str) -> tuple[Message, ...]:
 
     Raises MessageError.
     """
-    value = plain_json(given, at)
+    value = plain_json(given)
     if isinstance(value, Message):
         return (value,)
     if not isinstance(value, Mapping):
@@ -63,7 +63,7 @@ def read_answer(given: object, at: str) -> Message:
 
     The steps of one message become one: what was said last, with the calls of all.
     """
-    value = plain_json(given, at)
+    value = plain_json(given)
     if isinstance(value, Mapping) and not _has_own_role(value):
         value = {"role": "assistant", **value}
     messages = read_message(value, at)
