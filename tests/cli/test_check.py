@@ -107,7 +107,7 @@ def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.
         "                     ^\n"
         "\n"
         "evals/a.yaml:5:29  $.evalcases[0].input_messages[0].role  'usr' is not allowed here; allowed: system, user, "
-        "assistant, tool; did you mean 'user'?\n"
+        "assistant, tool, developer, function, data; did you mean 'user'?\n"
         "     5 |     input_messages: [{role: usr, content: hi}]\n"
         "                                     ^\n"
         "\n"
