@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentv import (
     ConfigError,
@@ -133,6 +134,16 @@ def test_thoughts_are_not_the_answer_and_an_empty_answer_is_marked(said: Any, te
     (row,) = evaluate([SUM], task=lambda _: said, evaluators=[FOUR], observers=[heard]).results
     assert (row.candidate_answer, row.score, row.empty_answer) == (text, 0.0, not text.strip())
     assert heard.seen == [reasoning]
+
+
+def test_a_case_may_have_its_own_deadline() -> None:
+    async def task(_request: ProviderRequest) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    (row,) = evaluate([replace(SUM, timeout_s=0.05)], task=task, evaluators=[FOUR]).results
+    assert row.error is not None
+    assert row.error.kind == "target_timeout"
 
 
 def test_an_exception_group_is_reported_by_its_first_cause() -> None:

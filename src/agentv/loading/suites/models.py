@@ -95,6 +95,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
 
     evaluators: Evaluators = None
     trials: Count | None = None
+    timeout_seconds: Seconds | None = None
     workspace: WorkspaceModel | None = None
 
 
@@ -219,7 +220,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
-    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "workspace")}
+    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "workspace")}
 
     id: Name
     expected_outcome: Name

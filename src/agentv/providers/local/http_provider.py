@@ -8,7 +8,14 @@ from msgspec.structs import replace
 
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.apis.http import HttpRequest, HttpResponse
-from agentv.providers.apis.replies import last_answer, parse_json, parse_output, wrong_shape
+from agentv.providers.apis.replies import (
+    last_answer,
+    parse_cost,
+    parse_json,
+    parse_output,
+    parse_usage,
+    wrong_shape,
+)
 from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
@@ -50,6 +57,10 @@ class HttpSettings(Struct, frozen=True):
     output_messages: Annotated[
         str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
     ] = None
+    usage: Annotated[
+        str | None, Meta(description="JSONPath to the object with the token counts, such as `$.usage`.")
+    ] = None
+    cost: Annotated[str | None, Meta(description="JSONPath to the cost in dollars, such as `$.usage.cost`.")] = None
     healthcheck: Annotated[
         HttpHealthcheck | CommandHealthcheck | None,
         Meta(
@@ -70,6 +81,8 @@ class HttpSettings(Struct, frozen=True):
             raise ValueError("body must contain {{ question }} or another variable: every case sends the same request")
         self.response_path()
         self.messages_path()
+        self.usage_path()
+        self.cost_path()
 
     @property
     def content_type(self) -> str:
@@ -89,6 +102,14 @@ class HttpSettings(Struct, frozen=True):
         """Return the parsed path to the messages."""
         return None if self.output_messages is None else parse_path(self.output_messages, called="output_messages")
 
+    def usage_path(self) -> AnswerPath | None:
+        """Return the parsed path to the token counts."""
+        return None if self.usage is None else parse_path(self.usage, called="usage")
+
+    def cost_path(self) -> AnswerPath | None:
+        """Return the parsed path to the cost."""
+        return None if self.cost is None else parse_path(self.cost, called="cost")
+
 
 class HttpProvider:
     """Fills the request's templates, sends it, and extracts the answer from the response."""
@@ -103,11 +124,14 @@ class HttpProvider:
         self._body = self._settings.body_template()
         self._response = self._settings.response_path()
         self._messages = self._settings.messages_path()
+        self._usage = self._settings.usage_path()
+        self._cost = self._settings.cost_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the service's answer to one case."""
         timeout_s = request.timeout_s or self._target.try_timeout_s
-        return self._parse(await send(self._build_request(request), self._shared, timeout_s=timeout_s))
+        response = await send(self._build_request(request), self._shared, timeout_s=timeout_s)
+        return self._with_spent(self._parse(response), response)
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
@@ -125,6 +149,22 @@ class HttpProvider:
                 headers["Content-Type"] = self._settings.content_type
         return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
 
+    def _with_spent(self, answer: ProviderResponse, response: HttpResponse) -> ProviderResponse:
+        """Return an answer with the tokens and dollars at the configured paths; what is missing becomes a note."""
+        if self._usage is None and self._cost is None:
+            return answer
+        value = parse_json(response.body)
+        usage = None if self._usage is None else parse_usage(_at(self._usage, value))
+        cost = None if self._cost is None else parse_cost({"cost": _at(self._cost, value)})
+        missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
+        notes = tuple(f"{path.called}: its responses have no {_MEANT[path.called]} at {path.text}" for path in missing)
+        return replace(
+            answer,
+            usage=usage or answer.usage,
+            cost_usd=answer.cost_usd if cost is None else cost,
+            notes=(*answer.notes, *notes),
+        )
+
     def _parse(self, response: HttpResponse) -> ProviderResponse:
         if self._response is None and self._messages is None:
             return replace(_parse_whole(response), request_id=response.request_id)
@@ -135,6 +175,17 @@ class HttpProvider:
         else:
             text = _last_answer(messages or (), value)
         return ProviderResponse(text, output_messages=messages, request_id=response.request_id)
+
+
+_MEANT = {"usage": "token counts", "cost": "amount in dollars"}
+
+
+def _at(path: AnswerPath, value: JsonValue) -> JsonValue:
+    """Return the first value at a path; None if there is none."""
+    try:
+        return path.find(value)[0]
+    except ProviderError:
+        return None
 
 
 def _value_of(request: ProviderRequest, name: str) -> JsonValue:
