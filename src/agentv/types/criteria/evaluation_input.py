@@ -71,7 +71,7 @@ class EvaluationInput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The answer's text: all text parts of a message, joined by newline."""
+        """The answer's text: all text parts of a message, joined as they are."""
         return self.response if isinstance(self.response, str) else content_text(self.response.content)
 
     @classmethod

@@ -41,9 +41,13 @@ _BESIDE = frozenset(
 )
 """Keys that say something about a message, not what it says."""
 
+_ALL_CALLS = frozenset({*_CALLS, *_ONE_CALL, *_INVALID_CALLS})
 _LIKE_CALLS = re.compile(r"tool|call|function", re.IGNORECASE)
-_NOT_CALLS = frozenset({"tool_name", "toolName", "tool_kind"})
+_KNOWN = _READ | _BESIDE | {"tool_name", "toolName", "tool_kind"}
 ADVICE = "write {role, content, tool_calls: [{tool, input, output}]}"
+
+
+_OTHER_CONTENT = frozenset({"content_parts", "contentParts", *_REASONING})
 
 
 def read_chat(value: JsonObject, at: str) -> Message:
@@ -64,9 +68,11 @@ def read_chat(value: JsonObject, at: str) -> Message:
 
 def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
     """Return the tool calls beside a message's content, each once. Raises MessageError for what only looks like one."""
-    for key, item in value.items():
-        if item and key not in _READ and key not in _BESIDE and key not in _NOT_CALLS and _LIKE_CALLS.search(key):
+    for key in value.keys() - _KNOWN:
+        if value[key] and _LIKE_CALLS.search(key):
             raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
+    if _ALL_CALLS.isdisjoint(value):
+        return ()
     listed = [read_tool_calls(value.get(key), f"{at}.{key}") for key in _CALLS]
     single = [read_tool_call(value[key], f"{at}.{key}") for key in _ONE_CALL if value.get(key) is not None]
     invalid = [read_invalid_calls(value.get(key), f"{at}.{key}") for key in _INVALID_CALLS]
@@ -87,20 +93,23 @@ def without_repeats(calls: list[ToolCall]) -> list[ToolCall]:
 
 def read_said(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
     """Return what a message says, its reasoning as a part before it. Raises MessageError if nothing was understood."""
+    said = value.get("content")
+    if isinstance(said, str) and said and _OTHER_CONTENT.isdisjoint(value):
+        return said
     key = next((key for key in _CONTENT if not _is_nothing(value.get(key))), "content")
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
         content = _said_elsewhere(value) or content
-    thoughts = [item for item in (value.get(key) for key in _REASONING) if isinstance(item, str) and item][:1]
+    thoughts = [item for item in (value.get(key) for key in _REASONING) if isinstance(item, str) and item]
     if not content and not has_calls and not thoughts:
         _check_empty(value, at)
     if not thoughts:
         return content
-    said: list[Part] = [reasoning_part(thoughts[0])]
     if isinstance(content, Mapping):
         return content
-    said += content if isinstance(content, tuple) else [TextPart(content)] if content else []
-    return joined(said)
+    parts: list[Part] = [reasoning_part(thoughts[0])]
+    parts += content if isinstance(content, tuple) else [TextPart(content)] if content else []
+    return joined(parts)
 
 
 def _said_elsewhere(value: JsonObject) -> str | None:

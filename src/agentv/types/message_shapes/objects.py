@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from datetime import date
 from enum import Enum
+from typing import cast
 
 from msgspec import Struct
 
@@ -21,7 +22,21 @@ def plain_json(value: object) -> JsonValue | Message:
     return _plain(value, DEEPEST)
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None), Message})
+
+
 def _plain(value: object, levels: int) -> JsonValue:
+    kind = type(value)
+    if kind in _SCALARS:  # JSON, by far the most frequent, needs no look at its classes
+        return value  # type: ignore[return-value]  # a Message is passed through
+    if kind is dict and levels:
+        return {str(key): _plain(item, levels - 1) for key, item in cast(dict[object, object], value).items()}
+    if kind is list and levels:
+        return [_plain(item, levels - 1) for item in cast(list[object], value)]
+    return _plain_object(value, levels)
+
+
+def _plain_object(value: object, levels: int) -> JsonValue:
     match value:
         case Enum():
             return _plain(value.value, levels)

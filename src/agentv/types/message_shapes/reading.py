@@ -21,6 +21,9 @@ _SHAPES = (
 )
 
 
+_OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts"})
+
+
 def read_messages(given: object, at: str) -> tuple[Message, ...]:
     """Read a list of messages, as JSON or as objects of a framework; `at` is its place in errors.
 
@@ -45,6 +48,8 @@ def read_message(given: object, at: str) -> tuple[Message, ...]:
 
 
 def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
+    if "role" in value and _OTHER_SHAPES.isdisjoint(value):  # most messages: no need to look for another shape
+        return (read_chat(value, at),)
     fields = fields_of(value)
     if fields is not None:
         return (read_langchain(fields, at),)
