@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentv import (
     ConfigError,
@@ -24,6 +25,7 @@ from agentv import (
     evaluate_async,
     evaluator,
 )
+from agentv.types.events import AnswerArrived, RunEvent
 from agentv.types.failures import Failure
 
 SUM = EvalCase("sum", "What is 2 + 2?")  # type: ignore[arg-type]  # a string is taken as one user message
@@ -46,6 +48,22 @@ class Says:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         self.requests.append(request)
         return ProviderResponse(self.text)
+
+
+class Reasonings:
+    """An observer that collects the reasoning of every answer."""
+
+    hears = (AnswerArrived,)
+
+    def __init__(self) -> None:
+        self.seen: list[str | None] = []
+
+    def notify(self, event: RunEvent) -> None:
+        if isinstance(event, AnswerArrived):
+            self.seen.append(event.answer.reasoning)
+
+    def close(self) -> None:
+        pass
 
 
 class Exclaims:
@@ -71,6 +89,87 @@ def test_an_async_function_answers() -> None:
         return f"4 for {request.eval_case_id}"
 
     assert evaluate([SUM], task=task, evaluators=[FOUR]).results[0].candidate_answer == "4 for sum"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"type": "function_call", "name": "delete", "arguments": "{}", "call_id": "c"}],
+        [{"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "delete", "args": {}}]}],
+        [{"type": "ai", "content": "", "tool_calls": [{"name": "delete", "args": {}}]}],
+    ],
+)
+def test_messages_of_a_framework_are_read_in_a_response_object_too(messages: Any) -> None:
+    def task(_request: ProviderRequest) -> ProviderResponse:
+        return ProviderResponse("4", output_messages=messages)
+
+    (row,) = evaluate([SUM], task=task, evaluators=[FORBIDDEN]).results
+    assert (row.status, row.score) == ("fail", 0.0)
+
+
+FORBIDDEN = EvaluatorConfig("calls", "tool_trajectory", {"mode": "any_order", "forbidden": ["delete"]})
+
+
+def test_messages_that_are_not_understood_are_an_error_and_no_pass() -> None:
+    def task(_request: ProviderRequest) -> ProviderResponse:
+        return ProviderResponse("4", output_messages=[{"role": "assistant", "toolUse": "delete"}])  # type: ignore[arg-type]
+
+    (row,) = evaluate([SUM], task=task, evaluators=[FORBIDDEN]).results
+    assert row.status == "error"
+    assert row.error is not None
+    assert row.error.message.startswith("the response cannot be read: output_messages[0].toolUse is not understood; ")
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "reasoning"),
+    [
+        ("<think>2 + 2 is 4</think>no idea", "no idea", "2 + 2 is 4"),
+        ("<think>2 + 2 is 4", "", "2 + 2 is 4"),
+        ({"output_messages": [{"role": "assistant", "content": None, "reasoning_content": "4?"}]}, "", "4?"),
+        ({"text": " ", "reasoning": "4?"}, " ", "4?"),
+    ],
+)
+def test_thoughts_are_not_the_answer_and_an_empty_answer_is_marked(said: Any, text: str, reasoning: str) -> None:
+    heard = Reasonings()
+    (row,) = evaluate([SUM], task=lambda _: said, evaluators=[FOUR], observers=[heard]).results
+    assert (row.candidate_answer, row.score, row.empty_answer) == (text, 0.0, not text.strip())
+    assert heard.seen == [reasoning]
+
+
+def test_a_case_may_have_its_own_deadline() -> None:
+    async def task(_request: ProviderRequest) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    (row,) = evaluate([replace(SUM, timeout_s=0.05)], task=task, evaluators=[FOUR]).results
+    assert row.error is not None
+    assert row.error.kind == "target_timeout"
+
+
+def test_an_exception_group_is_reported_by_its_first_cause() -> None:
+    async def task(_request: ProviderRequest) -> str:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+        return "4"
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError("no order book")
+
+    (row,) = evaluate([SUM], task=task, evaluators=[FOUR]).results
+    assert row.error is not None
+    assert "LookupError: no order book (" in row.error.message
+    assert "unhandled errors" not in row.error.message
+
+
+def test_a_key_of_a_reply_that_is_not_read_is_noted_once_for_its_target() -> None:
+    report = evaluate([SUM, SUM_AGAIN], task=lambda _: {"text": "4", "txet": "5"}, evaluators=[FOUR])
+    assert [note for note in report.notes if "txet" in note] == [
+        "target 'task': its replies have the key 'txet', which is not read; did you mean 'text'?"
+    ]
+
+
+SUM_AGAIN = EvalCase("sum again", "What is 2 + 2?")  # type: ignore[arg-type]  # as above
 
 
 def test_a_task_may_return_output_messages() -> None:

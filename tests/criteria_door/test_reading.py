@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from agentv import AggregatedEvaluationResult, EvalFileError, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
+from agentv import (
+    AggregatedEvaluationResult,
+    EvalFileError,
+    EvaluationInput,
+    EvaluationRunConfig,
+    Message,
+    ToolCall,
+    run_evaluation_sync,
+)
 
 CONFIG = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "please"}])
 
@@ -34,6 +42,34 @@ def test_an_input_of_the_wrong_sorts_is_refused_all_at_once() -> None:
         "$.timestamp  must be milliseconds since 1970",
     ):
         assert part in said, f"{part!r} is not in\n{said}"
+
+
+def test_messages_of_other_programs_are_read_in_the_response_and_the_history() -> None:
+    request = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Delete it."}]}
+    called = {"type": "ai", "content": "", "tool_calls": [{"name": "delete", "args": {"id": 7}, "id": "c1"}]}
+    given = EvaluationInput.from_dict({"response": called, "messageHistory": [request, {"role": "developer"} | SAID]})
+    assert given.response == Message("assistant", "", tool_calls=(ToolCall("delete", {"id": 7}, id="c1"),))
+    assert given.message_history == (Message("user", "Delete it."), Message("system", "Be brief."))
+    assert EvaluationInput.from_dict(given.to_dict()) == given
+
+
+SAID = {"content": "Be brief."}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"response": {"text": "hi"}}, "$.response  has no content, and its 'text' is not understood; write {role, "),
+        ({"response": {"content": [{"type": "hum"}]}}, "$.response.content[0]  has the unknown type 'hum'"),
+        ({"response": ["hi"]}, "$.response  must be a text or a message, got list"),
+        ({"response": "x", "message_history": [SAID]}, "$.message_history[0]  has no role; its keys: 'content'; write"),
+        ({"response": "x", "message_history": ["hi"]}, "$.message_history[0]  is not a message, but a text; write"),
+    ],
+)
+def test_messages_that_are_not_understood_are_problems_with_their_place(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(EvalFileError) as caught:
+        EvaluationInput.from_dict(given)
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("moment", [datetime(2026, 1, 1), "2026-01-01T00:00:00Z", "2026-01-01", 1_767_225_600_000])  # noqa: DTZ001 - it is read as UTC

@@ -112,7 +112,10 @@ def test_what_the_prd_writes_is_read_as_it_stands() -> None:
     )
     given = EvaluationInput.from_dict(
         {
-            "response": {"role": "assistant", "contentParts": [{"type": "text", "text": "Wait,"}, {"text": "please."}]},
+            "response": {
+                "role": "assistant",
+                "contentParts": [{"type": "text", "text": "Wait, "}, {"text": "please."}],
+            },
             "criteria": [{"name": "polite", "description": "Asks nicely", "scale": "pass/fail", "weight": 2}],
             "groundTruth": "x",
             "sessionId": "s-1",
@@ -124,7 +127,7 @@ def test_what_the_prd_writes_is_read_as_it_stands() -> None:
     result = run_evaluation_sync(given, config)
     assert (result.overall_score, result.result("polite").score) == (1.0, "pass")
     assert (result.session_id, result.agent_id, result.metadata) == ("s-1", "a-1", {"build": 7})
-    assert given.text == "Wait,\nplease."
+    assert given.text == "Wait, please."
 
 
 def test_a_judgement_survives_the_way_to_json_and_back(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.engine.calling.capture import DEEPEST, REDACTED, TOO_DEEP, Cleaner, Redactor
+from agentv.engine.calling.capture import REDACTED, Cleaner, Redactor
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
+from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import ProviderResponse
 

@@ -225,7 +225,7 @@ HAS = EvaluatorConfig("has", "contains", {"value": "x"})
         (lambda: {"text": "x", "output_messages": [{"role": "assistant", "content": {1: "x"}}]}, None),
         (lambda: ProviderResponse("x", cost_usd=float("nan")), None),
         (lambda: ProviderResponse(7), "unexpected_shape"),  # type: ignore[arg-type]  # what plug-ins do
-        (lambda: ProviderResponse("x", output_messages=("no message",)), "plugin_error"),  # type: ignore[arg-type]
+        (lambda: ProviderResponse("x", output_messages=("no message",)), "unexpected_shape"),  # type: ignore[arg-type]
         (lambda: 12, "unexpected_shape"),
         (lambda: (_ for _ in ()).throw(asyncio.CancelledError), "plugin_error"),
         (lambda: (_ for _ in ()).throw(SystemExit), "plugin_error"),

@@ -13,8 +13,8 @@ from agentv.scoring.tools.trace_metrics import count_model_steps, most_repeated_
 from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, ToolCall, TraceEvent
-from agentv.types.messages_json import messages_from_json
 from agentv.types.usage import Usage
 
 NO_TRACE = "No trace available for evaluation"
@@ -123,14 +123,15 @@ def test_a_summary_alone_gives_calls_and_errors() -> None:
 
 
 def test_a_result_that_says_it_failed_is_an_error() -> None:
-    messages = messages_from_json(
+    messages = read_messages(
         [
             {"role": "assistant", "tool_calls": [{"tool": "lookup", "id": "1"}]},
             {
                 "role": "tool",
                 "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x", "is_error": True}],
             },
-        ]
+        ],
+        "messages",
     )
     assert judge(make_context(output_messages=messages), max_errors=0).misses == ("1 error (maximum: 0)",)
 

@@ -85,6 +85,19 @@ def test_messages(cases: list[EvalCase]) -> None:
     assert (tool.tool_call_id, tool.content) == ("call-1", {"found": True, "order": [7, 15, 1000.0]})
 
 
+@pytest.mark.parametrize(("role", "ours"), [("developer", "system"), ("function", "tool"), ("data", "system")])
+def test_roles_of_other_programs_are_ours(tmp_path: Path, role: str, ours: str) -> None:
+    case = only_case(tmp_path, CASE.replace("[{role: user", f"[{{role: {role}, content: x}}, {{role: user"))
+    assert [message.role for message in case.input_messages] == [ours, "user"]
+
+
+def test_a_case_may_have_its_own_deadline(tmp_path: Path) -> None:
+    text = CASE.replace("expected_outcome", "execution: {timeout_seconds: 2.5}\n    expected_outcome")
+    assert only_case(tmp_path, text).timeout_s == 2.5
+    with pytest.raises(EvalFileError, match="'timeout_seconds' belongs under `execution:`"):
+        load(tmp_path, CASE.replace("expected_outcome", "timeout_seconds: 2.5\n    expected_outcome"))
+
+
 def test_expected_messages_may_be_tool_calls_alone(cases: list[EvalCase]) -> None:
     call, answer = cases[0].expected_messages
     assert call.content is None

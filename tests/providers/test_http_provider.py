@@ -20,6 +20,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, ToolCall
 from agentv.types.provider import CheckedProvider, Provider, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
 
 BODY: JsonObject = {"question": "{{ question }}"}
 JSON = {"Content-Type": "application/json"}
@@ -176,6 +177,22 @@ def test_the_answer_stands_where_the_path_leads() -> None:
     assert answered({"a": {"n": 1}}, response="$.a").text == '{"n":1}'
 
 
+def test_usage_and_cost_stand_where_their_paths_lead() -> None:
+    spent: JsonValue = {"a": "x", "usage": {"prompt_tokens": 3, "completion_tokens": 4, "cost": 0.5}}
+    found = answered(spent, response="$.a", usage="$.usage", cost="$.usage.cost")
+    assert (found.text, found.usage, found.cost_usd, found.notes) == ("x", Usage(input=3, output=4, total=7), 0.5, ())
+    assert answered({"text": "x", "cost": 0.25}, cost="$.cost").cost_usd == 0.25
+
+
+def test_usage_and_cost_that_are_missing_are_unknown_and_noted() -> None:
+    found = answered({"a": "x", "usage": "7", "cost": -1}, response="$.a", usage="$.usage", cost="$.price")
+    assert (found.text, found.usage, found.cost_usd) == ("x", None, None)
+    assert found.notes == (
+        "usage: its responses have no token counts at $.usage",
+        "cost: its responses have no amount in dollars at $.price",
+    )
+
+
 def test_messages_stand_where_their_path_leads_and_hold_tool_calls() -> None:
     steps: JsonValue = [
         {"role": "assistant", "tool_calls": [{"tool": "lookup", "input": {"id": 7}, "output": "found"}]},
@@ -205,6 +222,10 @@ def test_messages_stand_where_their_path_leads_and_hold_tool_calls() -> None:
 )
 def test_without_paths_a_reply_is_read_by_its_keys(body: JsonValue, text: str) -> None:
     assert answered(body).text == text
+
+
+def test_a_byte_order_mark_before_json_does_not_matter() -> None:
+    assert answered(b'\xef\xbb\xbf{"answer": "Hello."}', response="$.answer").text == "Hello."
 
 
 def test_a_plain_text_reply_is_the_answer() -> None:
@@ -279,7 +300,7 @@ def test_a_response_nested_too_deeply_is_a_failure() -> None:
 
 def test_invalid_messages_are_reported() -> None:
     failure = failed(reply('{"steps": ["a"]}', headers=JSON), output_messages="$.steps")
-    assert failure.message == 'the response has no messages with a role where output_messages should be: ["a"]'
+    assert failure.message.startswith("the response cannot be read: output_messages[0] is not a message, but a text; ")
     failure = failed(reply('{"steps": [{"role": "user", "content": "x"}]}', headers=JSON), output_messages="$.steps")
     assert failure.kind == "unexpected_shape"
 
@@ -292,6 +313,7 @@ def test_invalid_messages_are_reported() -> None:
     [
         ({"response": "$.choices[0.message"}, "response is not a valid JSONPath: error at character 12, '.message'"),
         ({"response": "answer"}, "response is not a valid JSONPath: it must begin with $"),
+        ({"usage": "usage"}, "usage is not a valid JSONPath: it must begin with $"),
         ({"output_messages": "$.a["}, "output_messages is not a valid JSONPath: it is incomplete"),
         ({"response": "$.a[?nofn(@.b)]"}, "at character 6, 'nofn(@.b)]': function 'nofn' is not defined"),
         ({"response": "$[" * 3000}, "response is"),

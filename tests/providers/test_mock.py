@@ -40,6 +40,11 @@ def test_messages_come_back_and_their_last_answer_is_the_text() -> None:
     assert ask(make_target("mock", MockSettings(response="x", output_messages=said))).text == "x"
 
 
+def test_messages_that_are_not_understood_are_refused_before_the_run() -> None:
+    with pytest.raises(ValueError, match=r"output_messages\[0\] has no content, and its 'text' is not understood"):
+        MockSettings(output_messages=[{"role": "assistant", "text": "x"}])
+
+
 def failures(settings: MockSettings, calls: int) -> Sequence[Failure | None]:
     async def use(provider: Provider) -> list[Failure | None]:
         found: list[Failure | None] = []

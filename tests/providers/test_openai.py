@@ -56,6 +56,45 @@ def test_a_question_is_answered() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "reasoning"),
+    [
+        ({"content": None, "reasoning_content": "hm"}, "", "hm"),
+        ({"content": "4", "reasoning": "hm"}, "4", "hm"),
+        ({"content": "<think>hm</think>\n4"}, "4", "hm"),
+        ({"content": [{"type": "text", "text": "The cap"}, {"type": "text", "text": "ital"}]}, "The capital", None),
+    ],
+)
+def test_reasoning_stands_apart_and_text_parts_join_as_they_are(
+    said: dict[str, JsonValue], text: str, reasoning: str | None
+) -> None:
+    value = {"choices": [{"message": {"role": "assistant", **said}, "finish_reason": "length"}]}
+    with serving(reply(json.dumps(value))) as server:
+        response = ask(target_of(server))
+    assert (response.text, response.reasoning, response.finish_reason) == (text, reasoning, "length")
+
+
+@pytest.mark.parametrize(
+    ("said", "call"),
+    [
+        ({"function_call": {"name": "lookup", "arguments": '{"order": 7}'}}, ToolCall("lookup", {"order": 7})),
+        ({"tool_calls": [{"id": "c", "custom": {"name": "shell", "input": "ls"}}]}, ToolCall("shell", "ls", id="c")),
+    ],
+)
+def test_older_and_custom_tool_calls_are_read(said: dict[str, JsonValue], call: ToolCall) -> None:
+    value = {"choices": [{"message": {"role": "assistant", "content": None, **said}}]}
+    with serving(reply(json.dumps(value))) as server:
+        assert ask(target_of(server)).output_messages == (Message("assistant", tool_calls=(call,)),)
+
+
+def test_a_tool_call_that_is_not_understood_is_no_answer_without_calls() -> None:
+    value = {"choices": [{"message": {"role": "assistant", "content": "Done.", "tool_calls": [{"id": "c"}]}}]}
+    with serving(reply(json.dumps(value))) as server:
+        failure = failure_of(target_of(server))
+    assert failure.kind == "unexpected_shape"
+    assert 'choices[0].message.tool_calls[0] is not a tool call: {"id":"c"}' in failure.message
+
+
 def test_a_server_without_keys_is_sent_none() -> None:
     with serving(says("hi")) as server:
         ask(make_target("openai", OpenAISettings(model="m-1", base_url=server.url)))

@@ -78,7 +78,7 @@ def test_a_dict_may_have_every_key_of_a_response() -> None:
     returned = {
         "text": "On its way.",
         "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "lookup", "input": {"id": 7}}]}],
-        "trace": [{"type": "tool_call", "name": "lookup"}, "noise"],
+        "trace": [{"type": "tool_call", "name": "lookup"}],
         "usage": {"input": 10, "output": 5, "note": "x"},
         "cost_usd": 0.01,
         "metadata": {"shard": 3},
@@ -93,6 +93,7 @@ def test_a_dict_may_have_every_key_of_a_response() -> None:
     assert [event.type for event in response.trace] == ["tool_call"]
     assert response.usage == Usage(input=10, output=5, total=15)
     assert (response.cost_usd, response.metadata) == (0.01, {"shard": 3})
+    assert ["'unknown'" in note for note in response.notes] == [True]
 
 
 def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> None:
@@ -111,6 +112,8 @@ def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> 
         ({"answer": "x"}, "returned a dict that has neither text nor output_messages, but 'answer'"),
         ({"text": 4}, "returned a dict that has a text of type int, not str"),
         ({"text": "x", "cost_usd": "1"}, "returned a dict that has a cost_usd of type str, not float"),
+        ({"output_messages": [object()]}, "cannot be read: output_messages[0] is not a message, but of type object"),
+        ({"messages": [{"role": "assistant", "parts": 4}]}, "output_messages[0].parts must be a list of parts"),
     ],
 )
 def test_any_other_return_value_is_refused(returned: object, message: str) -> None:

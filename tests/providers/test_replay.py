@@ -13,7 +13,7 @@ from agentv.storage.records.json_line import encode
 from agentv.types.errors import ConfigError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import DataPart, Message, ToolCall
 from agentv.types.provider import ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -216,3 +216,37 @@ def test_exactly_one_source_is_named() -> None:
     for settings in ({}, {"run": "x", "file": "y"}):
         with pytest.raises(ValueError, match="exactly one of run and file"):
             ReplaySettings(**settings)
+
+
+def test_a_line_without_an_answer_is_not_an_empty_answer(tmp_path: Path) -> None:
+    write(tmp_path / "recorded.jsonl", {"id": "case-1", "txt": "On its way."})
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+    assert failure.kind == "unexpected_shape"
+    assert failure.message == (
+        "the recorded line has neither text, output_messages nor candidate_answer; its keys: 'id', 'txt'"
+    )
+
+
+def test_recorded_messages_of_other_programs_are_read_or_refused(tmp_path: Path) -> None:
+    call = {"type": "function_call", "name": "delete", "arguments": "{}", "call_id": "c1"}
+    response = from_file(tmp_path, {"id": "case-1", "text": "Done.", "messages": [call]})
+    assert response.output_messages == (Message("assistant", tool_calls=(ToolCall("delete", {}, id="c1"),)),)
+    beside = from_file(tmp_path, {"id": "case-1", "text": "Done.", "tool_calls": [{"tool": "delete"}]})
+    assert beside.output_messages == (Message("assistant", "Done.", tool_calls=(ToolCall("delete"),)),)
+    write(tmp_path / "recorded.jsonl", {"id": "case-1", "text": "Done.", "messages": [{"role": "assistant", "t": 1}]})
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+    assert "output_messages[0] has no content, and its 't' is not understood" in failure.message
+
+
+def test_a_stored_line_is_read_as_it_was_written(tmp_path: Path) -> None:
+    said: JsonValue = [{"role": "assistant"}, {"role": "assistant", "content": [{"type": "own-part", "n": 1}]}]
+    response = from_file(tmp_path, answer_row("case-1", "x", schema="agentv-answer-1", output_messages=said))
+    assert response.output_messages == (
+        Message("assistant"),
+        Message("assistant", (DataPart("own-part", {"n": 1}),)),
+    )
+
+
+def test_a_byte_order_mark_at_the_start_of_a_recording_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "recorded.jsonl").write_bytes(b'\xef\xbb\xbf{"id": "case-1", "text": "On its way."}\n')
+    assert ask(replay(tmp_path, file="recorded.jsonl")).text == "On its way."

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from agentv.providers.apis.replies import parse_output
+from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Message, TraceEvent
+from agentv.types.messages import Message, ToolCall, TraceEvent
 
 TOOL_TURN: JsonValue = {"role": "assistant", "tool_calls": [{"tool": "lookup"}]}
 
@@ -17,6 +18,8 @@ TOOL_TURN: JsonValue = {"role": "assistant", "tool_calls": [{"tool": "lookup"}]}
         ("two\n\n", "two\n"),
         ("", ""),
         ("42", "42"),
+        ("\ufeffhi", "hi"),
+        ('\ufeff{"text": "hi"}', "hi"),
         ('"quoted"', '"quoted"'),
         ("[1, 2]", "[1, 2]"),
         ("{broken", "{broken"),
@@ -26,7 +29,8 @@ TOOL_TURN: JsonValue = {"role": "assistant", "tool_calls": [{"tool": "lookup"}]}
         ('{"text": {"a": [1]}}', '{"a":[1]}'),
         ('{"text": null, "x": 1}', '{"text": null, "x": 1}'),
         ('{"output_messages": [], "text": "fallback"}', "fallback"),
-        ('{"output_messages": "none", "text": "fallback"}', "fallback"),
+        ('{"role": "assistant", "content": "hi"}', "hi"),
+        ('{"role": "admin", "content": "hi"}', '{"role": "admin", "content": "hi"}'),
     ],
 )
 def test_the_answer_is_the_text_of_an_object_or_everything(written: str, answer: str) -> None:
@@ -37,15 +41,14 @@ def test_the_answer_is_the_text_of_an_object_or_everything(written: str, answer:
 def test_the_last_assistant_message_that_has_content_is_the_answer(key: str) -> None:
     said: JsonValue = [
         {"role": "assistant", "content": "Let me look."},
-        {"role": "assistant", "content": [{"type": "text", "value": "On its"}, {"type": "text", "value": "way."}]},
+        {"role": "assistant", "content": [{"type": "text", "value": "On its "}, {"type": "text", "value": "way."}]},
         TOOL_TURN,
         {"role": "user", "content": "thanks"},
-        "noise",
     ]
 
     response = parse_output(json.dumps({key: said, "text": "not this"}))
 
-    assert response.text == "On its\nway."
+    assert response.text == "On its way."
     assert response.output_messages is not None
     assert len(response.output_messages) == 4
 
@@ -59,13 +62,80 @@ def test_without_content_the_text_is_the_answer_and_the_calls_are_kept() -> None
     assert parse_output(json.dumps({"output_messages": [TOOL_TURN]})).text == ""
 
 
-def test_a_trace_is_read_and_what_is_no_event_ignored() -> None:
-    trace: JsonValue = [{"type": "tool_call", "name": "lookup"}, {"type": "thought"}, 4, {"type": "error", "text": "x"}]
+def test_a_trace_is_read() -> None:
+    trace: JsonValue = [{"type": "tool_call", "name": "lookup"}, {"type": "error", "text": "x"}]
 
     response = parse_output(json.dumps({"text": "done", "trace": trace}))
 
     assert response.trace == (TraceEvent("tool_call", name="lookup"), TraceEvent("error", text="x"))
     assert parse_output('{"text": "done"}').trace is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"output_messages": "none", "text": "x"}, "output_messages must be a list of messages, but is a text"),
+        ({"output_messages": [TOOL_TURN, "noise"]}, "output_messages[1] is not a message, but a text; write {role, "),
+        ({"output_messages": [{"role": "assistant", "text": "x"}]}, "has no content, and its 'text' is not understood"),
+        ({"outputMessages": [{"role": "assistant", "toolUses": [1]}]}, "outputMessages[0].toolUses is not understood"),
+        ({"text": "x", "tool_calls": [{"id": 1}]}, 'tool_calls[0] is not a tool call: {"id":1}'),
+        ({"text": "x", "trace": [{"type": "thought"}]}, "trace[0] is not a trace event; write {type, …} with one of "),
+    ],
+)
+def test_what_is_not_understood_is_a_failure_with_its_place(reply: JsonValue, said: str) -> None:
+    with pytest.raises(ProviderError) as raised:
+        parse_output(json.dumps(reply))
+    assert raised.value.failure.kind == "unexpected_shape"
+    assert said in raised.value.failure.message
+
+
+def test_tool_calls_beside_the_text_belong_to_the_answer() -> None:
+    calls: JsonValue = [{"type": "function", "id": "c1", "function": {"name": "delete", "arguments": '{"id": 7}'}}]
+    call = ToolCall("delete", {"id": 7}, id="c1")
+    assert parse_output(json.dumps({"text": "Done.", "tool_calls": calls})).output_messages == (
+        Message("assistant", "Done.", tool_calls=(call,)),
+    )
+    said = [{"role": "assistant", "content": "Done."}]
+    beside = parse_output(json.dumps({"output_messages": said, "toolCalls": calls}))
+    assert (beside.text, [message.tool_calls for message in beside.output_messages or ()]) == ("Done.", [(call,), ()])
+    repeated = parse_output(json.dumps({"output_messages": [TOOL_TURN], "tool_calls": calls}))
+    assert repeated.output_messages == (Message("assistant", tool_calls=(ToolCall("lookup"),)),)
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ({"input": 3, "output": 4, "note": "x"}, (3, 4, 7)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, (3, 4, 9)),
+        ({"input_tokens": 3, "output_tokens": 4.0}, (3, 4, 7)),
+        ({"inputTokens": 3, "outputTokens": 4, "totalTokens": 7}, (3, 4, 7)),
+    ],
+)
+def test_usage_is_read_by_the_names_of_any_api(usage: JsonValue, counts: tuple[int, int, int]) -> None:
+    found = parse_output(json.dumps({"text": "x", "usage": usage})).usage
+    assert found is not None
+    assert (found.input, found.output, found.total) == counts
+
+
+def test_usage_without_a_count_is_unknown_and_reported() -> None:
+    response = parse_output('{"text": "x", "usage": {"tokens": 4, "input": "3", "output": -1}}')
+    assert response.usage is None
+    assert response.notes == (
+        "the usage in its replies has no token counts that are understood; write {input, output}",
+    )
+
+
+@pytest.mark.parametrize("beside", [{"cost_usd": 0.5}, {"cost": 0.5}, {"usage": {"input": 1, "cost": 0.5}}])
+def test_cost_is_read_beside_the_text_or_in_the_usage(beside: dict[str, JsonValue]) -> None:
+    response = parse_output(json.dumps({"text": "x", **beside}))
+    assert (response.cost_usd, response.notes) == (0.5, ())
+
+
+def test_keys_that_are_not_read_are_noted_only_in_a_reply_that_is_read() -> None:
+    misspelt, unknown = parse_output('{"text": "x", "txet": 1, "shoe": 2}').notes
+    assert misspelt == "its replies have the key 'txet', which is not read; did you mean 'text'?"
+    assert unknown.startswith("its replies have the key 'shoe', which is not read; read are text, output_messages, ")
+    assert parse_output('{"answer": "x"}').notes == ()
 
 
 def test_a_hundred_thousand_brackets_are_text() -> None:

@@ -9,16 +9,14 @@ from agentv.scoring.tools.message_calls import calls_in
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.scoring.tools.traces import observed_calls, summarize_trace
 from agentv.types.errors import EvaluatorError
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, ToolCall, TraceEvent
-from agentv.types.messages_json import messages_from_json
 
 SEARCH = ToolCall("search", {"q": "a"}, id="c1")
 
 
 def messages(*raw: Any) -> tuple[Message, ...]:
-    read = messages_from_json(list(raw))
-    assert read is not None
-    return read
+    return read_messages(list(raw), "messages")
 
 
 def assistant(*parts: Any, **fields: Any) -> dict[str, Any]:
@@ -49,6 +47,10 @@ def test_calls_in_content_parts_are_read_however_they_are_spelled(part: dict[str
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "found"}]},
         {"role": "tool", "content": [{"type": "tool_result", "toolName": "search", "output": "found"}]},
         {"role": "tool", "name": "search", "content": [{"type": "text", "text": "found"}], "toolCallId": "c1"},
+        {
+            "role": "tool",
+            "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "text", "value": "found"}}],
+        },
     ],
 )
 def test_results_are_joined_to_their_calls(result: dict[str, Any]) -> None:
@@ -57,8 +59,15 @@ def test_results_are_joined_to_their_calls(result: dict[str, Any]) -> None:
     assert call.output == "found"
 
 
-def test_a_failed_result_becomes_an_error() -> None:
-    failed = {"type": "tool_result", "toolCallId": "c1", "result": "no such order", "isError": True}
+@pytest.mark.parametrize(
+    "failed",
+    [
+        {"type": "tool_result", "toolCallId": "c1", "result": "no such order", "isError": True},
+        {"type": "tool-error", "toolCallId": "c1", "error": "no such order"},
+        {"type": "tool-result", "toolCallId": "c1", "output": {"type": "error-text", "value": "no such order"}},
+    ],
+)
+def test_a_failed_result_becomes_an_error(failed: dict[str, Any]) -> None:
     recorded = messages(
         {"role": "assistant", "toolCalls": [{"tool": "s", "id": "c1"}]}, {"role": "tool", "content": [failed]}
     )

@@ -10,8 +10,9 @@ import pytest
 
 from agentv import LlmJudgeEvaluator, TraceEvent, summarize_trace
 from agentv.types.json_value import JsonValue
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import TRACE_EVENT_TYPES
-from agentv.types.messages_json import messages_from_json, trace_summary_to_json
+from agentv.types.messages_json import trace_summary_to_json
 
 SUITE = """
 evalcases:
@@ -123,7 +124,7 @@ def test_tracesummary_computation() -> None:
 
 def test_tracesummary_from_outputmessages() -> None:
     camel_case: JsonValue = [{"role": "assistant", "toolCalls": [{"tool": "searchDocs"}, {"tool": "verify"}]}]
-    messages = messages_from_json(camel_case)
+    messages = read_messages(camel_case, "messages")
     assert messages is not None
     assert trace_summary_to_json(summarize_trace(messages)) == MESSAGES_SUMMARY
 

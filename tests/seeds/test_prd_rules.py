@@ -9,7 +9,7 @@ from tests.support.judging import make_context, make_evaluator
 from agentv import EvaluationContext, EvaluationCriteria, EvaluatorConfig, Message, ToolCall
 from agentv.scoring.results.completion import to_score
 from agentv.types.evaluation import EvaluationScore
-from agentv.types.messages_json import messages_from_json
+from agentv.types.message_shapes.reading import read_messages
 
 SUITE = """
 criteria:
@@ -71,7 +71,7 @@ def test_the_rules_of_the_first_phase_are_read_as_they_were_written() -> None:
     ]
 
 
-HISTORY = messages_from_json(
+HISTORY = read_messages(
     [
         {"role": "user", "content": "Find flights to Oslo."},
         {
@@ -88,7 +88,8 @@ HISTORY = messages_from_json(
                 {"type": "tool_result", "toolCallId": "1", "toolName": "search_flights", "result": {"flights": 3}}
             ],
         },
-    ]
+    ],
+    "messages",
 )
 
 

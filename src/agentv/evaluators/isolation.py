@@ -5,7 +5,7 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from agentv.execution.user_code import DeadlineError, call_user_code, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, described
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.scoring.results.turn_scores import TurnScore, fold_turns
@@ -125,4 +125,4 @@ def _score_of(error: Exception, timeout_s: float | None) -> EvaluationScore:
         case AgentvError():
             return failed_score(str(error), kind="config_error")
         case _:
-            return failed_score(f"{type(error).__name__}: {error}{raised_at(error)}")
+            return failed_score(f"{described(error)}")

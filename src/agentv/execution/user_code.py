@@ -204,8 +204,23 @@ def load_module(name: str, base_dir: str | Path) -> ModuleType:
     except PluginError:
         raise
     except (Exception, SystemExit) as error:  # a user's module may raise anything on import
-        reason = f"{type(error).__name__}: {error}{raised_at(error)}"
-        raise PluginError(f"cannot load {name!r}: {reason}") from error
+        raise PluginError(f"cannot load {name!r}: {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """Return an exception as a message: its class, its text and the line that raised it.
+
+    An ExceptionGroup is described by its first cause, since its own text only counts its exceptions.
+    """
+    causes = _causes(error)
+    others = f" (the first of {len(causes)} exceptions)" if len(causes) > 1 else ""
+    return f"{type(causes[0]).__name__}: {causes[0]}{others}{raised_at(causes[0])}"
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [cause for each in error.exceptions for cause in _causes(each)]
 
 
 def raised_at(error: BaseException) -> str:

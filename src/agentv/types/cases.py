@@ -80,7 +80,8 @@ class EvalCase(Struct, frozen=True):
     """One input for a target, with the expectations of a good answer.
 
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
-    `evaluators` None means the evaluators of the suite, or the default judge if the suite has none.
+    `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
+    deadline of all attempts together, None for that of the suite.
     """
 
     id: str
@@ -98,6 +99,7 @@ class EvalCase(Struct, frozen=True):
     trials: int | None = None
     workspace: JsonObject | None = None
     location: Location | None = None
+    timeout_s: float | None = None
 
     def __post_init__(self) -> None:
         """Convert a string or a list to a tuple."""

@@ -10,6 +10,7 @@ AgentvError
 ├── PluginError
 │   └── MissingExtraError (ImportError)
 ├── ProviderError (RuntimeError)   a target did not answer; carries a Failure
+├── MessageError (ValueError)      a message that is not understood, with its place
 ├── EvaluatorError (RuntimeError)  an evaluator could not judge; carries a Failure
 └── StorageError (OSError)
 """
@@ -95,6 +96,16 @@ class ProviderError(AgentvError, RuntimeError):
         self.failure = failure
         self.calls = calls
         super().__init__(failure.message)
+
+
+class MessageError(AgentvError, ValueError):
+    """A message that is not understood; `at` is its place, as in `output_messages[2].content[0]`."""
+
+    def __init__(self, at: str, what: str, advice: str | None = None) -> None:
+        self.at = at
+        self.what = what
+        self.advice = advice
+        super().__init__(f"{at} {what}{f'; {advice}' if advice else ''}")
 
 
 class EvaluatorError(AgentvError, RuntimeError):

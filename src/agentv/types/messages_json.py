@@ -1,10 +1,12 @@
-"""Messages, tool calls and traces ↔ JSON: snake_case out; snake_case, camelCase and the OpenAI shape in."""
+"""Messages, tool calls and traces ↔ JSON as agentv writes it; `message_shapes` reads messages of other programs."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import cast
 
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonValue
 from agentv.types.messages import (
     ROLES,
     TRACE_EVENT_TYPES,
@@ -45,15 +47,19 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 
 def content_text(content: Content | None) -> str:
-    """Return the text of a message's content: all text parts joined by newline, an object as two-space JSON."""
+    """Return the text of a message's content: its text parts joined as they are, an object as two-space JSON.
+
+    Attached files stand on lines of their own.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
         return pretty_json(content)
-    texts = [part.text for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
-    return "\n".join(texts)
+    said = [part for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
+    runs = groupby(said, key=lambda part: part.path if isinstance(part, FilePart) else None)
+    return "\n".join("".join(part.text or "" for part in run) for _, run in runs)
 
 
 def part_to_json(part: Part) -> dict[str, JsonValue]:
@@ -129,104 +135,83 @@ def trace_summary_to_json(summary: TraceSummary | None) -> dict[str, JsonValue] 
     }
 
 
-def _first(fields: JsonObject, *names: str) -> JsonValue:
-    """Return the value of the first spelling that is present; snake_case comes first."""
-    return next((fields[name] for name in names if fields.get(name) is not None), None)
-
-
 def _optional_text(value: JsonValue) -> str | None:
     return None if value is None else value if isinstance(value, str) else compact_json(value)
 
 
-_TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
-_TOOL_INPUTS = ("input", "args", "arguments", "tool_arguments", "toolArguments")
+def message_from_json(value: JsonValue) -> Message:
+    """Read a message as `message_to_json` wrote it; other programs' messages are read by `message_shapes`.
 
-
-def tool_call_from_json(value: JsonValue) -> ToolCall | None:
-    """Read a tool call in our shape, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`); None for others."""
-    if not isinstance(value, Mapping):
-        return None
-    function = value.get("function")
-    if isinstance(function, Mapping):
-        name, given = function.get("name"), function.get("arguments")
-    else:
-        name = _first(value, *_TOOL_NAMES)
-        given = _first(value, *_TOOL_INPUTS)
-    if not isinstance(name, str) or not name:
-        return None
-    return ToolCall(
-        tool=name,
-        input=_parsed_arguments(given) if isinstance(function, Mapping) else given,
-        output=_first(value, "output", "result"),
-        id=_optional_text(_first(value, "id", "tool_call_id", "toolCallId")),
-        timestamp=_optional_text(value.get("timestamp")),
-    )
-
-
-def _parsed_arguments(given: JsonValue) -> JsonValue:
-    """Parse arguments that OpenAI sends as a JSON string; invalid JSON stays a string."""
-    if not isinstance(given, str):
-        return given
-    try:
-        return cast(JsonValue, json.loads(given))
-    except ValueError:
-        return given
-
-
-def _part_from_json(value: JsonValue) -> Part | None:
-    if isinstance(value, str):
-        return TextPart(value)
-    if not isinstance(value, Mapping):
-        return None
-    kind = value.get("type")
-    text = _first(value, "value", "text")
-    if kind in (None, "text", "output_text", "input_text") and isinstance(text, str):
-        return TextPart(text)
-    return DataPart(str(kind), {key: item for key, item in value.items() if key != "type"})
-
-
-def content_from_json(value: JsonValue) -> Content | None:
-    """Read a message's content: text, a list of parts, or an object; other scalars become text."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return value
-    if isinstance(value, list | tuple):
-        parts = (_part_from_json(item) for item in value)
-        return tuple(part for part in parts if part is not None)
-    return compact_json(value)
-
-
-def message_from_json(value: JsonValue) -> Message | None:
-    """Read a message that a target returned; unknown keys are ignored, None when it is not a message."""
+    Raises ValueError.
+    """
     if not isinstance(value, Mapping) or value.get("role") not in ROLES:
-        return None
-    calls = _first(value, "tool_calls", "toolCalls")
-    read = [tool_call_from_json(call) for call in calls] if isinstance(calls, list | tuple) else []
-    metadata = value.get("metadata")
+        raise ValueError(f"not a message as agentv stores it: {compact_json(value)[:_SHOWN]}")
+    calls, metadata = value.get("tool_calls"), value.get("metadata")
     return Message(
         role=cast(Role, value["role"]),
-        content=content_from_json(_first(value, "content_parts", "contentParts") or value.get("content")),
+        content=_content_from_json(value.get("content")),
         name=_optional_text(value.get("name")),
-        tool_calls=tuple(call for call in read if call is not None),
-        tool_call_id=_optional_text(_first(value, "tool_call_id", "toolCallId")),
+        tool_calls=tuple(map(_tool_call_from_json, calls)) if isinstance(calls, list | tuple) else (),
+        tool_call_id=_optional_text(value.get("tool_call_id")),
         timestamp=_optional_text(value.get("timestamp")),
         metadata=metadata if isinstance(metadata, Mapping) else None,
     )
 
 
+_SHOWN = 200
+
+
 def messages_from_json(value: JsonValue) -> tuple[Message, ...] | None:
-    """Read a list of messages; other elements are left out, None when it is not a list."""
+    """Read messages as `messages_to_json` wrote them; None stays None. Raises ValueError."""
+    if value is None:
+        return None
     if not isinstance(value, list | tuple):
+        raise ValueError(f"not a list of messages: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - one of the values of a line
+    return tuple(map(message_from_json, value))
+
+
+def _tool_call_from_json(value: JsonValue) -> ToolCall:
+    tool = value.get("tool") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(tool, str):
+        raise ValueError(f"not a tool call as agentv stores it: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - one of the values of a line
+    return ToolCall(
+        tool=tool,
+        input=value.get("input"),
+        output=value.get("output"),
+        id=_optional_text(value.get("id")),
+        timestamp=_optional_text(value.get("timestamp")),
+    )
+
+
+def _content_from_json(value: JsonValue) -> Content | None:
+    if isinstance(value, list | tuple):
+        return tuple(map(_part_from_json, value))
+    return value if value is None or isinstance(value, str | Mapping) else compact_json(value)
+
+
+def _part_from_json(value: JsonValue) -> Part:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"not a content part as agentv stores it: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - one of the values of a line
+    text = value.get("value")
+    if value.get("type") == "text" and isinstance(text, str):
+        return TextPart(text)
+    return DataPart(str(value.get("type")), {key: item for key, item in value.items() if key != "type"})
+
+
+def trace_from_json(value: JsonValue, at: str = "trace") -> tuple[TraceEvent, ...] | None:
+    """Read a trace; None stays None. Raises MessageError with the place of what is not a trace event."""
+    if value is None:
         return None
-    read = (message_from_json(item) for item in value)
-    return tuple(message for message in read if message is not None)
+    if not isinstance(value, list | tuple):
+        raise MessageError(at, "must be a list of trace events")
+    return tuple(_trace_event(item, f"{at}[{index}]") for index, item in enumerate(value))
 
 
-def trace_event_from_json(value: JsonValue) -> TraceEvent | None:
-    """Read a trace event; None when its `type` is unknown."""
+def _trace_event(value: object, at: str) -> TraceEvent:
+    if isinstance(value, TraceEvent):
+        return value
     if not isinstance(value, Mapping) or value.get("type") not in TRACE_EVENT_TYPES:
-        return None
+        raise MessageError(at, "is not a trace event", f"write {{type, …}} with one of {', '.join(TRACE_EVENT_TYPES)}")
     metadata = value.get("metadata")
     return TraceEvent(
         type=cast(TraceEventType, value["type"]),
@@ -238,14 +223,6 @@ def trace_event_from_json(value: JsonValue) -> TraceEvent | None:
         text=_optional_text(value.get("text")),
         metadata=metadata if isinstance(metadata, Mapping) else None,
     )
-
-
-def trace_from_json(value: JsonValue) -> tuple[TraceEvent, ...] | None:
-    """Read a trace; elements that are not trace events are ignored, None when it is not a list."""
-    if not isinstance(value, list | tuple):
-        return None
-    read = (trace_event_from_json(item) for item in value)
-    return tuple(event for event in read if event is not None)
 
 
 def reference_answer(messages: Sequence[Message]) -> str | None:

@@ -83,7 +83,10 @@ class CachedFrom(Struct, frozen=True):
 
 
 class ProviderResponse(Struct, frozen=True):
-    """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row."""
+    """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row.
+
+    `reasoning` is what the model thought before it answered, where the API gives it apart from the answer.
+    """
 
     text: str
     output_messages: tuple[Message, ...] | None = None
@@ -103,6 +106,7 @@ class ProviderResponse(Struct, frozen=True):
     quota: Quota | None = None
     metadata: JsonObject = field(default_factory=dict)
     cached: CachedFrom | None = None
+    reasoning: str | None = None
 
 
 @runtime_checkable

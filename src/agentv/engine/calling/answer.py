@@ -5,14 +5,18 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.prepared_case import PreparedCase
-from agentv.execution.user_code import raised_at
-from agentv.types.errors import ProviderError
+from agentv.execution.user_code import described
+from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.reading import read_messages
+from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
+from agentv.types.messages import Message
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer
@@ -57,7 +61,7 @@ async def call_target(
         result, calls = error.failure, error.calls
         lost = total_usage(call.usage for call in calls)
     except Exception as error:  # noqa: BLE001 - plug-in code: its error is the result of this row
-        result = Failure("plugin_error", f"{type(error).__name__}: {error}{raised_at(error)}")
+        result = Failure("plugin_error", f"{described(error)}")
     # The wait for the account's rate limit does not count as time of the target.
     started_at = calls[0].started_at if calls else started_at
     cost_usd = None if lost is None else provider.cost_of(lost)
@@ -75,13 +79,14 @@ def make_answer(
     workspace: JsonObject | None = None,
 ) -> Answer:
     """Return the answer made of an outcome and the contents of its workspace, cleaned so that it can be stored."""
-    result = outcome.result
+    result = _with_read_messages(outcome.result)
     text: object = "" if isinstance(result, Failure) else result.text
     if not isinstance(text, str):
         result = Failure("unexpected_shape", f"the text of the response is a {type(text).__name__}, not a string")
     attempt = max(0, len(outcome.calls) - 1) if counts_attempts else 0
     if isinstance(result, Failure):
         return _failed_answer(prepared, outcome, attempt, cleaner.clean_all(result, outcome.calls, workspace))
+    result = _without_thinking(result)
     request = result.request or request_to_json(prepared.request)
     response, request, workspace = cleaner.clean_all(result, request, workspace)
     source: CachedFrom | None = response.cached
@@ -90,6 +95,7 @@ def make_answer(
         slot=prepared.result_key,
         answer_key=prepared.answer_key,
         text=response.text,
+        reasoning=response.reasoning,
         started_at=outcome.started_at,
         ended_at=outcome.ended_at,
         duration_ms=_duration_ms(outcome) if source is None else source.duration_ms,
@@ -111,6 +117,28 @@ def make_answer(
         request=request,
         repaired=cleaner.repaired,
     )
+
+
+def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse | Failure:
+    """Return a response whose messages are Message objects: a plug-in may return those of its framework."""
+    if isinstance(result, Failure) or result.output_messages is None:
+        return result
+    given: object = result.output_messages
+    if isinstance(given, tuple) and all(isinstance(each, Message) for each in given):
+        return result
+    try:
+        return replace(result, output_messages=read_messages(given, "output_messages"))
+    except MessageError as error:
+        return Failure("unexpected_shape", f"the response cannot be read: {error}")
+
+
+def _without_thinking(response: ProviderResponse) -> ProviderResponse:
+    """Return a response whose reasoning stands apart from its text."""
+    text, thoughts = split_thinking(response.text)
+    reasoning = response.reasoning or thoughts or reasoning_of(response.output_messages or ())
+    if text == response.text and reasoning == response.reasoning:
+        return response
+    return replace(response, text=text, reasoning=reasoning)
 
 
 def _failed_answer(prepared: PreparedCase, outcome: CallOutcome, attempt: int, cleaned: tuple[Any, ...]) -> Answer:

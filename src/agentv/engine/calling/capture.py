@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentv.types.errors import ConfigError
+from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
 from agentv.types.struct_fields import has_fields, names_of_fields, replace_fields
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 
 REDACTED = "***"
-TOO_DEEP = "[nested too deeply to be kept]"
-DEEPEST = 100
 PATTERN_TIMEOUT_S = 1.0
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode

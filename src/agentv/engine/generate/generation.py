@@ -14,7 +14,7 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.evaluators.judges.prompts import fence
 from agentv.execution.backends.local import LocalBackend
-from agentv.execution.user_code import raised_at
+from agentv.execution.user_code import described
 from agentv.registry import Specs
 from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.templating.variables import fill, variable_names
@@ -261,7 +261,7 @@ async def _generate(
             lost = total_usage(call.usage for call in error.calls)
             return _made(task, responses, failure=failure, lost=lost)
         except Exception as error:  # noqa: BLE001 - plug-in code: its error is this task's failure
-            failure = Failure("plugin_error", cleaner.text(f"{type(error).__name__}: {error}{raised_at(error)}"))
+            failure = Failure("plugin_error", cleaner.text(f"{described(error)}"))
             return _made(task, responses, failure=failure)
         responses.append(response)
         try:

@@ -64,10 +64,10 @@ class SuitePlan(Struct, frozen=True, dict=True):
         """The suite."""
         return self.selection.suite
 
-    @cached_property
-    def timeout_s(self) -> float | None:
-        """The deadline of all attempts of a row together, in seconds."""
-        return self.options.timeout_s or self.suite.timeout_s
+    def timeout_s(self, case: EvalCase | BrokenCase) -> float | None:
+        """Return the deadline of all attempts of a row together, in seconds: `--timeout`, the case's or the suite's."""
+        own = None if isinstance(case, BrokenCase) else case.timeout_s
+        return self.options.timeout_s or own or self.suite.timeout_s
 
     @cached_property
     def only_free(self) -> bool:
@@ -114,7 +114,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
             target=target,
             known=self.known,
             trial=trial,
-            timeout_s=self.timeout_s,
+            timeout_s=self.timeout_s(case),
             only_free=self.only_free,
             trials=trials,
         )

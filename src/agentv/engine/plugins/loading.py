@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentv.execution.user_code import load_module, raised_at
+from agentv.execution.user_code import described, load_module
 from agentv.registry import ENTRY_POINTS, Announced, Spec, Specs
 from agentv.types.errors import PluginError
 
@@ -56,7 +56,7 @@ def _load_entry(entry: "EntryPoint", kind: str) -> Spec:
     try:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # a package's own code may raise anything
-        raise PluginError(f"cannot load {which}: {type(error).__name__}: {error}{raised_at(error)}") from error
+        raise PluginError(f"cannot load {which}: {described(error)}") from error
     mark = getattr(loaded, MARK, None)
     if not isinstance(mark, tuple) or mark[0] != kind:
         raise PluginError(f"{which}: {entry.value} is not marked with @{kind}(...)")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.engine.plugins.loading import MARK
 from agentv.evaluators.criteria_evaluator import adapted
-from agentv.execution.user_code import raised_at
+from agentv.execution.user_code import described
 from agentv.registry import Registry, Spec
 from agentv.templating.store_url import StoreUrl
 from agentv.types.cases import EvaluatorConfig
@@ -114,7 +114,7 @@ def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: 
     try:
         text = plugin(event.report, tools.rows(event.report))
     except Exception as error:  # plug-in code: the run is over, and its error must not prevent other reports
-        raise StorageError(f"report {name!r} failed: {type(error).__name__}: {error}{raised_at(error)}") from error
+        raise StorageError(f"report {name!r} failed: {described(error)}") from error
     if not isinstance(text, str):
         raise StorageError(f"report {name!r} returned {type(text).__name__}, not a string")
     return text

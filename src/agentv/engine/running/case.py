@@ -21,7 +21,7 @@ from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, res
 from agentv.engine.running.context import build_context, tags_of, trace_summary
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.evaluators.isolation import config_of
-from agentv.execution.user_code import raised_at
+from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import case_key, criterion_to_json, files_of
 from agentv.scoring.results.aggregation import (
     case_fields,
@@ -257,6 +257,7 @@ def judged_row(
         expected_aspect_count=fields.expected_aspect_count,
         raw_aspects=fields.raw_aspects,
         candidate_answer=answer.text,
+        empty_answer=answer.error is None and not answer.text.strip(),
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
         trace_summary=trace_summary(answer.output_messages, answer.trace),
@@ -399,7 +400,7 @@ class CaseRunner(Struct, frozen=True):
             except StorageError:
                 raise
             except Exception as error:  # noqa: BLE001 - see `run`
-                message = f"{type(error).__name__}: {error}{raised_at(error)}"
+                message = f"{described(error)}"
                 row = crashed_row(self.run_id, task, case, message, now=self.runtime.clock())
         # A row for which a call was refused has no result, even if its evaluators gave scores.
         return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row

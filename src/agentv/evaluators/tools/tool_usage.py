@@ -15,7 +15,7 @@ from agentv.evaluators.rules.base import Finding
 from agentv.evaluators.rules.json import check_schema, first_problems, make_schema_check, plain_json
 from agentv.evaluators.rules.numbers import check_range
 from agentv.evaluators.rules.rule_based import reasoning_of
-from agentv.execution.user_code import load_callable, raised_at
+from agentv.execution.user_code import described, load_callable
 from agentv.scoring.results.criteria import criterion_named, failed_result, result_of
 from agentv.scoring.tools.recorded_calls import CallSource, recorded_calls
 from agentv.scoring.tools.tool_calls import ExpectedCall, name_matches
@@ -112,7 +112,7 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
             # A copy, since the function may change it.
             returned = function(copy.deepcopy(value if inner is None else inner))
         except (Exception, SystemExit) as error:
-            raise EvaluatorError(f"{name} raised {type(error).__name__}: {error}{raised_at(error)}") from error
+            raise EvaluatorError(f"{name} raised {described(error)}") from error
         return _refusal(returned, name)
 
     return check

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from agentv.execution.user_code import load_callable, raised_at
+from agentv.execution.user_code import described, load_callable
 from agentv.types.errors import PluginError
 
 
@@ -43,7 +43,7 @@ def _call(function: Callable[..., Any], line: bytes) -> dict[str, Any]:
         if inspect.isawaitable(value):
             value = asyncio.run(_await(value))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function may raise anything
-        return {"kind": "evaluator_error", "error": f"raised {type(error).__name__}: {error}{raised_at(error)}"}
+        return {"kind": "evaluator_error", "error": f"raised {described(error)}"}
     try:
         json.dumps(value)
     except (TypeError, ValueError) as error:

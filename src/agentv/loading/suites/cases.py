@@ -93,6 +93,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         criteria=criteria,
         trials=execution.trials if execution else None,
         workspace=execution.workspace.given() if execution and execution.workspace else None,
+        timeout_s=execution.timeout_seconds if execution else None,
         location=Location(scope.file, reader.document.mark(at).line),
     )
 

@@ -11,8 +11,9 @@ from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.gates import Gates
 from agentv.types.cases import TurnAggregate
 from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
-from agentv.types.messages import Message, Role, ToolCall
+from agentv.types.messages import Message, ToolCall
 from agentv.types.problems import Problem
 from agentv.types.workspaces import Keep, workspace_from_json
 
@@ -94,6 +95,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
 
     evaluators: Evaluators = None
     trials: Count | None = None
+    timeout_seconds: Seconds | None = None
     workspace: WorkspaceModel | None = None
 
 
@@ -144,7 +146,7 @@ class ToolCallModel(FileModel, frozen=True, kw_only=True):
 class MessageModel(FileModel, frozen=True, kw_only=True):
     """One message of a case."""
 
-    role: Role
+    role: WrittenRole
     content: Content = None
     name: str | None = None
     tool_calls: list[ToolCallModel] = field(default_factory=list)
@@ -155,7 +157,7 @@ class MessageModel(FileModel, frozen=True, kw_only=True):
     def to_message(self, content: MessageContent | None) -> Message:
         """Return the message with its content, which is read separately, as it may name files."""
         return Message(
-            role=self.role,
+            role=read_role(self.role, "role"),
             content=content,
             name=self.name,
             tool_calls=tuple(call.to_tool_call() for call in self.tool_calls),
@@ -213,7 +215,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
-    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "workspace")}
+    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "workspace")}
 
     id: Name
     expected_outcome: Name

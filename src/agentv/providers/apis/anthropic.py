@@ -111,6 +111,7 @@ class MessagesDialogue(Struct, frozen=True):
             reason = text_or_none(member(value, "stop_details", "explanation"))
             raise filtered(f"the provider blocked the answer of the model{f': {reason}' if reason else ''}")
         calls = [block for block in objects(content) if block.get("type") == "tool_use"]
+        thoughts = [text for block in objects(content) if (text := text_or_none(block.get("thinking")))]
         return Turn(
             text="".join(str(block.get("text")) for block in objects(content) if block.get("type") == "text"),
             tool_calls=tuple(ToolCall(str(call["name"]), call.get("input"), id=str(call["id"])) for call in calls),
@@ -120,6 +121,7 @@ class MessagesDialogue(Struct, frozen=True):
             usage=_usage(value.get("usage")),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
+            reasoning="\n".join(thoughts) or None,
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:

@@ -53,6 +53,7 @@ class Turn(Struct, frozen=True):
     request_id: str | None
     model: str | None
     quota: Quota | None = None
+    reasoning: str | None = None
 
 
 class Dialogue(Protocol):

@@ -148,7 +148,7 @@ class ContentDialogue(Struct, frozen=True):
         if not isinstance(parts, list) or not all(map(_is_part, parts)):
             raise wrong_shape("no candidates[0].content.parts", value)
         return Turn(
-            text="".join(str(part.get("text", "")) for part in objects(parts) if part.get("thought") is not True),
+            text=_text(parts, thought=False),
             tool_calls=tuple(_tool_calls(parts)),
             items=(content,) if isinstance(content, Mapping) else (),
             finish_reason=finish_reason,
@@ -156,6 +156,7 @@ class ContentDialogue(Struct, frozen=True):
             usage=_usage(value.get("usageMetadata")),
             request_id=text_or_none(value.get("responseId")),
             model=text_or_none(value.get("modelVersion")),
+            reasoning=_text(parts, thought=True) or None,
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
@@ -197,6 +198,10 @@ def _declaration(function: JsonObject) -> JsonObject:
     schema = function.get("parameters")
     # As in Google's own client; `parameters` would be parsed as Google's schema dialect.
     return others if schema is None else {**others, "parameters_json_schema": schema}
+
+
+def _text(parts: JsonValue, *, thought: bool) -> str:
+    return "".join(str(part.get("text", "")) for part in objects(parts) if (part.get("thought") is True) == thought)
 
 
 def _tool_calls(parts: JsonValue) -> list[ToolCall]:

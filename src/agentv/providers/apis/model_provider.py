@@ -9,7 +9,7 @@ from typing import cast
 from msgspec import structs
 from msgspec.structs import replace
 
-from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, described, load_callable
 from agentv.providers.apis.credentials import Credentials
 from agentv.providers.apis.dialogue import (
     Conversation,
@@ -68,7 +68,7 @@ class CannedTools:
             message = f"the function of tool {call.tool!r} did not return within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message)) from None
         except (Exception, SystemExit) as error:
-            message = f"the function of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
+            message = f"the function of tool {call.tool!r} raised {described(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
 
 
@@ -154,6 +154,7 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
         request_id=turn.request_id,
         model=turn.model,
         quota=turn.quota,
+        reasoning=turn.reasoning,
         notes=("the response was truncated at the limit of output tokens",) if turn.is_cut else (),
     )
 

@@ -19,8 +19,8 @@ from agentv.providers.apis.request_json import Image, function_of, json_request,
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import tool_call_from_json
 from agentv.types.messages import ToolCall
-from agentv.types.messages_json import tool_call_from_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
@@ -99,16 +99,17 @@ class ResponsesDialogue(Struct, frozen=True):
         reason = text_or_none(member(value, "incomplete_details", "reason"))
         if reason == "content_filter":
             raise filtered("the provider's content filter stopped the response")
-        calls = [_tool_call(item) for item in objects(output) if item.get("type") == "function_call"]
+        calls = [_tool_call(item) for item in objects(output) if item.get("type") in _OWN_CALLS]
         return Turn(
             text="".join(texts),
-            tool_calls=tuple(call for call in calls if call is not None),
+            tool_calls=tuple(calls),
             items=tuple(objects(output)),
             finish_reason=reason or text_or_none(value.get("status")),
             is_cut=reason == "max_output_tokens",
             usage=usage_of(value.get("usage"), input_key="input_tokens", output_key="output_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
+            reasoning=_reasoning(objects(output)),
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
@@ -155,8 +156,21 @@ def _texts(output: JsonValue) -> list[str] | None:
     return [text for text in texts if isinstance(text, str)] if all(isinstance(text, str) for text in texts) else None
 
 
-def _tool_call(item: JsonObject) -> ToolCall | None:
-    return tool_call_from_json({"id": item.get("call_id"), "function": item})
+def _reasoning(output: Sequence[JsonObject]) -> str | None:
+    items = [item for item in output if item.get("type") == "reasoning"]
+    parts = [part for item in items for part in objects(item.get("content")) or objects(item.get("summary"))]
+    return "\n".join(text for part in parts if (text := text_or_none(part.get("text")))) or None
+
+
+_OWN_CALLS = ("function_call", "custom_tool_call")
+"""The calls that the caller answers; OpenAI makes all others itself."""
+
+
+def _tool_call(item: JsonObject) -> ToolCall:
+    call = tool_call_from_json(item)
+    if call is None:
+        raise wrong_shape("a tool call without a name", item)
+    return call
 
 
 PATHS = {"chat": "/chat/completions", "responses": "/responses"}

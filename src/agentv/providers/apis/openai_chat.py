@@ -9,9 +9,12 @@ from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.replies import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.apis.request_json import Image, function_of, json_request, output_text, without_none
+from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.chat import read_calls
+from agentv.types.message_shapes.fields import first
+from agentv.types.message_shapes.thinking import split_thinking
 from agentv.types.messages import ToolCall
-from agentv.types.messages_json import tool_call_from_json
 
 
 class ChatDialogue(Struct, frozen=True):
@@ -65,21 +68,29 @@ class ChatDialogue(Struct, frozen=True):
         text = _content_text(content if content is not None else message.get("refusal"))
         if text is None:
             raise wrong_shape(f"a content that is {name_of(content)}", value)
-        read = [tool_call_from_json(call) for call in objects(calls)]
+        text, thoughts = split_thinking(text)
         return Turn(
             text=text,
-            tool_calls=tuple(call for call in read if call is not None),
+            tool_calls=_tool_calls(message),
             items=({"role": "assistant", "content": content, "tool_calls": calls},),
             finish_reason=finish_reason,
             is_cut=finish_reason == "length",
             usage=usage_of(value.get("usage"), input_key="prompt_tokens", output_key="completion_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
+            reasoning=text_or_none(first(message, "reasoning_content", "reasoning")) or thoughts,
         )
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
         """Return the outputs of tools as messages to the model."""
         return tuple({"role": "tool", "tool_call_id": call.id or "", "content": output_text(call)} for call in calls)
+
+
+def _tool_calls(message: JsonObject) -> tuple[ToolCall, ...]:
+    try:
+        return read_calls(message, "choices[0].message")
+    except MessageError as error:
+        raise wrong_shape(f"tool calls that are not understood ({error})", message) from None
 
 
 def _content(text: str, images: Sequence[Image]) -> JsonValue:
@@ -108,4 +119,4 @@ def _content_text(content: JsonValue) -> str | None:
     if not isinstance(content, list):
         return None
     parts = (part.get("text") for part in objects(content))
-    return "\n".join(part for part in parts if isinstance(part, str))
+    return "".join(part for part in parts if isinstance(part, str))

@@ -1,16 +1,20 @@
 """Parse the output of commands, functions and servers into a ProviderResponse. Pure."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from msgspec.structs import replace
 
-from agentv.types.errors import ProviderError
+from agentv.types.errors import MessageError, ProviderError, nearest
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
+from agentv.types.message_shapes.objects import plain_json
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message
-from agentv.types.messages_json import compact_json, content_text, messages_from_json, trace_from_json
+from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage
 
@@ -21,21 +25,33 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
     "request_id": (str,),
     "session": (str,),
     "model": (str,),
+    "reasoning": (str,),
     "first_token_ms": (int, float),
     "exit_code": (int,),
     "metadata": (Mapping,),
     "request": (Mapping,),
 }
+_TEXTS = ("finish_reason", "session", "model", "reasoning")
+_MESSAGES = ("output_messages", "outputMessages")
+_CALLS = ("tool_calls", "toolCalls")
+_READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
+_ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, "trace", "usage", "cost", "id", "eval_id"})
 
 
 def parse_output(text: str) -> ProviderResponse:
     """Parse the output of a command.
 
-    In a JSON object the answer is the last assistant message with content, else its `text`; any other output is the
-    answer itself, without its last line end.
+    In a JSON object the answer is the last assistant message with content, else its `text`; an object that is a message
+    is the answer too. Any other output is the answer itself, without its last line end. Raises ProviderError for
+    messages that are not understood.
     """
+    text = text.removeprefix("\ufeff")
     value = _object_in(text)
     if value is None:
+        return ProviderResponse(_without_line_end(text))
+    if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS)):
+        value = {"output_messages": [value]}
+    if first(value, "text", *_MESSAGES, *_CALLS) is None:
         return ProviderResponse(_without_line_end(text))
     answer = parse_answer(value)
     has_answer = answer.output_messages is not None or value.get("text") is not None
@@ -54,47 +70,122 @@ def _object_in(text: str) -> JsonObject | None:
 
 
 def parse_answer(value: JsonObject) -> ProviderResponse:
-    """Parse an object with `text`, `output_messages` and `trace`; other keys are ignored."""
-    messages = messages_from_json(value.get("output_messages", value.get("outputMessages")))
+    """Parse an object with `text`, `output_messages` or both; other keys that are not read become notes.
+
+    Raises ProviderError for messages that are not understood.
+    """
+    try:
+        messages = read_output(value)
+        trace = trace_from_json(value.get("trace"))
+    except MessageError as error:
+        raise ProviderError(Failure("unexpected_shape", f"the reply cannot be read: {error}")) from None
     answer = last_answer(messages or ())
     if answer is None:
         text = value.get("text")
         answer = text if isinstance(text, str) else "" if text is None else compact_json(text)
-    return ProviderResponse(answer, output_messages=messages, trace=trace_from_json(value.get("trace")))
+    scalars = {name: value[name] for name in _TEXTS if isinstance(value.get(name), str)}
+    return ProviderResponse(
+        text=answer,
+        output_messages=messages,
+        trace=trace,
+        usage=parse_usage(value.get("usage")),
+        cost_usd=parse_cost(value),
+        notes=unread_notes(value),
+        **scalars,  # type: ignore[arg-type] # their types are checked above
+    )
+
+
+def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
+    """Return the messages of a reply, or its `text` with the `tool_calls` beside it as one; None without either.
+
+    Raises MessageError with the place of what is not understood.
+    """
+    name = next((name for name in _MESSAGES if value.get(name) is not None), None)
+    messages = None if name is None else read_messages(value[name], name)
+    beside = next((name for name in _CALLS if value.get(name) is not None), None)
+    calls = () if beside is None else read_tool_calls(cast(JsonValue, plain_json(value[beside])), beside)
+    if not calls or any(message.tool_calls for message in messages or ()):
+        return messages  # the messages have the calls already
+    text = value.get("text")
+    if messages:
+        return (Message("assistant", tool_calls=calls), *messages)
+    return (Message("assistant", text if isinstance(text, str) else None, tool_calls=calls),)
 
 
 def parse_response(value: Mapping[str, object]) -> ProviderResponse:
-    """Parse a mapping with the keys of ProviderResponse; its messages may be Message objects or JSON.
+    """Parse a mapping with the keys of ProviderResponse; its messages may be Message objects, JSON or a framework's.
 
-    Raises ValueError with a predicate about the mapping if it has no answer or a value of a wrong type.
+    Raises ValueError with a predicate about the mapping if it has no answer or a value of a wrong type, and
+    MessageError for messages that are not understood.
     """
     for name, kinds in _SCALARS.items():
         if not isinstance(value.get(name), (*kinds, type(None))):
             raise ValueError(f"has a {name} of type {type(value[name]).__name__}, not {kinds[-1].__name__}")  # noqa: TRY004 - the type of one value is wrong, not of the mapping
-    if value.get("text") is None and value.get("output_messages") is None:
+    if "messages" in value and not any(name in value for name in _MESSAGES):  # the state of a LangGraph graph
+        value = {**value, "output_messages": value["messages"]}
+        del value["messages"]
+    if all(value.get(name) is None for name in ("text", *_MESSAGES, *_CALLS)):
         raise ValueError(f"has neither text nor output_messages, but {', '.join(map(repr, value)) or 'nothing'}")
-    given = value.get("output_messages")
-    if isinstance(given, Sequence) and all(isinstance(item, Message) for item in given):
-        messages: tuple[Message, ...] | None = tuple(given)
-    else:
-        messages = messages_from_json(cast(JsonValue, given))
+    messages = read_output(value)
     scalars = {name: value[name] for name in _SCALARS if value.get(name) is not None}
     return ProviderResponse(
-        **{"text": last_answer(messages or ()) or "", **scalars},  # type: ignore[arg-type] # their types are checked above
+        **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
         trace=trace_from_json(cast(JsonValue, value.get("trace"))),
         usage=parse_usage(value.get("usage")),
+        notes=unread_notes(value),
     )
 
 
+def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a note for each key of a reply that is not read; equal notes of a target are shown once."""
+    unread = [key for key in value if key not in _ALSO_READ]
+    if value.get("usage") and parse_usage(value["usage"]) is None:
+        unread.append("usage")
+    return tuple(map(_unread_note, unread))
+
+
+def _unread_note(key: str) -> str:
+    if key == "usage":
+        return "the usage in its replies has no token counts that are understood; write {input, output}"
+    near = nearest(key, _READ)
+    hint = f"; did you mean {near!r}?" if near else f"; read are {', '.join(_READ)}"
+    return f"its replies have the key {key!r}, which is not read{hint}"
+
+
+_COUNTS: Mapping[str, tuple[str, ...]] = {
+    "input": ("input", "input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),
+    "output": ("output", "output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
+    "cached_input": ("cached_input", "cached_input_tokens", "cachedInputTokens"),
+    "reasoning": ("reasoning", "reasoning_tokens", "reasoningTokens"),
+    "total": ("total", "total_tokens", "totalTokens"),
+    "requests": ("requests",),
+}
+"""The names of token counts: ours, OpenAI's, Anthropic's and the AI SDK's."""
+
+
 def parse_usage(value: object) -> Usage | None:
-    """Return token counts given with the names of Usage, or None; counts that are not integers are ignored."""
+    """Return the token counts in `usage`, by the names of any API; None if it has none that is a whole number."""
     if isinstance(value, Usage) or not isinstance(value, Mapping):
         return value if isinstance(value, Usage) else None
-    counts = {name: value.get(name) for name in Usage.__struct_fields__}
-    known = {name: count for name, count in counts.items() if isinstance(count, int)}
+    counts = {name: next(filter(_is_count, map(value.get, names)), None) for name, names in _COUNTS.items()}
+    known = {name: int(count) for name, count in counts.items() if count is not None}
+    if not known:
+        return None
     usage = Usage(**known)
     return usage if "total" in known else replace(usage, total=usage.input + usage.output)
+
+
+def _is_count(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
+
+
+def parse_cost(value: Mapping[str, object]) -> float | None:
+    """Return the cost of a reply in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
+    usage = value.get("usage")
+    given = [value.get("cost_usd"), value.get("cost"), usage.get("cost") if isinstance(usage, Mapping) else None]
+    amounts = (item for item in given if isinstance(item, int | float) and not isinstance(item, bool))
+    return next((float(amount) for amount in amounts if math.isfinite(amount) and amount >= 0), None)
 
 
 def last_answer(messages: Sequence[Message]) -> str | None:
@@ -115,7 +206,7 @@ def parse_json(body: bytes) -> JsonValue:
     if not body.strip():
         raise ProviderError(Failure("malformed_reply", "the response is empty"))
     try:
-        value: JsonValue = json.loads(body.decode())
+        value: JsonValue = json.loads(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         message = f"the response is not UTF-8 (first invalid byte at offset {error.start})"
         raise ProviderError(Failure("malformed_reply", message)) from None

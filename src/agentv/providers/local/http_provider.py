@@ -8,16 +8,24 @@ from msgspec.structs import replace
 
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.apis.http import HttpRequest, HttpResponse
-from agentv.providers.apis.replies import last_answer, parse_json, parse_output, wrong_shape
+from agentv.providers.apis.replies import (
+    last_answer,
+    parse_cost,
+    parse_json,
+    parse_output,
+    parse_usage,
+    wrong_shape,
+)
 from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
 from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
-from agentv.types.errors import ProviderError
+from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import ChatMessage, Message
-from agentv.types.messages_json import compact_json, messages_from_json
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -49,6 +57,10 @@ class HttpSettings(Struct, frozen=True):
     output_messages: Annotated[
         str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
     ] = None
+    usage: Annotated[
+        str | None, Meta(description="JSONPath to the object with the token counts, such as `$.usage`.")
+    ] = None
+    cost: Annotated[str | None, Meta(description="JSONPath to the cost in dollars, such as `$.usage.cost`.")] = None
     healthcheck: Annotated[
         HttpHealthcheck | CommandHealthcheck | None,
         Meta(
@@ -69,6 +81,8 @@ class HttpSettings(Struct, frozen=True):
             raise ValueError("body must contain {{ question }} or another variable: every case sends the same request")
         self.response_path()
         self.messages_path()
+        self.usage_path()
+        self.cost_path()
 
     @property
     def content_type(self) -> str:
@@ -88,6 +102,14 @@ class HttpSettings(Struct, frozen=True):
         """Return the parsed path to the messages."""
         return None if self.output_messages is None else parse_path(self.output_messages, called="output_messages")
 
+    def usage_path(self) -> AnswerPath | None:
+        """Return the parsed path to the token counts."""
+        return None if self.usage is None else parse_path(self.usage, called="usage")
+
+    def cost_path(self) -> AnswerPath | None:
+        """Return the parsed path to the cost."""
+        return None if self.cost is None else parse_path(self.cost, called="cost")
+
 
 class HttpProvider:
     """Fills the request's templates, sends it, and extracts the answer from the response."""
@@ -102,11 +124,14 @@ class HttpProvider:
         self._body = self._settings.body_template()
         self._response = self._settings.response_path()
         self._messages = self._settings.messages_path()
+        self._usage = self._settings.usage_path()
+        self._cost = self._settings.cost_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the service's answer to one case."""
         timeout_s = request.timeout_s or self._target.try_timeout_s
-        return self._parse(await send(self._build_request(request), self._shared, timeout_s=timeout_s))
+        response = await send(self._build_request(request), self._shared, timeout_s=timeout_s)
+        return self._with_spent(self._parse(response), response)
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
@@ -128,6 +153,22 @@ class HttpProvider:
                 headers["Content-Type"] = self._settings.content_type
         return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
 
+    def _with_spent(self, answer: ProviderResponse, response: HttpResponse) -> ProviderResponse:
+        """Return an answer with the tokens and dollars at the configured paths; what is missing becomes a note."""
+        if self._usage is None and self._cost is None:
+            return answer
+        value = parse_json(response.body)
+        usage = None if self._usage is None else parse_usage(_at(self._usage, value))
+        cost = None if self._cost is None else parse_cost({"cost": _at(self._cost, value)})
+        missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
+        notes = tuple(f"{path.called}: its responses have no {_MEANT[path.called]} at {path.text}" for path in missing)
+        return replace(
+            answer,
+            usage=usage or answer.usage,
+            cost_usd=answer.cost_usd if cost is None else cost,
+            notes=(*answer.notes, *notes),
+        )
+
     def _parse(self, response: HttpResponse) -> ProviderResponse:
         if self._response is None and self._messages is None:
             return replace(_parse_whole(response), request_id=response.request_id)
@@ -138,6 +179,17 @@ class HttpProvider:
         else:
             text = _last_answer(messages or (), value)
         return ProviderResponse(text, output_messages=messages, request_id=response.request_id)
+
+
+_MEANT = {"usage": "token counts", "cost": "amount in dollars"}
+
+
+def _at(path: AnswerPath, value: JsonValue) -> JsonValue:
+    """Return the first value at a path; None if there is none."""
+    try:
+        return path.find(value)[0]
+    except ProviderError:
+        return None
 
 
 def _value_of(request: ProviderRequest, name: str) -> JsonValue:
@@ -178,10 +230,10 @@ def _answer_text(found: JsonValue) -> str:
 def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
     """Return the messages at a path: the items of one list, or each object found."""
     given = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-    messages = messages_from_json(given) or ()
-    if given and not messages:
-        raise wrong_shape("no messages with a role where output_messages should be", given)
-    return messages
+    try:
+        return read_messages(given, "output_messages")
+    except MessageError as error:
+        raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
 
 
 def _last_answer(messages: tuple[Message, ...], value: JsonValue) -> str:

@@ -11,7 +11,8 @@ from agentv.providers.apis.replies import last_answer
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject
-from agentv.types.messages_json import messages_from_json
+from agentv.types.message_shapes.reading import read_messages
+from agentv.types.messages import Message
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -44,6 +45,11 @@ class MockSettings(Struct, frozen=True):
             raise ValueError("delay_max_ms must not be less than delay_min_ms")
         if self.fail_every is not None and self.fail_every < 1:
             raise ValueError("fail_every must be at least 1")
+        self.messages()
+
+    def messages(self) -> tuple[Message, ...] | None:
+        """Return the configured messages. Raises MessageError for one that is not understood."""
+        return None if self.output_messages is None else read_messages(self.output_messages, "output_messages")
 
 
 class MockProvider:
@@ -53,7 +59,7 @@ class MockProvider:
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
         self._settings = settings = cast(MockSettings, target.settings)
-        self._messages = messages_from_json(settings.output_messages)
+        self._messages = settings.messages()
         self._failure = _failure(settings.error)
         self._calls = 0
 

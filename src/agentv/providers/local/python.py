@@ -6,9 +6,9 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
-from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, described, load_callable
 from agentv.providers.apis.replies import parse_response
-from agentv.types.errors import ProviderError
+from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
@@ -54,7 +54,7 @@ class PythonProvider:
             message = f"{self._name} did not return within {timeout_s:g} s and was abandoned; it may still be running"
             raise ProviderError(Failure("target_timeout", message)) from None
         except (Exception, SystemExit) as error:
-            message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"
+            message = f"{self._name} raised {described(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
         return ProviderResponse(returned) if isinstance(returned, str) else self._response(returned)
 
@@ -65,6 +65,8 @@ class PythonProvider:
             case Mapping():
                 try:
                     return parse_response(returned)
+                except MessageError as error:
+                    message = f"{self._name} returned a dict that cannot be read: {error}"
                 except ValueError as error:
                     message = f"{self._name} returned a dict that {error}"
             case _:

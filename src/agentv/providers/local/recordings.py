@@ -9,12 +9,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.replies import parse_answer, parse_usage
+from agentv.providers.apis.replies import last_answer, parse_answer, parse_usage
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -59,7 +61,7 @@ class Recording(Struct, frozen=True):
         try:
             with self.path.open("rb") as file:
                 file.seek(place)
-                row: JsonObject = msgspec.json.decode(file.readline())
+                row: JsonObject = msgspec.json.decode(file.readline().removeprefix(BYTE_ORDER_MARK))
             return cast(JsonObject, _with_blobs(row, self.path.parent / "blobs"))
         except (OSError, msgspec.DecodeError) as error:
             message = f"{self.path}: the answer for case {case_id!r} cannot be read: {error}"
@@ -78,7 +80,7 @@ def index_recording(path: Path, target: str) -> Recording:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                head = heads.decode(line) if line.strip() else None
+                head = heads.decode(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if line.endswith(b"\n"):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
@@ -109,21 +111,48 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
         kind = error.get("kind")
         known = cast(FailureKind, kind) if kind in FAILURE_KINDS else "target_missing"
         raise ProviderError(Failure(known, f"recorded: {error.get('message') or kind or error}"))
-    messages = row.get("output_messages", row.get("messages"))
-    answer = parse_answer({"output_messages": messages, "trace": row.get("trace")})
-    text = row.get("text", row.get("candidate_answer", ""))
-    if not isinstance(text, str):
+    recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
+    answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_beside(row)})
+    text = row.get("text", row.get("candidate_answer"))
+    if text is None and not answer.output_messages:
+        keys = ", ".join(map(repr, row))
+        message = f"the recorded line has neither text, output_messages nor candidate_answer; its keys: {keys}"
+        raise ProviderError(Failure("unexpected_shape", message))
+    if not isinstance(text, str | None):
         raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
     finish_reason = row.get("finish_reason")
+    reasoning = row.get("reasoning") if "text" in row else None  # a result's is that of its evaluators
     return replace(
         answer,
         text=text or answer.text,
         usage=parse_usage(usage),
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        reasoning=reasoning if isinstance(reasoning, str) else None,
     )
+
+
+def _own_answer(recorded: JsonObject) -> ProviderResponse:
+    """Return the messages and the trace that agentv stored itself."""
+    try:
+        messages = messages_from_json(recorded["output_messages"])
+        return ProviderResponse(
+            last_answer(messages or ()) or "", output_messages=messages, trace=trace_from_json(recorded["trace"])
+        )
+    except ValueError as error:
+        raise ProviderError(Failure("malformed_reply", f"the recorded answer cannot be read: {error}")) from None
+
+
+def _is_stored(row: JsonObject) -> bool:
+    """Return True for a line of a run folder, whose messages are written as agentv stores them."""
+    return str(row.get("schema")).startswith("agentv-")
+
+
+def _beside(row: JsonObject) -> JsonObject:
+    """Return the tool calls beside a recorded text."""
+    return {key: row[key] for key in ("text", "tool_calls", "toolCalls") if key in row}
 
 
 def _with_blobs(value: JsonValue, folder: Path) -> JsonValue:

@@ -61,7 +61,8 @@ class CaseView(Struct, frozen=True):
             yield "question", self.case.question
             yield "expected outcome", self.case.expected_outcome
             yield "reference answer", self.case.reference_answer or ""
-        yield "answer", self.result.candidate_answer
+        yield "answer", self.result.candidate_answer or ("(empty)" if self.result.empty_answer else "")
+        yield "reasoning of the model", (self.answer.reasoning if self.answer else None) or ""
 
     def _section(self, title: str, text: str) -> list[str]:
         return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []

@@ -1,20 +1,20 @@
 """The tool calls that messages record, in `tool_calls` and in content parts, and the results of tools."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from agentv.scoring.tools.tool_calls import json_equal
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import first, is_call_part, is_result_part, tool_call_from_json
 from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
-from agentv.types.messages_json import content_text, tool_call_from_json
-
-CALL_PARTS = frozenset({"tool_call", "tool-call", "toolCall", "tool_use"})
-RESULT_PARTS = frozenset({"tool_result", "tool-result", "toolResult"})
+from agentv.types.messages_json import content_text
 
 _IDS = ("toolCallId", "tool_call_id", "tool_use_id", "call_id", "id")
 _NAMES = ("toolName", "tool_name", "tool", "name")
-_OUTPUTS = ("result", "output", "content")
+_FAILED_OUTPUTS = frozenset({"error-text", "error-json", "execution-denied"})
+_WRAPPED_OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
+_OUTPUTS = ("result", "output", "content", "error")
 
 
 class ToolResult(Struct, frozen=True):
@@ -44,20 +44,31 @@ def calls_of(message: Message) -> tuple[ToolCall, ...]:
 def results_of(message: Message) -> Iterator[ToolResult]:
     """Yield the results in a message: the content of a tool's message, and `tool_result` content parts."""
     parts = message.content if isinstance(message.content, tuple) else ()
-    results = [part for part in parts if isinstance(part, DataPart) and part.type in RESULT_PARTS]
+    results = [part for part in parts if isinstance(part, DataPart) and is_result_part(part.type)]
     if message.role == "tool" and message.content is not None and not results:
         content = message.content
-        output = content_text(content) if isinstance(content, tuple) else content
-        yield ToolResult(output, message.tool_call_id, message.name)
+        said = content_text(content) if isinstance(content, tuple) else content
+        yield ToolResult(said, message.tool_call_id, message.name)
     for part in results:
         fields = part.value
-        failed = fields.get("is_error") is True or fields.get("isError") is True
-        yield ToolResult(_first(fields, _OUTPUTS), _text(fields, _IDS), _text(fields, _NAMES), failed)
+        output, output_type = _unwrapped(first(fields, *_OUTPUTS))
+        is_error = fields.get("is_error") is True or fields.get("isError") is True
+        failed = is_error or part.type == "tool-error" or output_type in _FAILED_OUTPUTS
+        yield ToolResult(output, _text(fields, _IDS), _text(fields, _NAMES), failed)
+
+
+def _unwrapped(output: JsonValue) -> tuple[JsonValue, str | None]:
+    """Return the output inside the AI SDK's `{type, value}`, with that type; any other output as it is."""
+    given = output.get("type") if isinstance(output, Mapping) else None
+    type_ = given if isinstance(given, str) else None
+    if isinstance(output, Mapping) and type_ in _WRAPPED_OUTPUTS and not output.keys().isdisjoint(("value", "reason")):
+        return first(output, "value", "reason"), type_
+    return output, None
 
 
 def _part_calls(parts: tuple[object, ...]) -> Iterator[ToolCall]:
     for part in parts:
-        if isinstance(part, DataPart) and part.type in CALL_PARTS:
+        if isinstance(part, DataPart) and is_call_part(part.type):
             call = tool_call_from_json(part.value)
             if call is not None:
                 yield call
@@ -72,10 +83,6 @@ def _is_known(call: ToolCall, known: tuple[ToolCall, ...]) -> bool:
     )
 
 
-def _first(fields: JsonObject, names: tuple[str, ...]) -> JsonValue:
-    return next((fields[name] for name in names if fields.get(name) is not None), None)
-
-
 def _text(fields: JsonObject, names: tuple[str, ...]) -> str | None:
-    found = _first(fields, names)
+    found = first(fields, *names)
     return found if isinstance(found, str) else None

@@ -13,8 +13,8 @@ from agentv.scoring.tools.traces import tool_calls_of_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
+from agentv.types.message_shapes.fields import tool_call_from_json
 from agentv.types.messages import Message, ToolCall
-from agentv.types.messages_json import tool_call_from_json
 
 CallSource: TypeAlias = Literal["message_history", "context"]
 _CONTEXT_KEYS = ("toolCalls", "tool_calls")

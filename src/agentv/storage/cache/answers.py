@@ -111,6 +111,7 @@ def _body(response: ProviderResponse) -> dict[str, JsonValue]:
         "model": response.model,
         "first_token_ms": rounded_ms(response.first_token_ms),
         "request": response.request,
+        "reasoning": response.reasoning,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -139,6 +140,7 @@ def _read(content: bytes) -> CachedAnswer:
         model=optional_text(body, "model"),
         first_token_ms=optional_number(body, "first_token_ms"),
         request=optional_object(body, "request"),
+        reasoning=optional_text(body, "reasoning"),
     )
     answer = replace(response, cached=source)
     return CachedAnswer(read_text(head, "target", ""), read_text(head, "provider", ""), source, answer)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agentv.storage.records.narrow import optional_text, read_integer, read_text
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, Part
-from agentv.types.messages_json import message_from_json, message_to_json, part_to_json
+from agentv.types.messages_json import message_to_json, messages_from_json, part_to_json
 
 BLOB_KEY = "$blob"
 
@@ -52,11 +52,8 @@ def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
 
 
 def case_messages_from_record(value: JsonValue) -> tuple[Message, ...]:
-    """Return a case's messages, skipping values that are not messages."""
-    if not isinstance(value, list | tuple):
-        return ()
-    read = (message_from_json(item) for item in value)
-    return tuple(_with_files(message) for message in read if message is not None)
+    """Return a case's messages. Raises ValueError for a value that is not a message."""
+    return tuple(map(_with_files, messages_from_json(value) or ()))
 
 
 def _with_files(message: Message) -> Message:

@@ -9,10 +9,12 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import MessageError
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import ROLES, Message
-from agentv.types.messages_json import content_text, message_from_json, message_to_json, messages_to_json
+from agentv.types.message_shapes.reading import read_answer, read_message
+from agentv.types.messages import Message
+from agentv.types.messages_json import content_text, message_to_json, messages_to_json
 
 _FOREIGN_NAMES = {
     "input": "prompt",
@@ -70,7 +72,7 @@ class EvaluationInput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The answer's text: all text parts of a message, joined by newline."""
+        """The answer's text: all text parts of a message, joined as they are."""
         return self.response if isinstance(self.response, str) else content_text(self.response.content)
 
     @classmethod
@@ -88,8 +90,9 @@ class EvaluationInput(Struct, frozen=True):
     def read(cls, raw: object, problems: Problems, at: str) -> Self:
         """Read an input at a path inside another object, recording its problems."""
         fields = Fields(raw, problems, at)
-        answer = fields.read("response", _response)
-        if answer is None and fields.value("response") is None:
+        written = fields.value("response")
+        answer = None if written is None else _response(written, problems, f"{at}.response")
+        if written is None:
             problems.add(at, "`response`, the answer to judge, is missing")
         given = cls(
             response=answer or "",
@@ -169,21 +172,22 @@ def milliseconds_of(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _response(value: JsonValue) -> str | Message:
+def _response(value: JsonValue, problems: Problems, at: str) -> str | Message | None:
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):
-        # A message without a role is the assistant's, because answers are judged.
-        message = message_from_json({"role": "assistant", **value})
-        if message is not None:
-            return message
-    raise ValueError(f"must be a string or a message, got {type(value).__name__}")
+    if isinstance(value, list | bool | int | float):
+        problems.add(at, f"must be a string or a message, got {type(value).__name__}")
+        return None
+    try:
+        return read_answer(value, at)
+    except MessageError as error:
+        problems.add(error.at, error.what, allowed=error.advice)
+        return None
 
 
 def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Iterator[Message]:
     for at, item in items:
-        message = message_from_json(item)
-        if message is None:
-            problems.add(at, "is not a message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
-        else:
-            yield message
+        try:
+            yield from read_message(item, at)
+        except MessageError as error:
+            problems.add(error.at, error.what, allowed=error.advice)

@@ -35,6 +35,7 @@ class AnswerRef(Struct, frozen=True, gc=False):
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
+    `reasoning` is what the model thought before it answered; it is never part of `text`.
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
     `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is
     written, and `run_id` is the run that called the target.
@@ -48,6 +49,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer_key: str
     kind: Literal["answer", "turn"] = always("answer")
     text: str
+    reasoning: str | None = None
     output_messages: StoredMessages | None = None
     trace: tuple[TraceEvent, ...] | None = None
     finish_reason: str | None = None

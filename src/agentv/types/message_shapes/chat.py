@@ -1,0 +1,137 @@
+"""Messages with `role` and `content`: ours, OpenAI's chat API, Anthropic's content blocks, the AI SDK's model messages.
+
+A message with nothing that could be read is refused if any other of its keys has a value, and so is one with a key that
+looks like tool calls and is none.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import chain
+
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import (
+    first,
+    joined,
+    optional_text,
+    read_content,
+    read_invalid_calls,
+    read_role,
+    read_tool_call,
+    read_tool_calls,
+    reasoning_part,
+)
+from agentv.types.messages import Content, Message, Part, TextPart, ToolCall
+
+_CONTENT = ("content_parts", "contentParts", "content")
+_CALLS = ("tool_calls", "toolCalls", "toolInvocations", "tool_invocations")
+_ONE_CALL = ("function_call", "functionCall")
+_INVALID_CALLS = ("invalid_tool_calls", "invalidToolCalls")
+_CALL_ID = ("tool_call_id", "toolCallId", "call_id", "tool_use_id")
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+_READ = frozenset({"role", "parts", *_CONTENT, *_CALLS, *_ONE_CALL, *_INVALID_CALLS, *_CALL_ID, *_REASONING})
+_BESIDE = frozenset(
+    {
+        *("id", "type", "name", "refusal", "audio", "timestamp", "createdAt", "created_at", "metadata", "status"),
+        *("model", "usage", "stop_reason", "stop_sequence", "stop_details", "finish_reason", "logprobs", "index"),
+        *("container", "context_management", "annotations", "phase", "kind", "lc", "example", "revisionId"),
+        *("response_metadata", "usage_metadata", "additional_kwargs", "reasoning_details", "provider"),
+        *("providerOptions", "providerMetadata", "experimental_attachments", "tool_call_chunks", "chunk_position"),
+    }
+)
+"""Keys that say something about a message, not what it says."""
+
+_ALL_CALLS = frozenset({*_CALLS, *_ONE_CALL, *_INVALID_CALLS})
+_LIKE_CALLS = re.compile(r"tool|call|function", re.IGNORECASE)
+_KNOWN = _READ | _BESIDE | {"tool_name", "toolName", "tool_kind"}
+ADVICE = "write {role, content, tool_calls: [{tool, input, output}]}"
+
+
+_OTHER_CONTENT = frozenset({"content_parts", "contentParts", *_REASONING})
+
+
+def read_chat(value: JsonObject, at: str) -> Message:
+    """Read a message with a role. Raises MessageError."""
+    role = read_role(value.get("role"), at)
+    calls = read_calls(value, at)
+    metadata = value.get("metadata")
+    return Message(
+        role=role,
+        content=read_said(value, at, has_calls=bool(calls)),
+        name=optional_text(first(value, "name", "tool_name", "toolName")),
+        tool_calls=calls,
+        tool_call_id=optional_text(first(value, *_CALL_ID)),
+        timestamp=optional_text(value.get("timestamp")),
+        metadata=metadata if isinstance(metadata, Mapping) else None,
+    )
+
+
+def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
+    """Return the tool calls beside a message's content, each once. Raises MessageError for what only looks like one."""
+    for key in value.keys() - _KNOWN:
+        if value[key] and _LIKE_CALLS.search(key):
+            raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
+    if _ALL_CALLS.isdisjoint(value):
+        return ()
+    listed = [read_tool_calls(value.get(key), f"{at}.{key}") for key in _CALLS]
+    single = [read_tool_call(value[key], f"{at}.{key}") for key in _ONE_CALL if value.get(key) is not None]
+    invalid = [read_invalid_calls(value.get(key), f"{at}.{key}") for key in _INVALID_CALLS]
+    return tuple(without_repeats([*chain.from_iterable(listed), *single, *chain.from_iterable(invalid)]))
+
+
+def without_repeats(calls: list[ToolCall]) -> list[ToolCall]:
+    """Return calls without those whose id an earlier one has."""
+    seen: set[str] = set()
+    kept = []
+    for call in calls:
+        if call.id is None or call.id not in seen:
+            kept.append(call)
+        if call.id is not None:
+            seen.add(call.id)
+    return kept
+
+
+def read_said(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
+    """Return what a message says, its reasoning as a part before it. Raises MessageError if nothing was understood."""
+    said = value.get("content")
+    if isinstance(said, str) and said and _OTHER_CONTENT.isdisjoint(value):
+        return said
+    key = next((key for key in _CONTENT if not _is_nothing(value.get(key))), "content")
+    content = read_content(value.get(key), f"{at}.{key}")
+    if not content:
+        content = _said_elsewhere(value) or content
+    thoughts = [item for item in (value.get(key) for key in _REASONING) if isinstance(item, str) and item]
+    if not content and not has_calls and not thoughts:
+        _check_empty(value, at)
+    if not thoughts:
+        return content
+    if isinstance(content, Mapping):
+        return content
+    parts: list[Part] = [reasoning_part(thoughts[0])]
+    parts += content if isinstance(content, tuple) else [TextPart(content)] if content else []
+    return joined(parts)
+
+
+def _said_elsewhere(value: JsonObject) -> str | None:
+    """Return a refusal, or the transcript of a spoken answer."""
+    audio = value.get("audio")
+    spoken = audio.get("transcript") if isinstance(audio, Mapping) else None
+    return next((text for text in (value.get("refusal"), spoken) if isinstance(text, str) and text), None)
+
+
+def _check_empty(value: JsonObject, at: str) -> None:
+    """Raise MessageError for a message without content, unless it says itself that it has none."""
+    unread = [key for key, item in value.items() if key not in _READ and key not in _BESIDE and not _is_nothing(item)]
+    if unread:
+        keys = ", ".join(map(repr, unread))
+        raise MessageError(at, f"has no content, and its {keys} {_verb(unread)} not understood", ADVICE)
+    if not any(key in value for key in _READ - {"role"}):
+        raise MessageError(at, "has neither content nor tool calls", ADVICE)
+
+
+def _is_nothing(item: JsonValue) -> bool:
+    return item is None or item in ("", [], (), {})
+
+
+def _verb(keys: list[str]) -> str:
+    return "is" if len(keys) == 1 else "are"

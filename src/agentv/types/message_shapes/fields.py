@@ -1,0 +1,205 @@
+"""Parts that the shapes share: roles, tool calls, content parts and results of tools."""
+
+import json
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, cast, get_args
+
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Content, DataPart, Message, Part, Role, TextPart, ToolCall
+from agentv.types.messages_json import compact_json
+
+WrittenRole: TypeAlias = Literal["system", "user", "assistant", "tool", "developer", "function", "data"]
+"""The roles in messages of other programs."""
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "developer": "system",
+    "data": "system",
+    "function": "tool",
+}
+ROLE_NAMES: tuple[WrittenRole, ...] = get_args(WrittenRole)
+
+_TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
+_TOOL_INPUTS = ("input", "args", "arguments", "tool_arguments", "toolArguments")
+_ARGUMENTS = ("args", "arguments", "tool_arguments", "toolArguments")
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "id")
+
+_TEXT_PARTS = (None, "text", "input_text", "output_text", "text-content", "text-plain")
+_CALL_PARTS = frozenset({"tool_call", "tool-call", "toolCall", "function_call", "server_tool_call"})
+_RESULT_PARTS = frozenset({"tool_result", "tool-result", "toolResult", "tool-error", "server_tool_result"})
+REASONING_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
+_OTHER_PARTS = frozenset(
+    {
+        *("audio", "audio-url", "audio_url", "input_audio"),
+        *("image", "image-url", "image_url", "input_image"),
+        *("video", "video-url", "video_url", "media"),
+        *("file", "input_file", "document", "document-url", "binary", "uploaded-file", "container_upload"),
+        *("source", "source-url", "source-document", "search_result", "citation", "tool_reference"),
+        *("compaction", "cache-point", "fallback", "non_standard", "invalid_tool_call", "step-start"),
+        *("tool-approval-request", "tool-approval-response"),
+    }
+)
+"""Types of parts that are stored as they are."""
+
+
+def first(fields: JsonObject, *names: str) -> JsonValue:
+    """Return the first value that is not None, by the order of the names."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def optional_text(value: JsonValue) -> str | None:
+    """Return a value as text; None stays None."""
+    return None if value is None else value if isinstance(value, str) else compact_json(value)
+
+
+def read_role(value: JsonValue, at: str) -> Role:
+    """Return the role of a message; a developer's is `system`, a function's `tool`. Raises MessageError."""
+    role = _ROLES.get(value) if isinstance(value, str) else None
+    if role is None:
+        raise MessageError(at, f"has the unknown role {value!r}", f"known roles: {', '.join(ROLE_NAMES)}")
+    return role
+
+
+def is_call_part(type_: str) -> bool:
+    """Return True if a content part of this type is a tool call."""
+    return type_ in _CALL_PARTS or type_.endswith("tool_use")
+
+
+def is_result_part(type_: str) -> bool:
+    """Return True if a content part of this type is the result of a tool call."""
+    return type_ in _RESULT_PARTS or type_.endswith("tool_result")
+
+
+def tool_call_from_json(value: JsonValue) -> ToolCall | None:
+    """Read a tool call by any of its names: ours, the PRD's (`toolName`, `args`), OpenAI's (`function.name`).
+
+    Return None for anything without the name of a tool.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    nested = first(value, "function", "custom")
+    named = nested if isinstance(nested, Mapping) else value
+    name = first(named, *_TOOL_NAMES)
+    if not isinstance(name, str) or not name:
+        return None
+    given = first(named, *_TOOL_INPUTS)
+    if isinstance(given, str) and first(named, *_ARGUMENTS) is given:
+        given = _parsed(given)
+    return ToolCall(
+        tool=name,
+        input=given,
+        output=first(value, "output", "result"),
+        id=optional_text(first(value, *_CALL_IDS)),
+        timestamp=optional_text(value.get("timestamp")),
+    )
+
+
+def _parsed(arguments: str) -> JsonValue:
+    """Parse arguments that are sent as a JSON text; any other text stays one."""
+    try:
+        return cast(JsonValue, json.loads(arguments))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def read_tool_call(value: JsonValue, at: str) -> ToolCall:
+    """Read a tool call. Raises MessageError if it names no tool."""
+    call = tool_call_from_json(value)
+    if call is None:
+        advice = "write {tool, input, output}, or OpenAI's {function: {name, arguments}}"
+        raise MessageError(at, f"is not a tool call: {_shown(value)}", advice)
+    return call
+
+
+def read_tool_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
+    """Read a list of tool calls; None is an empty one. Raises MessageError for anything else."""
+    if value is not None and not isinstance(value, list | tuple):
+        raise MessageError(at, f"must be a list of tool calls, but is {_shown(value)}")
+    return tuple(read_tool_call(call, f"{at}[{index}]") for index, call in enumerate(value or ()))
+
+
+def read_invalid_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
+    """Read calls that the framework refused to make; their output is the error."""
+    calls = read_tool_calls(value, at)
+    errors = [item.get("error") for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return tuple(
+        ToolCall(call.tool, call.input, {"error": error or "invalid tool call"}, call.id)
+        for call, error in zip(calls, errors, strict=True)
+    )
+
+
+def read_content(value: JsonValue, at: str) -> Content | None:
+    """Read a message's content: a text, a list of parts, or an object; numbers and booleans become text.
+
+    Raises MessageError for a part that is not understood.
+    """
+    if value is None or isinstance(value, str | Mapping):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(read_part(item, f"{at}[{index}]") for index, item in enumerate(value))
+    return compact_json(value)
+
+
+def read_part(value: JsonValue, at: str) -> Part:
+    """Read one part of a content. Raises MessageError if it is not understood."""
+    if isinstance(value, str):
+        return TextPart(value)
+    if not isinstance(value, Mapping):
+        raise MessageError(at, f"is not a content part: {_shown(value)}", "write {type: text, text: …}")
+    kind = first(value, "type", "kind", "part_kind")
+    if kind in _TEXT_PARTS:
+        return TextPart(_part_text(value, at))
+    if kind == "refusal" and isinstance(value.get("refusal"), str):
+        return TextPart(str(value["refusal"]))
+    type_ = str(kind)
+    if is_call_part(type_):
+        read_tool_call(value, at)
+    elif not (is_result_part(type_) or type_ in REASONING_PARTS or type_ in _OTHER_PARTS or type_[:5] == "data-"):
+        advice = "known are text, tool calls and results, reasoning, images, audio, video, documents, files, sources"
+        raise MessageError(at, f"has the unknown type {kind!r}", advice)
+    return DataPart(type_, {key: item for key, item in value.items() if key != "type"})
+
+
+def _part_text(part: JsonObject, at: str) -> str:
+    text = first(part, "value", "text", "content")
+    if isinstance(text, Mapping):  # the assistants of OpenAI write {value, annotations}
+        text = text.get("value")
+    if not isinstance(text, str):
+        raise MessageError(at, f"is a text part without a text: {_shown(part)}", "write {type: text, text: …}")
+    return text
+
+
+def reasoning_part(text: str) -> DataPart:
+    """Return the part for what a model thought before it answered."""
+    return DataPart("reasoning", {"text": text})
+
+
+def joined(parts: list[Part]) -> Content | None:
+    """Return parts as a content: one text if there are only texts, None without any."""
+    if not parts:
+        return None
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return "".join(texts) if len(texts) == len(parts) else tuple(parts)
+
+
+def tool_message(
+    output: JsonValue, *, call_id: str | None, tool: str | None, failed: bool = False, timestamp: str | None = None
+) -> Message:
+    """Return the message with the result of a tool call."""
+    content: Content | None = output if isinstance(output, str | Mapping) else None
+    if failed or content is None:
+        result = {"tool_call_id": call_id, "tool": tool, "output": output, "is_error": failed or None}
+        content = (DataPart("tool_result", {key: item for key, item in result.items() if item is not None}),)
+    return Message("tool", content, name=tool, tool_call_id=call_id, timestamp=timestamp)
+
+
+_SHOWN = 200
+
+
+def _shown(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else compact_json(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,60 @@
+"""Messages of LangChain and LangGraph: objects and `model_dump`, `messages_to_dict`, and `dumpd` (`lc: 1`)."""
+
+from collections.abc import Mapping
+
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject
+from agentv.types.message_shapes.chat import read_calls, read_said
+from agentv.types.message_shapes.fields import optional_text, read_role, tool_message
+from agentv.types.messages import Message, Role
+
+_ROLES: Mapping[str, Role] = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+TYPES = frozenset({*_ROLES, "chat", "remove"})
+
+
+def fields_of(value: JsonObject) -> JsonObject | None:
+    """Return the fields of a LangChain message, with its `type`; None for any other value."""
+    if "lc" in value:
+        fields, path = value.get("kwargs"), value.get("id")
+        named = str(path[-1]) if isinstance(path, list | tuple) and path else ""
+    else:
+        fields, named = value.get("data", value), str(value.get("type"))
+    kind = named.removesuffix("Chunk").removesuffix("Message").lower()
+    if not isinstance(fields, Mapping) or kind not in TYPES or "content" not in fields:
+        return None
+    is_other = "role" in fields and kind != "chat"
+    return None if is_other else {**fields, "type": kind}
+
+
+def read_langchain(fields: JsonObject, at: str) -> Message:
+    """Read the fields of a message. Raises MessageError."""
+    kind = str(fields["type"])
+    if kind == "remove":
+        raise MessageError(at, "is a RemoveMessage, which says nothing", "return the messages of the graph's state")
+    role = _ROLES.get(kind) or read_role(fields.get("role"), at)
+    if fields.get("status") == "error":
+        output = fields.get("content")
+        tool = optional_text(fields.get("name"))
+        return tool_message(output, call_id=optional_text(fields.get("tool_call_id")), tool=tool, failed=True)
+    more = fields.get("additional_kwargs")
+    beside = more if isinstance(more, Mapping) else {}
+    # Before LangChain 0.2 the calls were beside the message, as the API wrote them.
+    said = {**{key: item for key, item in beside.items() if not fields.get(key)}, **_known(fields)}
+    calls = read_calls({key: item for key, item in said.items() if key != "artifact"}, at)
+    return Message(
+        role=role,
+        content=read_said(said, at, has_calls=bool(calls)),
+        name=optional_text(fields.get("name")),
+        tool_calls=calls,
+        tool_call_id=optional_text(fields.get("tool_call_id")),
+    )
+
+
+def _known(fields: JsonObject) -> JsonObject:
+    return {key: item for key, item in fields.items() if item not in (None, [], {})}

@@ -1,0 +1,122 @@
+"""Read messages of any known shape: which shape one is, and how several of them become a conversation."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject
+from agentv.types.message_shapes.ai_sdk import read_ui_message
+from agentv.types.message_shapes.chat import ADVICE, read_chat
+from agentv.types.message_shapes.fields import REASONING_PARTS
+from agentv.types.message_shapes.langchain import fields_of, read_langchain
+from agentv.types.message_shapes.objects import plain_json
+from agentv.types.message_shapes.pydantic_ai import KINDS, read_pydantic_ai
+from agentv.types.message_shapes.responses import is_item, read_item
+from agentv.types.messages import DataPart, Message, Part, TextPart
+
+_SHAPES = (
+    f"{ADVICE}, or return messages of OpenAI (chat or Responses), Anthropic, LangChain, pydantic-ai or the AI SDK "
+    "as they are"
+)
+
+
+_OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts"})
+
+
+def read_messages(given: object, at: str) -> tuple[Message, ...]:
+    """Read a list of messages, as JSON or as objects of a framework; `at` is its place in errors.
+
+    Raises MessageError with the place of what was not understood.
+    """
+    if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
+        raise MessageError(at, f"must be a list of messages, but is {_kind(given)}", ADVICE)
+    return _joined([message for index, item in enumerate(given) for message in read_message(item, f"{at}[{index}]")])
+
+
+def read_message(given: object, at: str) -> tuple[Message, ...]:
+    """Read one message, which may hold several of ours: its steps, or the results of several tools.
+
+    Raises MessageError.
+    """
+    value = plain_json(given)
+    if isinstance(value, Message):
+        return (value,)
+    if not isinstance(value, Mapping):
+        raise MessageError(at, f"is not a message, but {_kind(given)}", _SHAPES)
+    return tuple(map(_said_nothing, _read(value, at)))
+
+
+def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
+    if "role" in value and _OTHER_SHAPES.isdisjoint(value):  # most messages: no need to look for another shape
+        return (read_chat(value, at),)
+    fields = fields_of(value)
+    if fields is not None:
+        return (read_langchain(fields, at),)
+    if value.get("kind") in KINDS and "parts" in value:
+        return read_pydantic_ai(value, at)
+    if is_item(value):
+        return (read_item(value, at),)
+    if "role" not in value:
+        keys = ", ".join(map(repr, value)) or "none"
+        raise MessageError(at, f"has no role; its keys: {keys}", _SHAPES)
+    return read_ui_message(value, at) if value.get("parts") is not None else (read_chat(value, at),)
+
+
+def read_answer(given: object, at: str) -> Message:
+    """Read the message that is an answer; one without a role is the assistant's. Raises MessageError.
+
+    The steps of one message become one: what was said last, with the calls of all.
+    """
+    value = plain_json(given)
+    if isinstance(value, Mapping) and not _has_own_role(value):
+        value = {"role": "assistant", **value}
+    messages = read_message(value, at)
+    if not messages:
+        raise MessageError(at, "holds no message", ADVICE)
+    said = next((message for message in reversed(messages) if message.content), messages[-1])
+    return replace(said, tool_calls=tuple(call for message in messages for call in message.tool_calls))
+
+
+def _has_own_role(value: JsonObject) -> bool:
+    return "role" in value or fields_of(value) is not None or value.get("kind") in KINDS or is_item(value)
+
+
+def _said_nothing(message: Message) -> Message:
+    """Return a message without content and calls with an empty text, so that it is stored as what it is."""
+    return replace(message, content="") if message.content is None and not message.tool_calls else message
+
+
+def _joined(messages: list[Message]) -> tuple[Message, ...]:
+    """Return messages with reasoning that stands alone put before what it led to."""
+    joined: list[Message] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if last is not None and message.role == "assistant" and _is_reasoning(last):
+            thoughts = last.content if isinstance(last.content, tuple) else ()
+            joined[-1] = replace(message, content=(*thoughts, *_parts(message)))
+        else:
+            joined.append(message)
+    return tuple(joined)
+
+
+def _is_reasoning(message: Message) -> bool:
+    parts = message.content
+    return (
+        message.role == "assistant"
+        and isinstance(parts, tuple)
+        and not message.tool_calls
+        and bool(parts)
+        and all(isinstance(part, DataPart) and part.type in REASONING_PARTS for part in parts)
+    )
+
+
+def _parts(message: Message) -> tuple[Part, ...]:
+    content = message.content
+    if isinstance(content, tuple):
+        return content
+    return (TextPart(content),) if isinstance(content, str) and content else ()
+
+
+def _kind(given: object) -> str:
+    return "null" if given is None else "a text" if isinstance(given, str) else f"of type {type(given).__name__}"

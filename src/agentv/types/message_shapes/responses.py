@@ -1,0 +1,51 @@
+"""Items of OpenAI's Responses API without a role: calls, their outputs and reasoning, as openai-agents returns them."""
+
+import re
+from collections.abc import Mapping
+from itertools import chain
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import first, optional_text, read_tool_call, reasoning_part, tool_message
+from agentv.types.messages import DataPart, Message
+
+_CALL = re.compile(r"(\w+)_call")
+_OUTPUT = re.compile(r"(\w+)_(?:call_)?output")
+_NAMED = frozenset({"function", "custom_tool", "mcp"})
+_INPUTS = ("arguments", "input", "action", "actions", "operation", "queries", "code", "revised_prompt")
+_OUTPUTS = ("output", "outputs", "results", "result", "error")
+_KEPT = frozenset({"compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program"})
+
+
+def is_item(value: JsonObject) -> bool:
+    """Return True for an item of the Responses API that is not a message."""
+    kind = value.get("type")
+    known = isinstance(kind, str) and (kind in _KEPT or kind == "reasoning" or _CALL.fullmatch(kind))
+    return "role" not in value and bool(known or (isinstance(kind, str) and _OUTPUT.fullmatch(kind)))
+
+
+def read_item(value: JsonObject, at: str) -> Message:
+    """Read an item. Raises MessageError."""
+    kind = str(value["type"])
+    if kind == "reasoning":
+        return Message("assistant", (reasoning_part(_thoughts(value)),))
+    if kind in _KEPT:
+        return Message("assistant", (DataPart(kind, {key: item for key, item in value.items() if key != "type"}),))
+    call_id = optional_text(first(value, "call_id", "id"))
+    call = _CALL.fullmatch(kind)
+    if call is None:
+        return tool_message(first(value, *_OUTPUTS), call_id=call_id, tool=optional_text(value.get("name")))
+    if call[1] in _NAMED:
+        name: JsonValue = value.get("name")
+    else:
+        name = call[1]
+    given = first(value, *_INPUTS)
+    key = "arguments" if "arguments" in value else "input"
+    output = None if kind == "function_call" else first(value, *_OUTPUTS)
+    made = read_tool_call({"tool": name, key: given, "output": output, "id": call_id}, at)
+    return Message("assistant", tool_calls=(made,))
+
+
+def _thoughts(value: JsonObject) -> str:
+    listed = [item for item in (value.get("content"), value.get("summary")) if isinstance(item, list | tuple) and item]
+    texts = [item.get("text") for item in chain(*listed[:1]) if isinstance(item, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str))
