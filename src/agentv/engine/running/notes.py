@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import Struct
 
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.run_verdict import EVERY_ROW_PASSES, ScopedGate
+from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import GateResult, RowState, RunReport, RunVerdict
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
@@ -61,6 +61,7 @@ def reported_fields(
         "reason": reason,
         "counts": {state: report.counts.get(state, 0) for state in get_args(RowState)} if has_every_row else None,
         "gates": checked,
+        "is_default_gate": gates is None,
         "baseline": None if report.baseline is None else baseline_to_json(report.baseline),
         "planned": report.planned,
         "notes": list(report.notes),
@@ -93,7 +94,7 @@ def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
         duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
         baseline=baseline_from_json(fields.get("baseline")),
         reason=reason if isinstance(reason, str) else None,
-        gates=_scoped_gates(gates) if has_gates else (),
+        gates=_scoped_gates(fields, gates) if has_gates else (),
         has_gates=has_gates,
         counts=_counts_of(fields.get("counts")),
         ended=ended,
@@ -110,10 +111,10 @@ def _objects(value: JsonValue) -> list[JsonObject]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
-def _scoped_gates(gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
-    expressions = [str(each.get("expression")) for each in gates]
-    if expressions == [EVERY_ROW_PASSES]:
+def _scoped_gates(fields: JsonObject, gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
+    if fields.get("is_default_gate") is True:
         return None
+    expressions = [str(each.get("expression")) for each in gates]
     suites = [suite if isinstance(suite := each.get("suite"), str) else None for each in gates]
     return tuple(ScopedGate(parse_gate(text), suite) for text, suite in zip(expressions, suites, strict=True))
 

@@ -19,7 +19,6 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
-EVERY_ROW_PASSES = "every judged row passes"
 """The expression of the default gate of a run."""
 _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
@@ -145,11 +144,7 @@ def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str
     rows = counted.all
     passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
     value = rows.pass_rate
-    return (
-        GateResult(
-            EVERY_ROW_PASSES.replace("row", noun), passed=passed, value=value, sentence=_rows_passed(rows, noun)
-        ),
-    )
+    return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
 
 
 def _check_gate(counted: Counted, scoped: ScopedGate) -> GateResult:
