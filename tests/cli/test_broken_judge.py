@@ -64,7 +64,7 @@ def test_ten_failures_in_a_row_stop_the_run_and_a_resume_judges_the_answers(agen
     code, said = agentv("run", "suite.yaml")
     assert (code, calls()) == (3, 15)
     assert (
-        "INCOMPLETE: the judge failed on 10 of 15 rows; 10 failures of one judge in a row: the judge 'judge' " in said
+        "INCOMPLETE: the judge failed on 10 of 15 results; 10 failures of one judge in a row: the judge 'judge' " in said
     )
     assert "its reply is text without a JSON object. 15 of 30 planned rows are made. Exit code 3." in said
     events = [json.loads(line) for line in next(Path(".agentv/runs").glob("*/events.jsonl")).read_text().splitlines()]
@@ -73,7 +73,7 @@ def test_ten_failures_in_a_row_stop_the_run_and_a_resume_judges_the_answers(agen
     Path("fixed").touch()
     code, said = agentv("resume")
     assert (code, calls()) == (0, 30)
-    assert "PASS: 30 of 30 judged rows passed (100 %)." in said
+    assert "PASS: 30 of 30 judged results passed (100 %)." in said
     assert re.search(r"5 rows unchanged; 15 target calls, 10 stored answers rescored", said)
 
 
@@ -81,14 +81,14 @@ def test_a_success_starts_the_count_again_and_the_option_sets_it(agentv: Call) -
     Path("judge.py").write_text(JUDGE.replace(">= 5", "% 3"))
     code, said = agentv("run", "suite.yaml", "--judge-failures", "3")
     assert (code, calls()) == (3, 30)
-    assert "INCOMPLETE: the judge failed on 20 of 30 rows; 20 rows without a result" in said
+    assert "INCOMPLETE: the judge failed on 20 of 30 results; 20 results with errors" in said
     code, said = agentv("run", "suite.yaml", "--judge-failures", "2")
     assert (code, calls()) == (3, 33)
-    assert "INCOMPLETE: the judge failed on 2 of 3 rows; 2 failures of one judge in a row: " in said
+    assert "INCOMPLETE: the judge failed on 2 of 3 results; 2 failures of one judge in a row: " in said
 
 
 def test_a_failed_target_is_not_the_judges_failure(agentv: Call) -> None:
     Path("agent.py").write_text("def answer(request):\n    raise ValueError('no')\n")
     code, said = agentv("run", "suite.yaml")
     assert code == 3
-    assert "INCOMPLETE: no row could be judged. 30 rows without a result." in said
+    assert "INCOMPLETE: no result could be judged. 30 results with errors." in said

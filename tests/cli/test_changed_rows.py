@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.carrying import Project
 
-RECORDED = "recorded at its end: PASS: 3 of 3 judged rows passed (100 %). (exit code 0)"
+RECORDED = "recorded at the end: PASS: 3 of 3 judged results passed (100 %). (exit code 0)"
 CHANGED = "was changed after it was written"
 
 
@@ -71,7 +71,7 @@ def test_report_shows_both_verdicts_when_the_rows_give_another(project: Project,
     code, said = project.call("report", "--exit-code")
     assert code == 3
     assert RECORDED in said
-    assert "INCOMPLETE: the stored rows do not give the verdict of the run" in said
+    assert "INCOMPLETE: the stored results do not give the recorded verdict" in said
     code, said = project.call("report", "--exit-code", "--json")
     assert (code, json.loads(said)["exit_code"]) == (3, 3)
 
@@ -101,7 +101,7 @@ def test_a_recorded_sentence_alone_decides_nothing(project: Project) -> None:
     path.write_text(path.read_text().replace("FAIL: 2 of 3", "PASS: 3 of 3"))
     code, said = project.call("report", "--exit-code")
     assert code == 1
-    assert "FAIL: 2 of 3 judged rows passed" in said
+    assert "FAIL: 2 of 3 judged results passed" in said
     assert f"events.jsonl {CHANGED}" in said
 
 
@@ -145,7 +145,7 @@ def test_rows_appended_later_are_no_difference(project: Project) -> None:
     append_a_row(project)
     code, said = project.call("report", "--exit-code")
     assert (code, CHANGED in said) == (0, False)
-    assert "4 of 4 judged rows passed" in said
+    assert "4 of 4 judged results passed" in said
 
 
 def test_a_copied_run_is_reported_like_the_original(project: Project) -> None:

@@ -21,7 +21,7 @@ def call(project: Project, *arguments: str) -> tuple[int, str, str]:
 def test_the_verdict_is_the_only_output(project: Project, command: tuple[str, ...]) -> None:
     call(project, "run", "suite.yaml", "--display", "none")
     found = call(project, *command, "--display", "none")
-    assert found == (0, "", "PASS: 3 of 3 judged rows passed (100 %). Exit code 0.\n")
+    assert found == (0, "", "PASS: 3 of 3 judged results passed (100 %). Exit code 0.\n")
 
 
 def test_a_failed_gate_is_printed(project: Project) -> None:

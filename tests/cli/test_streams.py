@@ -98,7 +98,7 @@ def test_a_closed_screen_does_not_change_the_verdict(
 ) -> None:
     ended = shell(folder, f"{AGENTV} run {suite}.yaml --target mock --display {display} {output}")
     assert ended.returncode == code
-    verdict = r"(PASS|FAIL): \d of 2 judged rows passed \(\d+ %\)\. Exit code \d\.\n" if display == "none" else ""
+    verdict = r"(PASS|FAIL): \d of 2 judged results passed \(\d+ %\)\. Exit code \d\.\n" if display == "none" else ""
     assert re.fullmatch(verdict, ended.stderr)
     assert stored_rows(folder) == ["first", "second"]
 
@@ -108,7 +108,7 @@ def test_an_export_to_a_closed_standard_output_is_lost(folder: Path, output: str
     ended = shell(folder, f"{RUN} -o - --display none {output}")
     assert ended.returncode == 3
     assert ended.stderr.startswith(
-        "PASS: 2 of 2 judged rows passed (100 %). Exit code 0.\nerror: -o -: cannot be written: "
+        "PASS: 2 of 2 judged results passed (100 %). Exit code 0.\nerror: -o -: cannot be written: "
     )
     assert stored_rows(folder) == ["first", "second"]
 

@@ -52,7 +52,7 @@ def test_without_the_nonce_a_judge_has_no_verdict(run: Call) -> None:
 @pytest.mark.parametrize(("evaluator", "judge"), [(", unsigned: accept", ""), ("", ", unsigned: accept")])
 def test_accepted_verdicts_are_counted_in_every_report(run: Call, tmp_path: Path, evaluator: str, judge: str) -> None:
     code, said = run(evaluator, judge)
-    sentence = "PASS: 1 of 1 judged row passed (100 %). 1 row is unverified."
+    sentence = "PASS: 1 of 1 judged result passed (100 %). 1 result is unverified."
     assert (code, sentence in said) == (0, True)
     head, counts = (line.split() for line in said.splitlines() if line.startswith(("target  pass  b", "agent      1")))
     assert (head[-1], counts[-1]) == ("unverified", "1")

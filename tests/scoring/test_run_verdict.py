@@ -52,10 +52,10 @@ def unverified(row: CaseResult) -> CaseResult:
 
 def test_unverified_rows_stand_in_every_sentence() -> None:
     good, bad = unverified(GOOD), unverified(BAD)
-    assert said(verdict_of(good)) == (0, "PASS: 1 of 1 judged row passed (100 %). 1 row is unverified.")
-    assert said(verdict_of(good, bad))[1] == "FAIL: 1 of 2 judged rows passed (50 %). 2 rows are unverified."
-    assert said(verdict_of(good, gates=[]))[1] == "NO GATE: 1 of 1 judged row passed (100 %). 1 row is unverified."
-    incomplete = "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged. 1 row is unverified."
+    assert said(verdict_of(good)) == (0, "PASS: 1 of 1 judged result passed (100 %). 1 result is unverified.")
+    assert said(verdict_of(good, bad))[1] == "FAIL: 1 of 2 judged results passed (50 %). 2 results are unverified."
+    assert said(verdict_of(good, gates=[]))[1] == "NO GATE: 1 of 1 judged result passed (100 %). 1 result is unverified."
+    incomplete = "INCOMPLETE: 1 result with an error; the gate holds on the 1 judged. 1 result is unverified."
     assert said(verdict_of(good, ERROR)) == (3, incomplete)
 
 
@@ -63,7 +63,7 @@ def test_a_row_with_an_unverified_member_is_unverified() -> None:
     (judged,) = GOOD.evaluator_results
     composite = replace(judged, evaluator_results=(replace(judged, status="unverified"),))
     row = replace(GOOD, evaluator_results=(composite,))
-    assert said(verdict_of(row))[1].endswith("1 row is unverified.")
+    assert said(verdict_of(row))[1].endswith("1 result is unverified.")
 
 
 def test_a_gate_replaces_the_default_one() -> None:
@@ -158,10 +158,10 @@ def test_a_failing_judge_stands_first_in_a_verdict_that_does_not_pass() -> None:
         replace(row, evaluator_results=(replace(row.evaluator_results[0], judge_calls=(CALL,)),)) for row in (GOOD, BAD)
     ]
     assert said(verdict_of(judged[0], *broken))[1].startswith(
-        "INCOMPLETE: the judge failed on 2 of 3 rows; 2 rows with"
+        "INCOMPLETE: the judge failed on 2 of 3 results; 2 rows with"
     )
-    assert said(verdict_of(*judged, *broken))[1].startswith("FAIL: the judge failed on 2 of 4 rows; 1 of 2 judged rows")
+    assert said(verdict_of(*judged, *broken))[1].startswith("FAIL: the judge failed on 2 of 4 results; 1 of 2 judged rows")
     assert said(verdict_of(*broken))[1].startswith(
-        "INCOMPLETE: the judge failed on 2 of 2 rows; no row could be judged."
+        "INCOMPLETE: the judge failed on 2 of 2 results; no result could be judged."
     )
-    assert said(verdict_of(judged[0], *broken, max_errors=2))[1].startswith("PASS: 1 of 1 judged row passed")
+    assert said(verdict_of(judged[0], *broken, max_errors=2))[1].startswith("PASS: 1 of 1 judged result passed")

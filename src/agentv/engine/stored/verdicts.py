@@ -63,7 +63,7 @@ class StoredVerdict(Struct, frozen=True):
         """Return the verdict on counted rows."""
         summary, ending = counts.summary, self._ending(counts.unread)
         if self.state == "finished" and self.planned and not summary.all.rows:
-            ending = replace(ending, state="failed", reason="none of its planned rows is stored")
+            ending = replace(ending, state="failed", reason="none of its planned results is stored")
         return run_verdict(self._counted(summary), ending, gates=self.gates, max_errors=self.max_errors)
 
     def _ending(self, unread: int) -> Ending:
@@ -125,7 +125,7 @@ class VerdictDifference(Struct, frozen=True):
         found, recorded = (f"{each.sentence} (exit code {each.exit_code})" for each in (self.found, self.recorded))
         numbers = f" Different: {', '.join(self.numbers)}." if self.numbers else ""
         return (
-            f"the stored rows do not give the verdict of the run. The rows give: {found}; recorded at its end: "
+            f"the stored results do not give the recorded verdict. They give: {found}; recorded at the end: "
             f"{recorded}.{numbers}"
         )
 
