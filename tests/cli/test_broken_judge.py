@@ -66,7 +66,7 @@ def test_ten_failures_in_a_row_stop_the_run_and_a_resume_judges_the_answers(agen
     assert (
         "INCOMPLETE: the judge failed on 10 of 15 results; 10 failures of one judge in a row: the judge 'judge' " in said
     )
-    assert "its reply is text without a JSON object. 15 of 30 planned rows are made. Exit code 3." in said
+    assert "its reply is text without a JSON object. 15 of 30 planned results are complete. Exit code 3." in said
     events = [json.loads(line) for line in next(Path(".agentv/runs").glob("*/events.jsonl")).read_text().splitlines()]
     (stopped,) = (event for event in events if event["type"] == "judge_stop")
     assert (stopped["judge"], stopped["failures"]) == ("judge", 10)
@@ -74,7 +74,7 @@ def test_ten_failures_in_a_row_stop_the_run_and_a_resume_judges_the_answers(agen
     code, said = agentv("resume")
     assert (code, calls()) == (0, 30)
     assert "PASS: 30 of 30 judged results passed (100 %)." in said
-    assert re.search(r"5 rows unchanged; 15 target calls, 10 stored answers rescored", said)
+    assert re.search(r"5 results unchanged; 15 target calls, 10 stored answers rescored", said)
 
 
 def test_a_success_starts_the_count_again_and_the_option_sets_it(agentv: Call) -> None:

@@ -211,7 +211,7 @@ def test_a_merge_refuses_a_shard_with_changed_rows(project: Project) -> None:
     rows = runs[0] / "results.jsonl"
     rows.write_text(rows.read_text().replace('"verdict":"pass"', '"verdict":"fail"'))
     code, said = project.call("merge", *(run.name for run in runs))
-    assert (code, "do not give the verdict" in said) == (3, True)
+    assert (code, "do not give the recorded verdict" in said) == (3, True)
     assert sorted((project.folder / ".agentv" / "runs").iterdir()) == runs
 
 

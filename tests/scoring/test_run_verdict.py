@@ -55,7 +55,7 @@ def test_unverified_rows_stand_in_every_sentence() -> None:
     assert said(verdict_of(good)) == (0, "PASS: 1 of 1 judged result passed (100 %). 1 result is unverified.")
     assert said(verdict_of(good, bad))[1] == "FAIL: 1 of 2 judged results passed (50 %). 2 results are unverified."
     assert said(verdict_of(good, gates=[]))[1] == "NO GATE: 1 of 1 judged result passed (100 %). 1 result is unverified."
-    incomplete = "INCOMPLETE: 1 result with an error; the gate holds on the 1 judged. 1 result is unverified."
+    incomplete = "INCOMPLETE: 1 result with an error; the gate holds on the 1 judged result. 1 result is unverified."
     assert said(verdict_of(good, ERROR)) == (3, incomplete)
 
 
@@ -158,9 +158,9 @@ def test_a_failing_judge_stands_first_in_a_verdict_that_does_not_pass() -> None:
         replace(row, evaluator_results=(replace(row.evaluator_results[0], judge_calls=(CALL,)),)) for row in (GOOD, BAD)
     ]
     assert said(verdict_of(judged[0], *broken))[1].startswith(
-        "INCOMPLETE: the judge failed on 2 of 3 results; 2 rows with"
+        "INCOMPLETE: the judge failed on 2 of 3 results; 2 results with"
     )
-    assert said(verdict_of(*judged, *broken))[1].startswith("FAIL: the judge failed on 2 of 4 results; 1 of 2 judged rows")
+    assert said(verdict_of(*judged, *broken))[1].startswith("FAIL: the judge failed on 2 of 4 results; 1 of 2 judged results")
     assert said(verdict_of(*broken))[1].startswith(
         "INCOMPLETE: the judge failed on 2 of 2 results; no result could be judged."
     )
