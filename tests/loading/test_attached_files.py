@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading.files.attached import FileFinder, FileProblemError
+from agentv.loading.files.attached import FileFinder, FileProblemError, matches_any
 from agentv.loading.project import DEFAULT_GUIDELINE_PATTERNS
 
 
@@ -147,3 +147,24 @@ def test_a_file_that_is_named_often_is_read_once(root: Path) -> None:
     (root / "a.txt").write_text("x")
     files = finder(root)
     assert files.attach("a.txt") is files.attach("a.txt")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("*.md", "a.md", True),
+        ("*.md", "b/a.md", False),
+        ("**/*.md", "a.md", True),
+        ("**/*.md", "b/c/a.md", True),
+        ("b/**", "b/c/a.md", True),
+        ("b/**/a.md", "b/a.md", True),
+        ("a?.md", "ab.md", True),
+        ("a?.md", "a/.md", False),
+        ("a?.md", "a.md", False),
+        ("./a", "a", True),
+        ("**/" * 40 + "x", "a/" * 60 + "b", False),
+        ("*a" * 40 + "x", "a" * 120, False),
+    ],
+)
+def test_pattern_matches_whole_paths_without_backtracking(pattern: str, path: str, expected: bool) -> None:
+    assert matches_any(path, [pattern]) is expected

@@ -34,12 +34,9 @@ M = TypeVar("M", bound=FileModel)
 
 
 def _check_pattern(pattern: str) -> str:
-    import regex  # noqa: PLC0415 - slow to import, and few projects need it
+    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - slow to import, and few projects need it
 
-    try:
-        regex.compile(pattern)
-    except regex.error as error:
-        raise ValueError(f"is not a valid regular expression: {error}") from None
+    compile_pattern(pattern)
     return pattern
 
 

@@ -59,12 +59,12 @@ class Redactor:
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
-    import regex  # noqa: PLC0415 - 20 ms that few projects need
+    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - 20 ms that few projects need
 
     try:
-        return regex.compile(pattern)
-    except regex.error as error:
-        raise ConfigError(f"redact: {pattern!r} is not a valid regular expression: {error}") from error
+        return compile_pattern(pattern)
+    except ValueError as error:
+        raise ConfigError(f"redact: {pattern!r} {error}") from error
 
 
 class Cleaner:

@@ -17,18 +17,41 @@ from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
 
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
-_MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def matches_any(path: str, patterns: Iterable[str]) -> bool:
     """Return True if a whole relative path with `/` matches one of the patterns."""
-    return any(_compiled(pattern).fullmatch(path) for pattern in patterns)
+    return any(_matches(path, _tokens(pattern)) for pattern in patterns)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    tokens = _TOKEN.findall(pattern.replace("\\", "/").removeprefix("./").removeprefix("/"))
-    return re.compile("".join(_MEANINGS.get(token) or re.escape(token) for token in tokens), re.DOTALL)
+def _tokens(pattern: str) -> tuple[str, ...]:
+    return tuple(_TOKEN.findall(pattern.replace("\\", "/").removeprefix("./").removeprefix("/")))
+
+
+def _matches(path: str, tokens: tuple[str, ...]) -> bool:
+    """Follow all possible matches at once: a regular expression with many `**` takes exponential time."""
+    ends = {0}
+    for token in tokens:
+        ends = {end for start in ends for end in _ends(path, start, token)}
+    return len(path) in ends
+
+
+def _ends(path: str, start: int, token: str) -> Iterable[int]:
+    """Return the positions where a token that begins at `start` may end."""
+    match token:
+        case "**/":
+            folders = (index + 1 for index in range(start + 1, len(path)) if path[index] == "/")
+            return (start, *folders)
+        case "**":
+            return range(start, len(path) + 1)
+        case "*":
+            end = path.find("/", start)
+            return range(start, (len(path) if end < 0 else end) + 1)
+        case "?":
+            return (start + 1,) if path[start : start + 1] not in ("", "/") else ()
+        case _:
+            return (start + len(token),) if path.startswith(token, start) else ()
 
 
 _BINARY_FAMILIES = ("image/", "audio/", "video/", "font/")
