@@ -44,7 +44,6 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
     """`.agentv.yaml`."""
 
     guideline_patterns: list[Name] | None = None
-    allow_outside: bool | None = None
     gates: Gates | None = None
     plugins: list[Name] | None = None
     prices: dict[str, PriceModel] | None = None
@@ -68,7 +67,6 @@ class ProjectConfig(Struct, frozen=True):
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
-    allow_outside: bool = False
     gates: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from agentv.cli.allow_path import ALLOW_PATH_OPTION
+
 EXIT_PROBLEMS = 4
 EXIT_NOTHING = 5
 
@@ -24,10 +26,12 @@ EXIT_NOTHING = 5
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."
 )
+@ALLOW_PATH_OPTION
 def command(
     paths: tuple[str, ...],
     format_: str,
     *,
+    allow_paths: tuple[str, ...],
     as_json: bool,
     online: bool,
     targets: tuple[str, ...],
@@ -46,7 +50,7 @@ def command(
     from agentv.loading.check.check import check_paths
 
     cwd = Path.cwd()
-    checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs())
+    checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs(), allow_paths=allow_paths)
     click.echo(FORMATS["json" if as_json else format_](checked.problems, len(checked.files), cwd))
     if any(problem.severity == "error" for problem in checked.problems):
         return EXIT_PROBLEMS

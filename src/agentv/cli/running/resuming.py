@@ -105,7 +105,8 @@ def _do_again(
         )
     change = _unchanged
     if generation.evaluators is not None:
-        change = partial(with_evaluators_of, Path(_project_of(folder.resolve()), generation.evaluators).resolve())
+        path = Path(_project_of(folder.resolve()), generation.evaluators).resolve()
+        change = partial(with_evaluators_of, path, allow_paths=continuing.allow_paths)
     return carry_on_with(folder, screen, "rescore", continuing, change=change, started=started)
 
 
@@ -142,6 +143,7 @@ def carry_on_with(
             is_anew=is_anew,
             budget_usd=continuing.budget_usd,
             secrets=secrets_of_store(shared_in, os.environ),
+            allow_paths=continuing.allow_paths,
         )
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:

@@ -92,7 +92,8 @@ def load_inputs(
         with suppress(EvalFileError, TargetError):  # reported after the suite's problems
             neighbourhood.load_targets(file.parent)
         try:
-            suites.append(SuiteInput(load_suite(file, specs=specs), neighbourhood.load_targets(file.parent)))
+            suite = load_suite(file, specs=specs, allow_paths=options.allow_paths)
+            suites.append(SuiteInput(suite, neighbourhood.load_targets(file.parent)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:

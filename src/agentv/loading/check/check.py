@@ -12,6 +12,7 @@ from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, read_named_parts, read_project
@@ -71,29 +72,47 @@ class Checked(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
-def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], specs: Specs) -> Checked:
+def check_paths(
+    paths: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    specs: Specs,
+    allow_paths: Sequence[str] = (),
+) -> Checked:
     """Check eval files and the targets and project files that they use; `paths` may also name the latter.
 
-    JSON Lines files are read to their end. Raises ConfigError for a path that does not exist.
+    JSON Lines files are read to their end. `allow_paths` are folders outside of the project that eval files may name
+    files in. Raises ConfigError for a path that does not exist.
     """
     files = find_eval_files(paths, cwd=cwd)
-    problems = [problem for file in files for problem in _check_file(file, cwd, env, specs)]
+    surroundings = Surroundings(cwd, env, specs, tuple(allow_paths))
+    problems = [problem for file in files for problem in _check_file(file, surroundings)]
     return Checked(files, in_order(problems))
 
 
-def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
+class Surroundings(Struct, frozen=True):
+    """What all files of one check share. `allow_paths` are relative to `cwd`."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    specs: Specs
+    allow_paths: tuple[str, ...] = ()
+
+
+def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
-        yield from _check_config(path, specs)
+        yield from _check_config(path, at)
     elif kind == "targets":
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
-        yield from read_targets(path, specs, unknown_provider=_unknown(project.plugins)).problems
+        yield from read_targets(path, at.specs, unknown_provider=_unknown(project.plugins)).problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
-        yield from _check_evaluation(path, specs, _unknown(project.plugins))
+        yield from _check_evaluation(path, at, _unknown(project.plugins))
     else:
-        yield from _check_suite(path, cwd, env, specs)
+        yield from _check_suite(path, at)
 
 
 def _unknown(plugins: Sequence[str]) -> Severity:
@@ -101,32 +120,34 @@ def _unknown(plugins: Sequence[str]) -> Severity:
     return "warning" if plugins else "error"
 
 
-def _check_config(path: Path, specs: Specs) -> Iterator[Problem]:
+def _check_config(path: Path, at: Surroundings) -> Iterator[Problem]:
     root = find_repository_root(path)
     project, problems = read_project(path.parent, root)
     yield from problems
-    scope = EvaluatorScope(specs.evaluators, str(path.parent), unknown_type=_unknown(project.plugins))
+    guard = guard_for(path.parent, cwd=at.cwd, allow_paths=at.allow_paths)
+    scope = EvaluatorScope(at.specs.evaluators, str(path.parent), guard, unknown_type=_unknown(project.plugins))
     yield from read_named_parts(find_criteria_file(path.parent, root), scope)[1]
 
 
-def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Iterator[Problem]:
+def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
     try:
-        yield from read_run_config(path, specs, unknown_type=unknown_type)[1]
+        yield from read_run_config(path, at.specs, unknown_type=unknown_type, allow_paths=at.allow_paths)[1]
     except EvalFileError as error:
         yield from error.problems
 
 
-def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
-    read = read_suite(path, specs, plugins_imported=False)
+def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
+    specs = at.specs
+    read = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths)
     yield from read.problems
     if read.suite is not None and read.suite.cases.count is None:
         yield from _check_stream(read.suite.cases)
     try:
-        values = load_env(path.resolve().parent, env)
+        values = load_env(path.resolve().parent, at.env)
     except EvalFileError as error:
         yield from error.problems
-        values = dict(env)
-    targets_file = find_targets_file(path.parent, find_repository_root(path), cwd, None)
+        values = dict(at.env)
+    targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
     if targets_file is not None:
         targets = read_targets(targets_file, specs, unknown_provider=_unknown(read.project.plugins))
         yield from targets.problems

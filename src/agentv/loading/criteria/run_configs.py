@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.path_guard import PathGuard, guard_for
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.file_model import FileModel
@@ -51,22 +52,25 @@ class ReadRunConfig(Struct, frozen=True):
     plain: JsonObject = field(default_factory=dict)
 
 
-def load_run_config(path: Path, specs: Specs) -> ReadRunConfig:
+def load_run_config(path: Path, specs: Specs, *, allow_paths: Sequence[str] = ()) -> ReadRunConfig:
     """Return the configuration in a YAML or JSON file. Raises EvalFileError with all its problems.
 
-    Evaluators and criteria may be named as in the nearest `.agentv/criteria.yaml`.
+    Evaluators and criteria may be named as in the nearest `.agentv/criteria.yaml`. `allow_paths` are folders outside of
+    the project that their files may lie in.
     """
-    read, problems = read_run_config(path, specs)
+    read, problems = read_run_config(path, specs, allow_paths=allow_paths)
     raise_errors(str(path), problems)
     return read
 
 
 def read_run_config(
-    path: Path, specs: Specs, *, unknown_type: Severity = "error"
+    path: Path, specs: Specs, *, unknown_type: Severity = "error", allow_paths: Sequence[str] = ()
 ) -> tuple[ReadRunConfig, tuple[Problem, ...]]:
     """Return the readable part of a configuration, and every problem. Raises EvalFileError when it is not YAML."""
     reader = open_yaml(path)
-    named, scope, problems = named_parts_around(path.resolve().parent, specs, unknown_type=unknown_type)
+    folder = path.resolve().parent
+    guard = guard_for(folder, cwd=Path.cwd(), allow_paths=allow_paths)
+    named, scope, problems = named_parts_around(folder, specs, unknown_type=unknown_type, guard=guard)
     reader.problems += problems
     model = reader.read(RunConfigModel)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
@@ -128,10 +132,13 @@ def _plain_keys(model: RunConfigModel | None) -> JsonObject:
 
 
 def named_parts_around(
-    folder: Path, specs: Specs, *, unknown_type: Severity = "error"
+    folder: Path, specs: Specs, *, unknown_type: Severity = "error", guard: PathGuard | None = None
 ) -> tuple[NamedParts, EvaluatorScope, tuple[Problem, ...]]:
-    """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems."""
-    scope = EvaluatorScope(specs.evaluators, str(folder), unknown_type=unknown_type)
+    """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems.
+
+    `guard` None, for entries given from Python, allows their files to lie anywhere.
+    """
+    scope = EvaluatorScope(specs.evaluators, str(folder), guard, unknown_type=unknown_type)
     named, problems = read_named_parts(find_criteria_file(folder, find_repository_root(folder)), scope)
     return (
         named,

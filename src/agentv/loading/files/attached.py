@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.files.path_guard import FileProblemError, PathGuard
 from agentv.loading.files.places import upward
 from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
@@ -61,26 +62,18 @@ _SNIFFED_BYTES = 8192
 _CACHED_FILES = 256
 
 
-class FileProblemError(Exception):
-    """An error for a file that cannot be attached; `allowed` and `suggestion` complete the message."""
-
-    def __init__(self, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
-        self.message, self.allowed, self.suggestion = message, allowed, suggestion
-        super().__init__(message)
-
-
 class FileFinder(Struct, frozen=True):
     """A reader of the files that one suite names.
 
     A path is tried in the eval file's folder, in its parents up to the repository root, in the root, and in the
-    working directory. Only regular files whose real path lies under the root are read, unless `allow_outside`.
+    working directory. Only regular files that `guard` admits are read.
     """
 
     base_dir: Path
     repository_root: Path
     cwd: Path
+    guard: PathGuard
     guideline_patterns: tuple[str, ...] = ()
-    allow_outside: bool = False
     _cache: dict[str, FilePart] = field(default_factory=dict)
 
     def attach(self, written: str) -> FilePart:
@@ -100,15 +93,14 @@ class FileFinder(Struct, frozen=True):
                 mode = real.stat().st_mode
             except (OSError, ValueError, RuntimeError):
                 continue
-            if not self.allow_outside and not real.is_relative_to(self.repository_root):
+            if not self.guard.admits(real):
                 outside = outside or real
             elif not stat.S_ISREG(mode):
                 raise FileProblemError(f"{written!r} is not a regular file")
             else:
                 return real
         if outside is not None:
-            message = f"{written!r} is outside the repository, at {outside}"
-            raise FileProblemError(message, allowed="allow it with `allow_outside: true` in .agentv.yaml")
+            raise self.guard.refusal(outside, written)
         raise self._missing(written)
 
     def _roots(self) -> Iterator[Path]:
