@@ -87,7 +87,9 @@ def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) ->
     write(".agentv.yaml", "plugins: [mine.py]\n")
     code, out = check(capsys, "score.yaml")
     assert code == 0
-    assert "'mine', unless a plug-in of .agentv.yaml provides it; `agentv plugins` lists the known types\n" in out
+    assert (
+        "'mine', unless a plug-in of .agentv.yaml provides it; `agentv plugins --import` lists the known types\n" in out
+    )
 
 
 def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ EXIT_NOTHING = 5
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."
 )
+@click.option("--untrusted", is_flag=True, help="List what the files would execute, read and send.")
 @ALLOW_PATH_OPTION
 def command(
     paths: tuple[str, ...],
@@ -34,12 +35,14 @@ def command(
     allow_paths: tuple[str, ...],
     as_json: bool,
     online: bool,
+    untrusted: bool,
     targets: tuple[str, ...],
     targets_file: str | None,
 ) -> int:
     """Check eval files, and the targets and project files they use, for problems.
 
     PATHS are files or folders (default: evals/). Without --online, no code of a suite is executed or imported.
+    --untrusted lists every command, callable, URL, variable and path, for a review of files by others.
 
     Exit codes: 0 no errors, 3 a target does not answer, 4 errors found, 5 nothing to check.
     """
@@ -50,6 +53,8 @@ def command(
     from agentv.loading.check.check import check_paths
 
     cwd = Path.cwd()
+    if untrusted:
+        return _show_uses(paths, cwd, as_json=as_json or format_ == "json")
     checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs(), allow_paths=allow_paths)
     click.echo(FORMATS["json" if as_json else format_](checked.problems, len(checked.files), cwd))
     if any(problem.severity == "error" for problem in checked.problems):
@@ -59,3 +64,20 @@ def command(
 
         return show_probes(probe_paths(paths, targets, targets_file))
     return 0 if checked.files else EXIT_NOTHING
+
+
+def _show_uses(paths: tuple[str, ...], cwd: Path, *, as_json: bool) -> int:
+    """Print what the files would execute, read and send; return the exit code."""
+    import json
+
+    from msgspec import structs
+
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.check.untrusted import SCHEMA, list_uses, to_text
+
+    uses = list_uses(paths, cwd=cwd, specs=load_specs())
+    if as_json:
+        click.echo(json.dumps({"schema": SCHEMA, "uses": [structs.asdict(use) for use in uses]}, indent=2))
+    else:
+        click.echo(to_text(uses))
+    return 0 if uses else EXIT_NOTHING

@@ -60,17 +60,20 @@ def run_paths(
                 beside.enter_context(leaving_on_interrupt())
                 beside.callback(import_beside(files[0].parent, options, cwd=cwd).join)
 
-            from agentv.engine.planning.inputs import load_inputs
+            from agentv.engine.planning.inputs import load_inputs, unknown_parts
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
 
             shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             secrets = secrets_of_store(shared_in, os.environ)
-            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
+            # A dry run imports and starts nothing; a pilot is a run.
+            is_imported = dry_run is None or dry_run.pilot is not None
+            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=is_imported)
             home = find_home(cwd)
 
             def planned(options: RunOptions) -> "RunPlan":
                 plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+                plan = replace(plan, warnings=(*plan.warnings, *unknown_parts(inputs)))
                 return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in), git=git)
 
             plan = planned(options)

@@ -1,6 +1,6 @@
 """The inputs of a run, read before it is planned: suites, targets, plug-ins and gates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
-from agentv.engine.plugins.loading import load_specs
+from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
 from agentv.loading.project import STORE_VARIABLE, load_project
@@ -34,6 +34,8 @@ class Inputs(Struct, frozen=True):
     suites: tuple[SuiteInput, ...]
     specs: Specs
     gates: tuple[str, ...] = ()
+    not_imported: tuple[str, ...] = ()
+    """The project's plug-ins, if they were not imported."""
 
 
 class Neighbourhood(Struct):
@@ -77,12 +79,15 @@ def load_inputs(
     env: Mapping[str, str],
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
+    plugins_imported: bool = True,
 ) -> Inputs:
     """Read eval files, as `find_eval_files` found them, and what belongs to them.
 
-    Raises EvalFileError with the problems of all files at once.
+    Without `plugins_imported` no code of the project is imported. Raises EvalFileError with the problems of all files
+    at once.
     """
-    specs, gates = load_project_parts(file.parent for file in files)
+    plugins, gates = _project_parts(file.parent for file in files)
+    specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)
     neighbourhood = Neighbourhood(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     )
@@ -98,7 +103,7 @@ def load_inputs(
             problems.update(dict.fromkeys(error.problems))
     if problems:
         raise EvalFileError(str(files), tuple(problems))
-    return Inputs(tuple(suites), specs, gates)
+    return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
 
 
 def load_inputs_of(
@@ -120,11 +125,24 @@ def load_inputs_of(
 
 
 def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:
-    """Return the plug-ins and gates that the `.agentv.yaml` files around folders of eval files name."""
+    """Return the plug-ins, imported, and gates that the `.agentv.yaml` files around folders of eval files name."""
+    plugins, gates = _project_parts(folders)
+    return load_specs(plugins), gates
+
+
+def _project_parts(folders: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     plugins: dict[str, None] = {}
     gates: dict[str, None] = {}
     for folder in dict.fromkeys(folders):
         project = load_project(folder, find_repository_root(folder))
         plugins.update(dict.fromkeys(project.plugins))
         gates.update(dict.fromkeys(project.gates))
-    return load_specs(plugins), tuple(gates)
+    return tuple(plugins), tuple(gates)
+
+
+def unknown_parts(inputs: Inputs) -> Iterator[str]:
+    """Yield a message for each name that only a plug-in that was not imported can define."""
+    where = ", ".join(inputs.not_imported)
+    for registry in (inputs.specs.evaluators, inputs.specs.providers):
+        for name in registry.stood_in:
+            yield f"unknown: {registry.what} {name!r}, its settings and cost; the plug-ins are not imported ({where})"

@@ -250,7 +250,7 @@ def _unknown(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) 
     elif scope.unknown_type == "warning":
         # It is most likely defined by a plug-in, so a list of the built-in types would not help.
         message += ", unless a plug-in of .agentv.yaml provides it"
-        allowed = "`agentv plugins` lists the known types"
+        allowed = "`agentv plugins --import` lists the known types"
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
 
 

@@ -35,6 +35,7 @@ class CasesReader(Struct):
     scope: CaseScope
     parts: list[CaseSource] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
 
     def source(self) -> CaseSource:
@@ -82,6 +83,7 @@ class CasesReader(Struct):
     def _read_files(self, reader: Reader, at: JsonPath, pattern: str) -> None:
         """Read the cases of the files that a path or pattern names."""
         files = self._matching(reader, at, pattern)
+        self.files += files
         for path in files:
             if path.suffix == ".jsonl":
                 self.read_json_lines(path)
@@ -157,13 +159,14 @@ def relative_name(path: Path, root: Path) -> str:
 class ReadSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
-    `reader` is that of its top level, for further checks.
+    `reader` is that of its top level, for further checks. `files` are those of its cases.
     """
 
     suite: EvalSuite | None
     problems: tuple[Problem, ...]
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
+    files: tuple[Path, ...] = ()
 
 
 def load_suite(path: str | Path, *, specs: Specs, allow_paths: Sequence[str] = ()) -> EvalSuite:
@@ -228,7 +231,7 @@ def read_suite(
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = _with_project(suite, sha256, finder, project)
-    return ReadSuite(suite, tuple(warned_once(found)), project, reader)
+    return ReadSuite(suite, tuple(warned_once(found)), project, reader, tuple(cases.files))
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
