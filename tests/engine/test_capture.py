@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.engine.calling.capture import DEEPEST, REDACTED, TOO_DEEP, Cleaner, Redactor
+from agentv.engine.calling.capture import DEEPEST, TOO_DEEP, Cleaner, Redactor
+from agentv.templating.secrets import REDACTED
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall

@@ -48,6 +48,7 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
     plugins: list[Name] | None = None
     prices: dict[str, PriceModel] | None = None
     redact: list[Annotated[str, Checked(_check_pattern)]] | None = None
+    public_env: list[Name] | None = None
     store: Name | None = None
 
 
@@ -62,8 +63,9 @@ class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
 class ProjectConfig(Struct, frozen=True):
     """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
-    Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `store` is the URL of the
-    team's store as written, with `${{ NAME }}` not yet filled in.
+    Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `public_env` are
+    environment variables that hold no secrets. `store` is the URL of the team's store as written, with `${{ NAME }}`
+    not yet filled in.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -71,6 +73,7 @@ class ProjectConfig(Struct, frozen=True):
     plugins: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
+    public_env: tuple[str, ...] = ()
     store: str | None = None
     sources: Mapping[str, Path] = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.targets.targets import load_targets
 from agentv.registry import Specs
+from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import EvalSuite
 from agentv.types.errors import EvalFileError, TargetError
@@ -66,9 +67,19 @@ class Neighbourhood(Struct):
         if key not in self.known:
             configs = () if path is None else load_targets(path, specs=self.specs)
             named = {config.name: config for config in configs}
-            secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")))
-            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets)
+            public = load_project(folder, root).public_env
+            # What a program prints may hold any variable that it inherits from here.
+            inherited = secret_values(env, public=public, exists=_is_path)
+            secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
+            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets, public_env=public)
         return self.known[key]
+
+
+def _is_path(value: str) -> bool:
+    try:
+        return "/" in value and Path(value).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def load_inputs(

@@ -17,7 +17,7 @@ from agentv.loading.files.places import find_eval_files, find_repository_root, f
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, read_named_parts, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
-from agentv.loading.suites.references import fill
+from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.suites.suites import ReadSuite, read_suite
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.settings import check_target
@@ -204,5 +204,7 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         at = ("targets", index)
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset="warning")
         if isinstance(filled.value, dict):
+            before = len(reader.problems)
             check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
+            redact_problems(reader, before, filled)
     yield from reader.problems

@@ -36,7 +36,14 @@ async def run_healthcheck(
         else:
             filled = parse_command(check.command_template, supported=()).fill({})
             cwd = Path(target.base_dir, check.cwd or "")
-            await run_command(filled, cwd=cwd, env=env or {}, timeout_s=timeout_s, max_bytes=MAX_OUTPUT_BYTES)
+            await run_command(
+                filled,
+                cwd=cwd,
+                env=env or {},
+                timeout_s=timeout_s,
+                max_bytes=MAX_OUTPUT_BYTES,
+                inherit=getattr(target.settings, "env_allow", None),
+            )
     except ProviderError as error:
         message = f"the healthcheck of target {target.name!r} failed: {error.failure.message}"
         failure = replace(error.failure, kind="healthcheck", stage="healthcheck", message=message, retryable=False)
