@@ -54,7 +54,7 @@ def command(
 
     cwd = Path.cwd()
     if untrusted:
-        return _show_uses(paths, cwd, as_json=as_json or format_ == "json")
+        return _show_uses(paths, cwd, allow_paths, as_json=as_json or format_ == "json")
     checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs(), allow_paths=allow_paths)
     click.echo(FORMATS["json" if as_json else format_](checked.problems, len(checked.files), cwd))
     if any(problem.severity == "error" for problem in checked.problems):
@@ -66,7 +66,7 @@ def command(
     return 0 if checked.files else EXIT_NOTHING
 
 
-def _show_uses(paths: tuple[str, ...], cwd: Path, *, as_json: bool) -> int:
+def _show_uses(paths: tuple[str, ...], cwd: Path, allow_paths: tuple[str, ...], *, as_json: bool) -> int:
     """Print what the files would execute, read and send; return the exit code."""
     import json
 
@@ -75,7 +75,7 @@ def _show_uses(paths: tuple[str, ...], cwd: Path, *, as_json: bool) -> int:
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.untrusted import SCHEMA, list_uses, to_text
 
-    uses = list_uses(paths, cwd=cwd, specs=load_specs())
+    uses = list_uses(paths, cwd=cwd, specs=load_specs(), allow_paths=allow_paths)
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "uses": [structs.asdict(use) for use in uses]}, indent=2))
     else:

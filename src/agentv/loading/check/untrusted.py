@@ -53,14 +53,16 @@ class Use(Struct, frozen=True):
     at: str
 
 
-def list_uses(paths: Sequence[str | Path], *, cwd: Path, specs: Specs) -> tuple[Use, ...]:
+def list_uses(
+    paths: Sequence[str | Path], *, cwd: Path, specs: Specs, allow_paths: Sequence[str] = ()
+) -> tuple[Use, ...]:
     """Return what eval files and the files around them name, in the order of `KINDS`, each value and place once.
 
     Raises ConfigError for a path that does not exist, and EvalFileError for a file that cannot be read.
     """
     found: dict[Use, None] = {}
     for file in find_eval_files(paths, cwd=cwd):
-        for path in _files_around(file, cwd, specs):
+        for path in _files_around(file, cwd, specs, allow_paths):
             for document in _documents(path):
                 found.update(dict.fromkeys(_uses(document)))
     return tuple(sorted(found, key=lambda use: KINDS.index(use.kind)))
@@ -78,13 +80,13 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else json.dumps(text)[1:-1]
 
 
-def _files_around(file: Path, cwd: Path, specs: Specs) -> Iterator[Path]:
+def _files_around(file: Path, cwd: Path, specs: Specs, allow_paths: Sequence[str]) -> Iterator[Path]:
     """Yield an eval file, its files of cases, and the targets, project and `.env` files that a run would use."""
     yield file
     folder = file.resolve().parent
     root = find_repository_root(folder)
     if file.suffix == ".jsonl" or kind_of_file(file) == "eval":
-        yield from read_suite(file, specs, plugins_imported=False).files
+        yield from read_suite(file, specs, plugins_imported=False, allow_paths=allow_paths).files
     targets = find_targets_file(folder, root, cwd, None)
     criteria = find_criteria_file(folder, root)
     yield from (path for path in (targets, criteria) if path is not None)
