@@ -224,3 +224,8 @@ def test_base64_of_any_length_and_neighbours_holds_no_part_of_a_secret(length: i
         for after in (b"", b"y", b"yz"):
             text = base64.b64encode(before + secret.encode() + after).decode()
             assert len(SecretRedactor([secret]).redact(text)) <= 3 + 4 + 6
+
+
+def test_canned_answer_is_no_secret_whatever_its_case_is_called(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("evals/a.yaml").write_text(CASE.replace("id: a", "id: reset-password"))
+    assert "hello from us" in run("  - {name: t, provider: mock, response: {reset-password: hello from us}}\n", capfd)
