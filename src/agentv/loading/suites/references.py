@@ -88,6 +88,8 @@ class _Filler(Struct):
 
     def _text(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
         used, public = self._replaced(text, at, name) if has_reference(text) else (text, text)
+        if has_reference(text) and used == text:  # a variable is not set: there is no value yet
+            return used, REDACTED if looks_secret(name) else public
         if _is_public(at, text, self.public_env):
             return used, public
         in_header = len(at) > 1 and at[-2] in _HEADERS and is_secret_header(name) and is_secret(used)

@@ -67,11 +67,12 @@ def resolve_at(
     """Return the resolved target at `at`; record its problems and return None if it has any."""
     before = len(reader.problems)
     filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name, public_env=public_env)
-    unset = len(reader.problems) > before
+    after_filling = len(reader.problems)
+    unset = after_filling > before
     if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
         return None
     checked = check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
-    redact_problems(reader, before, filled)
+    redact_problems(reader, after_filling, filled)
     if unset or checked.model is None or checked.spec is None or checked.settings is None:
         return None
     public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}
