@@ -183,14 +183,18 @@ def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
 _RUNNER = "_runner"
 
 
-def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> EvalSuite:
+def load_suite(
+    path: str | os.PathLike[str], *, specs: Specs | None = None, allow_paths: Sequence[str] = ()
+) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
+
+    The files that it names must lie inside the project, or in one of the folders `allow_paths`.
 
     `specs` are the evaluators and providers that it may name. The default: the built-in ones, those of installed
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
-    return suites.load_suite(file, specs=specs or load_project_parts([file.parent])[0])
+    return suites.load_suite(file, specs=specs or load_project_parts([file.parent])[0], allow_paths=allow_paths)
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:

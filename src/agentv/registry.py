@@ -86,6 +86,10 @@ class Spec(Struct, frozen=True):
         return settings
 
 
+class UnknownSettings(Struct, frozen=True):
+    """The settings of a plug-in that is not imported: any keys are accepted, and none is read."""
+
+
 class Announced(Struct, frozen=True):
     """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
 
@@ -111,6 +115,9 @@ class Registry(Struct):
     broken: dict[str, PluginError] = field(default_factory=dict)
     brought_by: dict[str, str] = field(default_factory=dict)
     installed: Callable[[], Iterable[tuple[str, Announced]]] | None = None
+    stand_in: Callable[[str], Spec] | None = None
+    """Makes the plug-in for a name that is unknown because the project's plug-ins are not imported."""
+    stood_in: dict[str, None] = field(default_factory=dict)
 
     def add(self, spec: Spec) -> None:
         """Register a plug-in. Raises PluginError if one of its names is already taken."""
@@ -145,6 +152,9 @@ class Registry(Struct):
             self.load_all()
         if self._known(name) is None and name in self.broken:
             raise self.broken[name]
+        if self._known(name) is None and self.stand_in is not None:
+            self.add(self.stand_in(name))
+            self.stood_in[name] = None
         return self._known(name)
 
     def load_all(self) -> None:
@@ -178,6 +188,7 @@ class Registry(Struct):
         parts = (self.specs, self.aliases, self.announced, self.broken, self.brought_by)
         copied = Registry(self.what, *(dict(part) for part in parts))  # type: ignore[arg-type]  # each a copy of its own
         copied.installed = self.installed
+        copied.stand_in = self.stand_in
         return copied
 
     def _ask_packages(self) -> None:

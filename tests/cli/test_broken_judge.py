@@ -64,7 +64,8 @@ def test_ten_failures_in_a_row_stop_the_run_and_a_resume_judges_the_answers(agen
     code, said = agentv("run", "suite.yaml")
     assert (code, calls()) == (3, 15)
     assert (
-        "INCOMPLETE: the judge failed on 10 of 15 results; 10 failures of one judge in a row: the judge 'judge' " in said
+        "INCOMPLETE: the judge failed on 10 of 15 results; 10 failures of one judge in a row: the judge 'judge' "
+        in said
     )
     assert "its reply is text without a JSON object. 15 of 30 planned results are complete. Exit code 3." in said
     events = [json.loads(line) for line in next(Path(".agentv/runs").glob("*/events.jsonl")).read_text().splitlines()]

@@ -87,7 +87,9 @@ def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) ->
     write(".agentv.yaml", "plugins: [mine.py]\n")
     code, out = check(capsys, "score.yaml")
     assert code == 0
-    assert "'mine', unless a plug-in of .agentv.yaml provides it; `agentv plugins` lists the known types\n" in out
+    assert (
+        "'mine', unless a plug-in of .agentv.yaml provides it; `agentv plugins --import` lists the known types\n" in out
+    )
 
 
 def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
@@ -341,6 +343,21 @@ def test_a_huge_file_is_refused_with_little_memory(name: str, message: str, caps
     assert f"{name}:1:1" in out
     assert message in out
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 2**10
+
+
+def test_patterns_with_too_many_repeats_are_reported_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
+    write(".agentv.yaml", "redact: ['a{99999999}']\n")
+    rules = "    evaluators:\n      - {name: r, type: regex, pattern: '(?:a{9999}){9999}'}\n"
+    schema = "      - {name: s, type: is_json, schema: {pattern: 'a{99999999}'}}\n"
+    write("evals/a.yaml", f"{CASE}{rules}{schema}")
+    code, out = check(capsys)
+    assert code == 4
+    assert ".agentv.yaml:1:10  $.redact[0]  is too large" in out
+    assert 'evals/a.yaml:6:41  $.evalcases[0].evaluators[0].pattern  `pattern` "(?:a{9999}){9999}" is too large' in out
+    assert (
+        "evals/a.yaml:7:42  $.evalcases[0].evaluators[1].schema  `schema` is not a valid JSON Schema: $: the pattern"
+        in out
+    )
 
 
 def test_a_frame_is_made_from_the_first_mebibytes_only() -> None:

@@ -57,7 +57,7 @@ def test_the_projects_own_plugins_are_listed(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         'from agentv import evaluator\n@evaluator("mine")\ndef mine(context, *, limit: int = 3):\n    """Is mine."""\n'
     )
-    done = agentv("--json", "mine", cwd=tmp_path)
+    done = agentv("--json", "--import", "mine", cwd=tmp_path)
     (mine,) = json.loads(done.stdout)["evaluators"]
     assert mine["summary"] == "Is mine."
     assert mine["settings"] == [{"name": "limit", "type": "whole number", "default": "3", "help": ""}]

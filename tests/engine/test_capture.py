@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.engine.calling.capture import REDACTED, Cleaner, Redactor
+from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.templating.secrets import REDACTED
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
@@ -71,6 +72,11 @@ def test_invalid_pattern_is_rejected() -> None:
 
 def test_a_pattern_with_flags_of_its_own_stands_beside_others() -> None:
     assert Redactor(patterns=["(?i)hello", "x"]).text("HELLO xy") == "*** ***y"
+
+
+def test_pattern_with_too_many_repeats_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"redact: 'a\{99999999\}' is too large: it needs at least 99,999,999"):
+        Redactor(patterns=["a{99999999}"])
 
 
 def test_text_on_which_a_pattern_times_out_is_redacted_whole() -> None:

@@ -47,13 +47,13 @@ def names(paths: Sequence[str], folder: Path) -> list[str]:
     ],
 )
 def test_a_command_names_the_scripts_it_runs(folder: Path, script: str | tuple[str, ...], named: list[str]) -> None:
-    assert names(CodeJudgeSettings(script=script).files(str(folder)), folder) == named
-    assert names(CodeAggregator(script=script).files(str(folder)), folder) == named
+    assert names(CodeJudgeSettings(script=script).code_files(str(folder)), folder) == named
+    assert names(CodeAggregator(script=script).code_files(str(folder)), folder) == named
 
 
 def test_a_script_is_looked_for_where_it_runs(folder: Path) -> None:
     settings = CodeJudgeSettings(script="node there.js", cwd="tools")
-    assert names(settings.files(str(folder)), folder) == ["tools/there.js"]
+    assert names(settings.code_files(str(folder)), folder) == ["tools/there.js"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_script_is_looked_for_where_it_runs(folder: Path) -> None:
     ],
 )
 def test_a_function_names_its_module(folder: Path, reference: str, named: list[str]) -> None:
-    assert names(CodeJudgeSettings(python=reference).files(str(folder)), folder) == named
+    assert names(CodeJudgeSettings(python=reference).code_files(str(folder)), folder) == named
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_a_prompt_is_a_file_or_the_prompt_itself(folder: Path, prompt: str | Non
 def test_an_aggregator_that_only_counts_names_no_file(folder: Path) -> None:
     settings = CompositeSettings(evaluators=({"name": "m"},), aggregator=Minimum())  # type: ignore[arg-type]
     assert settings.files(str(folder)) == ()
-    assert names(CodeAggregator(path="gone").files(str(folder)), folder) == ["gone"]
+    assert names(CodeAggregator(path="gone").code_files(str(folder)), folder) == ["gone"]

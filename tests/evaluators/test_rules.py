@@ -122,6 +122,21 @@ def test_rules_say_what_they_expected_and_what_they_got(
         ),
         (
             "regex",
+            {"pattern": "(?:a{1000} # )){1000}\n){1000}", "flags": "x"},
+            '$.pattern  `pattern` "(?:a{1000} # )){1000}\\n){1000}" is too large: it needs at least 1,000,000 repeats',
+        ),
+        (
+            "is_json",
+            {"schema": {"properties": {"a": {"pattern": "b{99999999}"}}}},
+            "$.schema  `schema` is not a valid JSON Schema: $.properties.a: the pattern 'b{99999999}' is too large",
+        ),
+        (
+            "is_json",
+            {"schema": {"patternProperties": {"^(?:b{9999}){9999}$": True}}},
+            "$.schema  `schema` is not a valid JSON Schema: $: the pattern '^(?:b{9999}){9999}$' is too large",
+        ),
+        (
+            "regex",
             {"pattern": "a", "flags": "ik"},
             "$.flags  `flags` has 'k', which is not a flag; allowed: i, m, s, x",
         ),

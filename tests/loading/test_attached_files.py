@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading.files.attached import FileFinder, FileProblemError
+from agentv.loading.files.attached import FileFinder, matches_any
+from agentv.loading.files.path_guard import FileProblemError, PathGuard
 from agentv.loading.project import DEFAULT_GUIDELINE_PATTERNS
 
 
@@ -17,9 +18,10 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def finder(root: Path, *, allow_outside: bool = False, cwd: Path | None = None) -> FileFinder:
+def finder(root: Path, *, allowed: Path | None = None, cwd: Path | None = None) -> FileFinder:
     base = root / "evals" / "deep"
-    return FileFinder(base, root, cwd or root, DEFAULT_GUIDELINE_PATTERNS, allow_outside)
+    guard = PathGuard(root, () if allowed is None else (allowed,))
+    return FileFinder(base, root, cwd or root, guard, DEFAULT_GUIDELINE_PATTERNS)
 
 
 def test_files_are_searched_beside_upward_and_in_the_working_directory(root: Path) -> None:
@@ -36,14 +38,15 @@ def test_a_leading_slash_is_absolute_first_and_then_relative_to_the_roots(root: 
     assert finder(root).attach(str(root / "a.txt")).text == "in the root"
 
 
-def test_a_file_outside_the_repository_is_refused_unless_that_is_allowed(root: Path) -> None:
+def test_a_file_outside_the_root_is_refused_unless_its_folder_is_allowed(root: Path) -> None:
     outside = root.parent / "secret.txt"
     outside.write_text("s")
     (root / "evals" / "deep" / "link.txt").symlink_to(outside)
     for written in ("../../../secret.txt", "link.txt", str(outside)):
-        with pytest.raises(FileProblemError, match="is outside the repository"):
+        with pytest.raises(FileProblemError, match="leads outside of ") as caught:
             finder(root).attach(written)
-        assert finder(root, allow_outside=True).attach(written).text == "s"
+        assert caught.value.allowed == f"if that is intended, allow it with --allow-path {root.parent}"
+        assert finder(root, allowed=root.parent).attach(written).text == "s"
 
 
 def test_a_link_inside_the_repository_is_followed(root: Path) -> None:
@@ -147,3 +150,24 @@ def test_a_file_that_is_named_often_is_read_once(root: Path) -> None:
     (root / "a.txt").write_text("x")
     files = finder(root)
     assert files.attach("a.txt") is files.attach("a.txt")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("*.md", "a.md", True),
+        ("*.md", "b/a.md", False),
+        ("**/*.md", "a.md", True),
+        ("**/*.md", "b/c/a.md", True),
+        ("b/**", "b/c/a.md", True),
+        ("b/**/a.md", "b/a.md", True),
+        ("a?.md", "ab.md", True),
+        ("a?.md", "a/.md", False),
+        ("a?.md", "a.md", False),
+        ("./a", "a", True),
+        ("**/" * 40 + "x", "a/" * 60 + "b", False),
+        ("*a" * 40 + "x", "a" * 120, False),
+    ],
+)
+def test_pattern_matches_whole_paths_without_backtracking(pattern: str, path: str, expected: bool) -> None:
+    assert matches_any(path, [pattern]) is expected

@@ -9,6 +9,7 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.loading.files.attached import FileFinder
+from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.files.places import find_eval_files
 from agentv.loading.suites.case_sources import HEAD_BYTES, LINES_CHECKED_AT_LOAD, JsonLinesCases
 from agentv.loading.suites.cases import CaseScope
@@ -165,7 +166,9 @@ def test_a_head_that_is_kept_changes_nothing_of_the_stream(most: int) -> None:
     lines = [line("a"), "", "{broken", line("b"), "   ", line("c"), line("a")]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
     scope = CaseScope(
-        EvaluatorScope(SPECS.evaluators, "."), FileFinder(Path.cwd(), Path.cwd(), Path.cwd()), "cases.jsonl"
+        EvaluatorScope(SPECS.evaluators, "."),
+        FileFinder(Path.cwd(), Path.cwd(), Path.cwd(), PathGuard(Path.cwd())),
+        "cases.jsonl",
     )
     stream = JsonLinesCases(path, "cases.jsonl", scope)
     assert list(stream.with_head(most)) == list(stream)
@@ -174,7 +177,9 @@ def test_a_head_that_is_kept_changes_nothing_of_the_stream(most: int) -> None:
 
 def test_of_long_lines_few_are_kept() -> None:
     scope = CaseScope(
-        EvaluatorScope(SPECS.evaluators, "."), FileFinder(Path.cwd(), Path.cwd(), Path.cwd()), "cases.jsonl"
+        EvaluatorScope(SPECS.evaluators, "."),
+        FileFinder(Path.cwd(), Path.cwd(), Path.cwd(), PathGuard(Path.cwd())),
+        "cases.jsonl",
     )
     path = write(line(f"case-{number}", metadata={"text": "x" * (HEAD_BYTES // 3)}) for number in range(5))
     stream = JsonLinesCases(path, "cases.jsonl", scope).with_head(5)

@@ -12,6 +12,7 @@ from tests.loading.specs import SPECS
 
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.json_lines import parse_json
+from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.case_sources import read_plain
 from agentv.loading.suites.cases import CaseScope, read_case
@@ -20,7 +21,9 @@ from agentv.types.cases import EvalCase, Location
 from agentv.types.messages import Message
 
 PLACE = Location("cases.jsonl", 7)
-SCOPE = CaseScope(EvaluatorScope(SPECS.evaluators, "."), FileFinder(Path(), Path(), Path()), "cases.jsonl")
+SCOPE = CaseScope(
+    EvaluatorScope(SPECS.evaluators, "."), FileFinder(Path(), Path(), Path(), PathGuard(Path())), "cases.jsonl"
+)
 MESSAGE = {"role": "user", "content": "hi"}
 CASE: dict[str, object] = {"id": "a", "expected_outcome": "ok", "input_messages": [MESSAGE]}
 

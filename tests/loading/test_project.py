@@ -46,9 +46,7 @@ def test_without_a_file_the_defaults_hold(root: Path) -> None:
 
 
 def test_each_key_comes_from_the_nearest_file_that_has_it(root: Path) -> None:
-    write(
-        root, ".agentv.yaml", "guideline_patterns: [far]\nallow_outside: true\ngates: ['mean >= 0.5']\nredact: [a+]\n"
-    )
+    write(root, ".agentv.yaml", "guideline_patterns: [far]\nstore: none\ngates: ['mean >= 0.5']\nredact: [a+]\n")
     write(root, "a/.agentv/config.yaml", "guidelinePatterns: [middle]\nplugins: [judge.py, house.judges]\n")
     write(
         root,
@@ -57,7 +55,7 @@ def test_each_key_comes_from_the_nearest_file_that_has_it(root: Path) -> None:
     )
     config = load_project(root / "a" / "b", root)
     assert config.guideline_patterns == ("middle",)
-    assert config.allow_outside is True
+    assert config.store == "none"
     assert config.gates == ("mean >= 0.9",)
     assert config.plugins == (str(root / "a" / "judge.py"), "house.judges")
     assert config.prices == {"gpt-*": {"input_per_million": 1.0, "output_per_million": 2.0}}
@@ -66,20 +64,20 @@ def test_each_key_comes_from_the_nearest_file_that_has_it(root: Path) -> None:
 
 
 def test_files_above_the_repository_root_are_not_read(root: Path) -> None:
-    write(root, ".agentv.yaml", "allow_outside: true\n")
+    write(root, ".agentv.yaml", "store: none\n")
     write(root, "a/.git/HEAD", "")
-    assert load_project(root / "a", root / "a").allow_outside is False
+    assert load_project(root / "a", root / "a").store is None
 
 
 def test_all_problems_of_project_files_are_reported(root: Path) -> None:
     write(root, ".agentv.yaml", "gate: []\nredact: ['(']\ngates: ['men > 1']\nprices: {m: {input_per_million: -1}}\n")
-    write(root, "a/.agentv.yaml", "allow_outside: yes\n")
+    write(root, "a/.agentv.yaml", "store: 1\n")
     with pytest.raises(EvalFileError) as caught:
         load_project(root / "a", root)
     assert str(caught.value).splitlines() == [
         (
-            ".agentv.yaml:1:1  $.gate  unknown key 'gate'; allowed: guideline_patterns, allow_outside, gates, plugins, "
-            "prices, redact, store; did you mean 'gates'?"
+            ".agentv.yaml:1:1  $.gate  unknown key 'gate'; allowed: guideline_patterns, gates, plugins, "
+            "prices, redact, public_env, store; did you mean 'gates'?"
         ),
         ".agentv.yaml:2:10  $.redact[0]  is not a valid regular expression: missing ) at position 1",
         (
@@ -89,7 +87,7 @@ def test_all_problems_of_project_files_are_reported(root: Path) -> None:
         ),
         ".agentv.yaml:4:13  $.prices.m  the key 'output_per_million' is missing",
         ".agentv.yaml:4:33  $.prices.m.input_per_million  must be at least 0",
-        "a/.agentv.yaml:1:16  $.allow_outside  must be true or false, but is a string; write true",
+        "a/.agentv.yaml:1:8  $.store  must be a string, but is a number; put it in quotes",
     ]
 
 

@@ -5,19 +5,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.templating.secrets import SecretRedactor, looks_secret, secret_values
+from agentv.templating.secrets import SecretRedactor, looks_secret, secret_values, secrets_in_urls
 
 WORDS = st.text(st.characters(exclude_characters="*"))
 
 
 @pytest.mark.parametrize(
-    "name", ["api_key", "apiKey", "API_KEY", "X-Api-Key", "authorization", "GITHUB_TOKEN", "dbPassword"]
+    "name",
+    [
+        *("api_key", "apiKey", "API_KEY", "X-Api-Key", "authorization", "GITHUB_TOKEN", "dbPassword", "PGPASSWD"),
+        *("OPENAI_API_KEY_2", "OPENAI_KEY2", "GH_PAT", "AWS_CREDENTIALS", "X-Auth", "Cookie", "SESSION_ID"),
+        *("SENTRY_DSN", "TOKEN_GITHUB", "DB_CRED", "$.targets[0].api_key"),
+    ],
 )
 def test_names_that_look_secret(name: str) -> None:
     assert looks_secret(name)
 
 
-@pytest.mark.parametrize("name", ["max_output_tokens", "tokens_per_minute", "keyword", "secretary", "model", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("max_output_tokens", "tokens_per_minute", "keyword", "secretary", "model", "", "author", "PATH", "pattern"),
+        *("KEY_FILE", "JUDGE_KEY_MODEL", "XDG_SESSION_TYPE", "SECRET_REGION", "compat", "123"),
+    ],
+)
 def test_names_that_do_not_look_secret(name: str) -> None:
     assert not looks_secret(name)
 
@@ -48,3 +59,22 @@ def test_a_text_without_secrets_stays() -> None:
 
     assert SecretRedactor(["sk-12345678"]).redact(text) == text
     assert SecretRedactor([]).redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("url", "secrets"),
+    [
+        ("ssh://git@github.com/a/b", set()),
+        ("https://example.com/?lang=en-US-long", set()),
+        ("postgres://app:pw@db/x", {"app:pw@"}),
+        ("https://ghp_0123456789@github.com", {"ghp_0123456789@", "ghp_0123456789"}),
+        ("https://x/?token=a%2Bbcdefgh", {"a+bcdefgh"}),
+        (
+            "see https://u:p%40ssword1@x/ there",
+            {"u:p%40ssword1@", "u:p%40ssword1", "u:p@ssword1", "p%40ssword1", "p@ssword1"},
+        ),
+        ("http://[bad", set()),
+    ],
+)
+def test_secrets_in_urls(url: str, secrets: set[str]) -> None:
+    assert set(secrets_in_urls(url)) == secrets

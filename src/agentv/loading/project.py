@@ -34,12 +34,9 @@ M = TypeVar("M", bound=FileModel)
 
 
 def _check_pattern(pattern: str) -> str:
-    import regex  # noqa: PLC0415 - slow to import, and few projects need it
+    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - slow to import, and few projects need it
 
-    try:
-        regex.compile(pattern)
-    except regex.error as error:
-        raise ValueError(f"is not a valid regular expression: {error}") from None
+    compile_pattern(pattern)
     return pattern
 
 
@@ -47,11 +44,11 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
     """`.agentv.yaml`."""
 
     guideline_patterns: list[Name] | None = None
-    allow_outside: bool | None = None
     gates: Gates | None = None
     plugins: list[Name] | None = None
     prices: dict[str, PriceModel] | None = None
     redact: list[Annotated[str, Checked(_check_pattern)]] | None = None
+    public_env: list[Name] | None = None
     store: Name | None = None
 
 
@@ -66,16 +63,17 @@ class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
 class ProjectConfig(Struct, frozen=True):
     """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
-    Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `store` is the URL of the
-    team's store, in which `${{ NAME }}` is not yet filled in.
+    Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `public_env` are
+    environment variables that hold no secrets. `store` is the URL of the team's store, in which `${{ NAME }}` is not
+    yet filled in.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
-    allow_outside: bool = False
     gates: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
+    public_env: tuple[str, ...] = ()
     store: str | None = None
     sources: Mapping[str, Path] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from agentv.types.errors import TemplateError
 
-_REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 def has_reference(text: str) -> bool:
@@ -15,17 +15,17 @@ def has_reference(text: str) -> bool:
 
 def is_reference(text: str) -> bool:
     """Return True if a string is exactly one reference."""
-    return _REFERENCE.fullmatch(text.strip()) is not None
+    return REFERENCE.fullmatch(text.strip()) is not None
 
 
 def variables_in(text: str) -> tuple[str, ...]:
     """Return the variables that a string refers to, in order. Raises TemplateError for a malformed reference."""
-    malformed = _REFERENCE.sub("", text).find("${{")
+    malformed = REFERENCE.sub("", text).find("${{")
     if malformed >= 0:
         raise TemplateError("'${{' is not a valid reference; write ${{ NAME }}, with letters, digits and _ in the name")
-    return tuple(_REFERENCE.findall(text))
+    return tuple(REFERENCE.findall(text))
 
 
 def fill_variables(text: str, values: Mapping[str, str]) -> str:
     """Replace every reference by its value, which is not expanded again. Raises KeyError for an unset variable."""
-    return _REFERENCE.sub(lambda match: values[match[1]], text)
+    return REFERENCE.sub(lambda match: values[match[1]], text)

@@ -1,40 +1,136 @@
 """Detection of secrets, and their redaction from texts. Pure."""
 
+import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 REDACTED = "***"
 SHORTEST_SECRET = 8
 """Shorter values are words that occur in texts for other reasons."""
 
-_WORDS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "authorization")
-_BETWEEN_WORDS = re.compile(r"[_\-.\s]|(?<=[a-z0-9])(?=[A-Z])")
+SHORTEST_ENCODED = 16
+"""The encoded forms of shorter values, which may occur by chance, are left."""
+
+_WORDS = frozenset(
+    {"key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "pat", "cred", "creds"}
+    | {"credential", "credentials", "auth", "authorization", "cookie", "cookies", "session", "dsn"}
+)
+_ENDINGS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "authorization")
+"""Endings of a last word that is written together: `apikey`, `dbpassword`."""
+
+_NOT_SECRET = frozenset({"model", "deployment", "endpoint", "host", "region", "file", "path", "dir", "type", "sha"})
+"""The last word of a name that says what the value is, whatever stands before: `KEY_FILE`, `SESSION_TYPE`."""
+
+_BETWEEN_WORDS = re.compile(r"[_\-.\s\[\]$]+|(?<=[a-z0-9])(?=[A-Z])")
+_PREFIXES = ("sk-", "ghp_", "github_pat_", "AKIA", "eyJ", "xox", "hf_")
+_PLAIN_HEADERS = frozenset({"content-type", "accept", "user-agent"})
+_HEADER_VALUES = re.compile(r"[^\s;,=]+=*(?=[\s;,]|$)")
+_NUMBER = re.compile(r"[-+]?[0-9.,]+|true|false", re.IGNORECASE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 
 
 def looks_secret(name: str) -> bool:
-    """Return True if a field or variable of that name holds a secret: `api_key`, `GITHUB_TOKEN`, `X-Api-Key`."""
-    return _BETWEEN_WORDS.split(name)[-1].lower().endswith(_WORDS)
+    """Return True if a field or variable of that name holds a secret: `api_key`, `GH_PAT`, `OPENAI_API_KEY_2`."""
+    words = [word.lower() for word in _BETWEEN_WORDS.split(name) if word and not word.isdigit()]
+    if not words or words[-1] in _NOT_SECRET:
+        return False
+    return any(word.rstrip("0123456789") in _WORDS for word in words) or words[-1].endswith(_ENDINGS)
 
 
-def secret_values(variables: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of the variables whose names look secret."""
-    return frozenset(value for name, value in variables.items() if looks_secret(name) and len(value) >= SHORTEST_SECRET)
+def is_secret_header(name: str) -> bool:
+    """Return True if the value of an HTTP header is secret: of all but those that describe the content."""
+    return name.lower() not in _PLAIN_HEADERS
+
+
+def secrets_in_header(value: str) -> Iterator[str]:
+    """Yield the value of a secret header, and its parts: what follows `Bearer `, and the values of cookies."""
+    yield value
+    yield from (part for part in _HEADER_VALUES.findall(value) if is_secret(part))
+
+
+def is_secret(value: str) -> bool:
+    """Return True if a value in a secret place is long enough to be one, and no number or boolean."""
+    return len(value) >= SHORTEST_SECRET and not _NUMBER.fullmatch(value)
+
+
+def has_secret_prefix(value: str) -> bool:
+    """Return True if a value begins like the keys of well-known services."""
+    return value.startswith(_PREFIXES) and len(value) >= SHORTEST_SECRET
+
+
+def secrets_in_urls(text: str) -> Iterator[str]:
+    """Yield the secrets in the URLs of a text: user-info, and query values whose name looks secret."""
+    for url in _URL.findall(text):
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # brackets in the host
+            continue
+        user_info = parts.netloc.rpartition("@")[0]
+        user, _, password = user_info.partition(":")
+        if password or is_secret(user):  # not the `git` of ssh://git@host
+            yield f"{user_info}@"
+            yield from (*_long(user_info), *_long(password or user))
+        for name, value in parse_qsl(parts.query):
+            if looks_secret(name):
+                yield from _long(value)
+
+
+def _long(value: str) -> Iterator[str]:
+    yield from (form for form in {value, unquote(value)} if is_secret(form))
+
+
+def secret_values(
+    variables: Mapping[str, str], *, public: Collection[str] = (), exists: Callable[[str], bool] = lambda _: False
+) -> frozenset[str]:
+    """Return the secrets in variables: values with a secret name or a well-known prefix, and those in URLs.
+
+    `public` are names of variables that hold none. `exists` tells whether a value is the path of a file, which is no
+    secret.
+    """
+    found: set[str] = set()
+    for name, value in variables.items():
+        if name in public:
+            continue
+        if "://" in value:
+            found.update(secrets_in_urls(value))
+        if is_secret(value) and (looks_secret(name) or has_secret_prefix(value)) and not exists(value):
+            found.add(value)
+    return frozenset(found)
 
 
 class SecretRedactor:
-    """Redacts secrets from texts, also where they are escaped in JSON."""
+    """Redacts secrets from texts, also where they are escaped or encoded."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets if secret for form in (secret, *_in_json(secret))}
-        self._forms = sorted(forms, key=len, reverse=True)
+        self.forms = sorted({form for secret in secrets if secret for form in forms_of(secret)}, key=len, reverse=True)
 
     def redact(self, text: str) -> str:
         """Return the text with `***` for every secret."""
-        for form in self._forms:
+        for form in self.forms:
             text = text.replace(form, REDACTED)
         return text
 
 
-def _in_json(secret: str) -> tuple[str, str]:
-    return json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
+def forms_of(secret: str) -> Iterator[str]:
+    """Yield a secret as it is written: as it is, in JSON, and for long ones in URLs, base64 and hexadecimal."""
+    yield secret
+    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    if len(secret) < SHORTEST_ENCODED:
+        return
+    data = secret.encode("utf-8", "surrogatepass")
+    for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield quoted
+        yield re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), quoted)
+    yield from (data.hex(), data.hex().upper())
+    for offset in range(3):
+        core = _base64_core(data, offset)
+        yield from (core, core.replace("+", "-").replace("/", "_"))
+
+
+def _base64_core(data: bytes, offset: int) -> str:
+    """Return the part of base64 that depends on `data` alone when it follows `offset` bytes of a group of three."""
+    encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")
+    is_whole = (offset + len(data)) % 3 == 0
+    return encoded[(0, 2, 3)[offset] : None if is_whole else -1]

@@ -46,7 +46,8 @@ class ResolvedTarget(Struct, frozen=True):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
 
     `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
-    every setting as written, secrets redacted. `secrets` are the values to redact from all output.
+    every setting as written, secrets redacted. `secrets` are the values to redact from all output, and `public_env` the
+    variables that hold none.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ResolvedTarget(Struct, frozen=True):
     settings: object
     public_settings: JsonObject = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    public_env: tuple[str, ...] = ()
     workers: int | None = None
     provider_batching: bool = False
     batch_size: int | None = None

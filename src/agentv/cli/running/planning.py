@@ -65,14 +65,16 @@ def run_paths(
                 beside.enter_context(leaving_on_interrupt())
                 beside.callback(import_beside(files[0].parent, options, cwd=cwd).join)
 
-            from agentv.engine.planning.inputs import load_inputs
+            from agentv.engine.planning.inputs import load_inputs, unknown_parts
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
             from agentv.loading.files.skipped import find_skipped_files, skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             secrets = secrets_of_store(store_url, os.environ)
-            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
+            # A dry run imports and starts nothing; a pilot is a run.
+            is_imported = dry_run is None or dry_run.pilot is not None
+            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=is_imported)
             home = find_home(cwd)
             skipped = tuple(skipped_lines(find_skipped_files(paths, cwd=cwd, found=files), cwd))
 
@@ -84,7 +86,7 @@ def run_paths(
                     folder=str(cwd),
                     store=kept_name(store, store_url),
                     git=git,
-                    warnings=(*skipped, *plan.warnings),
+                    warnings=(*skipped, *plan.warnings, *unknown_parts(inputs)),
                 )
 
             plan = planned(options)

@@ -1,17 +1,21 @@
-"""The options of every command that continues a stored run: its team store and its budget."""
+"""The options of every command that continues a stored run: its team store, its budget, its folders."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import click
 from msgspec import Struct
 
+from agentv.cli.allow_path import ALLOW_PATH_OPTION
+
 
 class ContinueOptions(Struct, frozen=True):
-    """The values of `--store` and `--budget-usd` for a run that is continued."""
+    """The values of `--store`, `--budget-usd` and `--allow-path` (absolute) for a run that is continued."""
 
     store: str | None = None
     budget_usd: float | None = None
+    allow_paths: tuple[str, ...] = ()
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
@@ -27,9 +31,11 @@ BUDGET_OPTION: Callable[..., Any] = click.option(
 
 def resume_options(function: Callable[..., Any]) -> Any:
     """Add these options to a command; `take_continue_options` reads their values."""
-    return STORE_OPTION(BUDGET_OPTION(function))
+    return STORE_OPTION(BUDGET_OPTION(ALLOW_PATH_OPTION(function)))
 
 
 def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
     """Return how a stored run is continued, removing the options from `given`."""
-    return ContinueOptions(given.pop("store"), given.pop("budget_usd", None))
+    # A run is continued in the folder that it was started in.
+    allow_paths = tuple(os.path.abspath(path) for path in given.pop("allow_paths", ()))  # noqa: PTH100 - resolved later
+    return ContinueOptions(given.pop("store"), given.pop("budget_usd", None), allow_paths)

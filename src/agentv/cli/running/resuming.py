@@ -117,7 +117,8 @@ def _run_generation(
         )
     change = _unchanged
     if generation.evaluators is not None:
-        change = partial(with_evaluators_of, Path(_project_of(folder.resolve()), generation.evaluators).resolve())
+        path = Path(_project_of(folder.resolve()), generation.evaluators).resolve()
+        change = partial(with_evaluators_of, path, allow_paths=continuing.allow_paths)
     return continue_run(folder, output, "rescore", continuing, change=change, started=started)
 
 
@@ -162,6 +163,7 @@ def continue_run(
             ignores_cache=ignores_cache,
             budget_usd=continuing.budget_usd,
             secrets=secrets_of_store(store_url, os.environ),
+            allow_paths=continuing.allow_paths,
         )
         plan = replace(plan, warnings=(*notes, *plan.warnings))
 

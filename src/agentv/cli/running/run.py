@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.screen_options import take_output_options, with_output_options
 from agentv.cli.spans import Span
 
@@ -97,6 +98,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Compare with a run (id, name, tag, latest) or baseline file.",
 )
 @click.option("--name", metavar="NAME", help="Name of this run.")
+@ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate; calls nothing without --pilot.")

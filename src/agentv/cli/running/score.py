@@ -14,6 +14,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
@@ -57,6 +58,7 @@ class ScoreOptions(Struct, frozen=True):
     workers: int
     max_errors: int
     display: str
+    allow_paths: tuple[str, ...] = ()
 
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
@@ -90,7 +92,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
 
 
 def _load_config(options: ScoreOptions) -> EvaluationRunConfig:
-    config = EvaluationRunConfig.load(options.config)
+    config = EvaluationRunConfig.load(options.config, allow_paths=options.allow_paths)
     return replace(config, judge=options.judge or config.judge, only=options.only or config.only)
 
 
@@ -259,6 +261,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     help="How to show progress and the report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
+@ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers in JSON Lines files (also .gz), or on standard input with -.
 

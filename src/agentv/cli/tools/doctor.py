@@ -77,10 +77,10 @@ def _answers(folder: Path) -> Iterator[Finding]:
     from agentv.loading.suites.resolve import resolve_target
     from agentv.types.errors import AgentvError
 
-    found = _project_targets(folder)
+    found = _project_targets(folder, is_imported=True)
     if found is None:
         return
-    configs, specs, env = found
+    configs, specs, env, _ = found
     resolved = []
     for config in configs:
         try:
@@ -197,9 +197,14 @@ def _killed_runs(folder: Path) -> Iterator[Finding]:
             yield Finding(f"run {run.name}", "warning", left, f"Complete the run: agentv resume {run.name}")
 
 
-def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str]] | None":
-    """Read the project's targets; None when it has no targets file. Raises AgentvError."""
-    from agentv.engine.plugins.loading import load_specs
+def _project_targets(
+    folder: Path, *, is_imported: bool = False
+) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str], tuple[str, ...]] | None":
+    """Read the project's targets; None when it has no targets file. Raises AgentvError.
+
+    The project's plug-ins, which come last, are imported only for requests to targets.
+    """
+    from agentv.engine.plugins.loading import load_specs, load_specs_without
     from agentv.loading.files.dotenv import load_env
     from agentv.loading.files.places import find_repository_root, find_targets_file
     from agentv.loading.project import load_project
@@ -209,8 +214,9 @@ def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Ma
     path = find_targets_file(folder / "evals", root, folder, None)
     if path is None:
         return None
-    specs = load_specs(load_project(folder, root).plugins)
-    return load_targets(path, specs=specs), specs, load_env(folder, os.environ)
+    plugins = load_project(folder, root).plugins
+    specs = load_specs(plugins) if is_imported else load_specs_without(plugins)
+    return load_targets(path, specs=specs), specs, load_env(folder, os.environ), plugins
 
 
 def _targets(folder: Path) -> Iterator[Finding]:
@@ -225,11 +231,16 @@ def _targets(folder: Path) -> Iterator[Finding]:
     if found is None:
         yield Finding("targets", "warning", f"no targets.yaml for {folder}", "`agentv init` writes one.")
         return
-    targets, _, env = found
+    targets, specs, env, plugins = found
     where = f" in {targets[0].path}" if targets else ""
     yield Finding("targets", "ok", f"{len(targets)}{where}")
     for target in targets:
-        yield _target(target, env, folder)
+        if target.provider in specs.providers.stood_in:
+            remedy = "A run imports them; `agentv doctor --online` does, too."
+            what = f"provider {target.provider!r} is unknown: {', '.join(plugins)} is not imported"
+            yield Finding(f"target {target.name}", "warning", what, remedy)
+        else:
+            yield _target(target, env, folder)
 
 
 def _target(target: "TargetConfig", env: Mapping[str, str], folder: Path) -> Finding:

@@ -21,23 +21,28 @@ _COUNTABLE = ("string", "whole number", "number")
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all settings.")
-def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
+@click.option("--import", "is_imported", is_flag=True, help="Also import and list the plug-ins of .agentv.yaml.")
+def command(names: tuple[str, ...], *, as_json: bool, is_imported: bool) -> None:
     """List evaluators, providers, report formats and stores; with NAMES, show their settings."""
-    registries = _load_registries()
+    project = _project_plugins()
+    registries = _load_registries(project if is_imported else ())
+    not_imported = () if is_imported else project
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
         described = {
             what: [{**describe(spec), "brought_by": _brought_by(spec, registry)} for spec in _chosen(registry, names)]
             for what, registry in registries
         }
-        shown = {"schema": SCHEMA, **described, "broken": broken}
+        shown = {"schema": SCHEMA, **described, "broken": broken, "not_imported": list(not_imported)}
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     elif names:
-        click.echo("\n\n".join(render_settings(spec) for spec in _named(registries, names)))
+        click.echo("\n\n".join(render_settings(spec) for spec in _named(registries, names, not_imported)))
     else:
         click.echo("\n\n".join(render_list(what, registry) for what, registry in registries if list(registry)))
         for message in broken:
             click.echo(f"\nnot usable: {message}")
+        for plugin in not_imported:
+            click.echo(f"\nnot imported, its plug-ins are unknown: {plugin} (list them with --import)")
         click.echo("\nSettings of one: agentv plugins NAME")
 
 
@@ -91,16 +96,20 @@ def _with_cost(spec: "Spec") -> str:
     return f"{summary} (may cost money)" if spec.cost == "paid" else summary
 
 
-def _load_registries() -> Sequence[tuple[str, "Registry"]]:
+def _project_plugins() -> tuple[str, ...]:
     from pathlib import Path
 
-    from agentv.engine.plugins.loading import load_specs
     from agentv.loading.files.places import find_repository_root
     from agentv.loading.project import load_project
 
     here = Path.cwd()
-    project = load_project(here, find_repository_root(here))
-    specs = load_specs(project.plugins)
+    return load_project(here, find_repository_root(here)).plugins
+
+
+def _load_registries(plugins: Sequence[str]) -> Sequence[tuple[str, "Registry"]]:
+    from agentv.engine.plugins.loading import load_specs
+
+    specs = load_specs(plugins)
     sorts = (
         ("evaluators", specs.evaluators),
         ("providers", specs.providers),
@@ -116,13 +125,17 @@ def _chosen(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
     return [spec for spec in registry if not names or {spec.name, *spec.aliases} & set(names)]
 
 
-def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...]) -> "list[Spec]":
+def _named(
+    registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...], not_imported: Sequence[str]
+) -> "list[Spec]":
     """Return the plug-ins of these names, in the given order; a name may be both evaluator and provider."""
-    from agentv.types.errors import UnknownNameError
+    from agentv.types.errors import ConfigError, UnknownNameError
 
     found = []
     for name in names:
         specs = [registry.get(name) for _, registry in registries if name in registry]
+        if not specs and not_imported:
+            raise ConfigError(f"unknown plug-in {name!r}; if {', '.join(not_imported)} defines it, add --import")
         if not specs:
             known = [known for _, registry in registries for known in registry.canonical_names()]
             aliases = [alias for _, registry in registries for alias in registry.aliases]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agentv.templating.secrets import REDACTED, SecretRedactor
 from agentv.types.errors import ConfigError
 from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
 from agentv.types.struct_fields import has_fields, names_of_fields, replace_fields
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import regex
 
 
-REDACTED = "***"
 PATTERN_TIMEOUT_S = 1.0
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -29,13 +29,15 @@ _NO_CONTAINER = bytes(set(range(256)) - set(_CONTAINERS))
 
 
 class Redactor:
-    """Redacts secrets in text: `secrets` are whole values, `patterns` the `redact` expressions of `.agentv.yaml`.
+    """Redacts secrets in text: `secrets` are values, found escaped or encoded as well.
+
+    `patterns` are the `redact` expressions of `.agentv.yaml`.
 
     Raises ConfigError for a pattern that is not a valid regular expression.
     """
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
-        self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+        self._secrets = SecretRedactor(secrets).forms
         self._secret_bytes = [secret.encode("utf-8", "surrogatepass") for secret in self._secrets]
         self._patterns = [_compile(pattern) for pattern in patterns]
 
@@ -58,12 +60,12 @@ class Redactor:
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
-    import regex  # noqa: PLC0415 - 20 ms that few projects need
+    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - 20 ms that few projects need
 
     try:
-        return regex.compile(pattern)
-    except regex.error as error:
-        raise ConfigError(f"redact: {pattern!r} is not a valid regular expression: {error}") from error
+        return compile_pattern(pattern)
+    except ValueError as error:
+        raise ConfigError(f"redact: {pattern!r} {error}") from error
 
 
 class Cleaner:

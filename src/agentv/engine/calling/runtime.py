@@ -219,7 +219,7 @@ class Runtime:
         """Return the redactor of responses: for the secrets of all targets in use, and the patterns."""
         key = (id(known), len(known.resolved), patterns)
         if key not in self._redactors:
-            secrets = [secret for target in known.resolved.values() for secret in target.secrets]
+            secrets = {*known.secrets, *(secret for target in known.resolved.values() for secret in target.secrets)}
             self._redactors[key] = Redactor(secrets, patterns)
         return self._redactors[key]
 

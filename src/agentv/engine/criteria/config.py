@@ -89,11 +89,14 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, specs: Specs | None = None) -> Self:
-        """Read a configuration from a YAML or JSON file. Raises EvalFileError with every problem and its line."""
+    def load(cls, path: str | os.PathLike[str], *, specs: Specs | None = None, allow_paths: Sequence[str] = ()) -> Self:
+        """Read a configuration from a YAML or JSON file. Raises EvalFileError with every problem and its line.
+
+        `allow_paths` are folders outside of the project that it may name files in.
+        """
         file = Path(path)
         folder = file.resolve().parent
-        read = load_run_config(file, specs or load_project_parts([folder])[0])
+        read = load_run_config(file, specs or load_project_parts([folder])[0], allow_paths=allow_paths)
         return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
 
 

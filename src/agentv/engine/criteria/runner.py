@@ -203,7 +203,8 @@ class EvaluationRunner:
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
         results = await run_evaluators(context, due, seconds=time.perf_counter, concurrency=concurrency)
-        if runtime is None or not any(target.secrets for target in self._plan.known.resolved.values()):
+        known = self._plan.known
+        if runtime is None or not (known.secrets or any(target.secrets for target in known.resolved.values())):
             return results
         cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(results)
         return cleaned

@@ -1,6 +1,6 @@
 """The inputs of a run, read before it is planned: suites, targets, plug-ins and gates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,13 +8,14 @@ from msgspec import Struct, field
 
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
-from agentv.engine.plugins.loading import load_specs
+from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
 from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.targets.targets import load_targets
 from agentv.registry import Specs
+from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import EvalSuite
 from agentv.types.errors import EvalFileError, TargetError
@@ -34,6 +35,8 @@ class Inputs(Struct, frozen=True):
     suites: tuple[SuiteInput, ...]
     specs: Specs
     gates: tuple[str, ...] = ()
+    not_imported: tuple[str, ...] = ()
+    """The project's plug-ins, if they were not imported."""
 
 
 class TargetsLoader(Struct):
@@ -64,9 +67,19 @@ class TargetsLoader(Struct):
         if key not in self.known:
             configs = () if path is None else load_targets(path, specs=self.specs)
             named = {config.name: config for config in configs}
-            secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")))
-            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets)
+            public = load_project(folder, root).public_env
+            # What a program prints may hold any variable that it inherits from here.
+            inherited = secret_values(env, public=public, exists=_is_path)
+            secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
+            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets, public_env=public)
         return self.known[key]
+
+
+def _is_path(value: str) -> bool:
+    try:
+        return "/" in value and Path(value).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def load_inputs(
@@ -77,12 +90,15 @@ def load_inputs(
     env: Mapping[str, str],
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
+    plugins_imported: bool = True,
 ) -> Inputs:
     """Read eval files, as `find_eval_files` found them, and what belongs to them.
 
-    Raises EvalFileError with the problems of all files at once.
+    Without `plugins_imported` no code of the project is imported. Raises EvalFileError with the problems of all files
+    at once.
     """
-    specs, gates = load_project_parts(file.parent for file in files)
+    plugins, gates = _project_parts(file.parent for file in files)
+    specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)
     targets_loader = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     )
@@ -92,12 +108,13 @@ def load_inputs(
         with suppress(EvalFileError, TargetError):  # reported after the suite's problems
             targets_loader.load_targets(file.parent)
         try:
-            suites.append(SuiteInput(load_suite(file, specs=specs), targets_loader.load_targets(file.parent)))
+            suite = load_suite(file, specs=specs, allow_paths=options.allow_paths)
+            suites.append(SuiteInput(suite, targets_loader.load_targets(file.parent)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
         raise EvalFileError(str(files), tuple(problems))
-    return Inputs(tuple(suites), specs, gates)
+    return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
 
 
 def load_inputs_of(
@@ -119,11 +136,24 @@ def load_inputs_of(
 
 
 def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:
-    """Return the plug-ins and gates that the `.agentv.yaml` files around folders of eval files name."""
+    """Return the plug-ins, imported, and gates that the `.agentv.yaml` files around folders of eval files name."""
+    plugins, gates = _project_parts(folders)
+    return load_specs(plugins), gates
+
+
+def _project_parts(folders: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     plugins: dict[str, None] = {}
     gates: dict[str, None] = {}
     for folder in dict.fromkeys(folders):
         project = load_project(folder, find_repository_root(folder))
         plugins.update(dict.fromkeys(project.plugins))
         gates.update(dict.fromkeys(project.gates))
-    return load_specs(plugins), tuple(gates)
+    return tuple(plugins), tuple(gates)
+
+
+def unknown_parts(inputs: Inputs) -> Iterator[str]:
+    """Yield a message for each name that only a plug-in that was not imported can define."""
+    where = ", ".join(inputs.not_imported)
+    for registry in (inputs.specs.evaluators, inputs.specs.providers):
+        for name in registry.stood_in:
+            yield f"unknown: {registry.what} {name!r}, its settings and cost; the plug-ins are not imported ({where})"

@@ -1,6 +1,7 @@
 """The options of a run, built once by the command line or `evaluate`."""
 
 import math
+import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -21,7 +22,8 @@ class RunOptions(Struct, frozen=True):
     else that every judged result passes; an empty tuple: no gate. `cache` "read" uses answers of earlier runs, not
     older than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the cost
     of all calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with:
-    a stored run by id, name or tag, or a file of `agentv baseline save`.
+    a stored run by id, name or tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the
+    project that eval files may name files in.
     """
 
     targets: tuple[str, ...] = ()
@@ -46,11 +48,12 @@ class RunOptions(Struct, frozen=True):
     budget_usd: float | None = None
     shard: str | None = None
     baseline: str | None = None
+    allow_paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single text becomes a list of one."""
         _check_kinds(self)
-        for name in ("targets", "case_globs", "tags", "gates"):
+        for name in _TEXTS:
             value = getattr(self, name)
             if isinstance(value, str):
                 force_setattr(self, name, (value,))
@@ -90,7 +93,7 @@ class RunOptions(Struct, frozen=True):
         }
 
 
-_TEXTS = ("targets", "case_globs", "tags", "gates")
+_TEXTS = ("targets", "case_globs", "tags", "gates", "allow_paths")
 _WHOLE = ("sample", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
 _TEXT = ("targets_file", "expression", "name", "shard", "baseline")
@@ -120,4 +123,9 @@ def make_options(given: Mapping[str, Any]) -> RunOptions:
     for name in given:
         if name not in known:
             raise UnknownNameError("option", name, known=known)
-    return RunOptions(**given)
+    folders = given.get("allow_paths", ())
+    if isinstance(folders, list | tuple):
+        folders = tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in folders)
+    elif isinstance(folders, os.PathLike):
+        folders = os.fspath(folders)
+    return RunOptions(**{**given, "allow_paths": folders})

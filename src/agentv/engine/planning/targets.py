@@ -20,7 +20,7 @@ class KnownTargets(Struct, frozen=True):
     """The targets of one targets file (or of one call of `evaluate`), resolved on first use.
 
     `judge` names the judge of every target's answers, and overrides `judge_target`. `secrets` are redacted in the
-    responses of all targets, in addition to each one's own.
+    responses of all targets, in addition to each one's own; the variables `public_env` hold none.
     """
 
     configs: Mapping[str, TargetConfig]
@@ -29,6 +29,7 @@ class KnownTargets(Struct, frozen=True):
     options: RunOptions = field(default_factory=RunOptions)
     judge: str | None = None
     secrets: tuple[str, ...] = ()
+    public_env: tuple[str, ...] = ()
     resolved: dict[str, ResolvedTarget] = field(default_factory=dict)
 
     def get(self, name: str) -> ResolvedTarget:
@@ -41,7 +42,7 @@ class KnownTargets(Struct, frozen=True):
         return self.resolved[name]
 
     def _resolved(self, config: TargetConfig) -> ResolvedTarget:
-        target = resolve_target(config, env=self.env, specs=self.specs)
+        target = resolve_target(config, env=self.env, specs=self.specs, public_env=self.public_env)
         if self.secrets:
             target = replace(target, secrets=tuple(sorted({*target.secrets, *self.secrets})))
         if self.options.max_retries is None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agentv.execution.user_code import described, load_module
-from agentv.registry import ENTRY_POINTS, Announced, Spec, Specs
+from agentv.registry import ENTRY_POINTS, Announced, Spec, Specs, UnknownSettings
 from agentv.types.errors import PluginError
 
 if TYPE_CHECKING:
@@ -14,6 +14,38 @@ if TYPE_CHECKING:
 
 MARK = "__agentv_spec__"
 """The attribute that marks a decorated plug-in."""
+
+
+def load_specs_without(plugins: Iterable[str]) -> Specs:
+    """Return the built-in plug-ins and those of installed packages, without importing the project's `plugins`.
+
+    If there are any, an unknown evaluator type or provider is taken for one of theirs, of which nothing is known.
+    """
+    specs = load_specs()
+    if tuple(plugins):
+        for registry in (specs.evaluators, specs.providers):
+            registry.stand_in = _unknown_plugin
+    return specs
+
+
+def _unknown_plugin(name: str) -> Spec:
+    """Return a plug-in that is not imported; it may be able to do anything."""
+    return Spec(
+        name=name,
+        summary="not imported",
+        settings=UnknownSettings,
+        factory="agentv.engine.plugins.loading:refuse_unknown",
+        cost="paid",
+        is_deterministic=False,
+        works_in_folder=True,
+        can_judge=True,
+        embeds=True,
+    )
+
+
+def refuse_unknown(*_arguments: object) -> None:
+    """Raise PluginError: a plug-in that was not imported cannot be used."""
+    raise PluginError("the plug-ins of the project are not imported here")
 
 
 def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:

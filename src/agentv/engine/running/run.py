@@ -80,7 +80,8 @@ class _CacheCleaner(Struct):
         resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
         count = sum(map(len, resolved.values()))  # a judge's secrets are known from its first call on
         if self._cleaner is None or count != self._known:
-            secrets = [secret for each in resolved.values() for target in each.values() for secret in target.secrets]
+            secrets = {secret for each in resolved.values() for target in each.values() for secret in target.secrets}
+            secrets.update(secret for suite in self.plan.suites for secret in suite.known.secrets)
             patterns = {pattern for suite in self.plan.suites for pattern in suite.suite.redact}
             self._cleaner, self._known = Cleaner(Redactor(secrets, sorted(patterns))), count
         cleaned: ProviderResponse = self._cleaner.clean(response)

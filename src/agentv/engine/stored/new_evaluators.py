@@ -1,6 +1,6 @@
 """The replacement of suites' evaluators, for `agentv rescore --evaluators FILE`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -29,12 +29,15 @@ class _Bare(Struct, frozen=True):
                 yield case
 
 
-def with_evaluators_of(path: Path, suites: tuple[SuiteInput, ...], specs: Specs) -> tuple[SuiteInput, ...]:
+def with_evaluators_of(
+    path: Path, suites: tuple[SuiteInput, ...], specs: Specs, allow_paths: Sequence[str] = ()
+) -> tuple[SuiteInput, ...]:
     """Return suites whose cases are all scored by the evaluators of a file, and by no others.
 
-    The file has the format of `agentv score`: `evaluators: [...]`. Raises EvalFileError with all its problems.
+    The file has the format of `agentv score`: `evaluators: [...]`. `allow_paths` are folders outside of the project
+    that it may name files in. Raises EvalFileError with all its problems.
     """
-    evaluators = load_run_config(path, specs).evaluators
+    evaluators = load_run_config(path, specs, allow_paths=allow_paths).evaluators
     return tuple(replace(item, suite=_judged_by(item.suite, evaluators)) for item in suites)
 
 

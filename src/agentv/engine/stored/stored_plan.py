@@ -47,16 +47,18 @@ def load_stored_plan(
     ignores_cache: bool = False,
     budget_usd: float | None = None,
     secrets: tuple[str, ...] = (),
+    allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
     """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
 
     `ignores_cache` disables the cache, so that calls are repeated. `budget_usd` replaces the run's own budget;
-    `secrets` are redacted in the responses of targets.
+    `secrets` are redacted in the responses of targets, and `allow_paths` are added to those of the run.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
     # The continuation of a run that --fail-fast stopped runs all the rest.
     options = replace(stored_options(run.plan), fail_fast=None)
+    options = replace(options, allow_paths=tuple(dict.fromkeys((*options.allow_paths, *allow_paths))))
     if ignores_cache:
         options = replace(options, cache="off")
     if budget_usd is not None:

@@ -128,7 +128,7 @@ class CodeAggregator(Struct, frozen=True):
         if bool(self.script) == bool(self.path):
             raise ValueError("the aggregator code_judge needs either `script` or `path`")
 
-    def files(self, base_dir: str) -> tuple[str, ...]:
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: the script's."""
         if self.path:
             return (str(Path(base_dir, self.path).resolve()),)
@@ -190,10 +190,12 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist for the aggregator; the members name their own."""
-        if isinstance(self.aggregator, CodeAggregator | JudgeAggregator):
-            return self.aggregator.files(base_dir)
-        return ()
+        """Return the files that the aggregator reads; the members name their own."""
+        return self.aggregator.files(base_dir) if isinstance(self.aggregator, JudgeAggregator) else ()
+
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that the aggregator runs."""
+        return self.aggregator.code_files(base_dir) if isinstance(self.aggregator, CodeAggregator) else ()
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
         """Return the problems of single settings, each with the path of its setting: those of the prompt."""

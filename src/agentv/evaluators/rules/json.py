@@ -29,6 +29,38 @@ def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> No
         _validator_class().check_schema(_plain(schema))
     except jsonschema.SchemaError as error:
         raise ValueError(f"`{name}` is not a valid JSON Schema: {error.json_path}: {error.message}") from error
+    _check_patterns(schema, "$", name)
+
+
+_WITHOUT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
+
+
+def _check_patterns(value: JsonValue, at: str, name: str) -> None:
+    """Raise ValueError for a pattern in a schema at `at` that cannot be compiled.
+
+    One that only a `$ref` into other data reaches is compiled, under the same bound, when it is used.
+    """
+    if isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _check_patterns(item, f"{at}[{index}]", name)
+    if not isinstance(value, Mapping):
+        return
+    named = value.get("patternProperties")
+    for pattern in (value.get("pattern"), *(named if isinstance(named, Mapping) else ())):
+        if isinstance(pattern, str):
+            _check_pattern(pattern, at, name)
+    for key, item in value.items():
+        if key not in _WITHOUT_SCHEMAS:
+            _check_patterns(item, f"{at}.{key}", name)
+
+
+def _check_pattern(pattern: str, at: str, name: str) -> None:
+    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - as above
+
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise ValueError(f"`{name}` is not a valid JSON Schema: {at}: the pattern {pattern!r} {error}") from error
 
 
 def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:

@@ -6,9 +6,9 @@ Here a pattern has one second, as in the `regex` rule, and the items of a list a
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-import regex
 from jsonschema import ValidationError
 
+from agentv.scoring.text.patterns import compile_pattern
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -122,11 +122,9 @@ def _hashable(value: JsonValue) -> object:
 
 def _matches(pattern: str, text: str) -> bool:
     try:
-        return regex.search(pattern, text, timeout=PATTERN_TIMEOUT_S) is not None
+        return compile_pattern(pattern).search(text, timeout=PATTERN_TIMEOUT_S) is not None
     except TimeoutError as error:
         message = f"the pattern {pattern!r} of the schema did not finish within {PATTERN_TIMEOUT_S:g} s"
         raise EvaluatorError(message, kind="regex_timeout") from error
-    except regex.error as error:
-        raise EvaluatorError(
-            f"the pattern {pattern!r} of the schema is not a valid regular expression: {error}"
-        ) from error
+    except ValueError as error:
+        raise EvaluatorError(f"the pattern {pattern!r} of the schema {error}") from error

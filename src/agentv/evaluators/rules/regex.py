@@ -6,6 +6,7 @@ import regex
 from msgspec import Meta, Struct
 
 from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
+from agentv.scoring.text import patterns
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.protocols import EvaluatorTools
@@ -51,9 +52,9 @@ def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
     for letter in settings.flags:
         flags |= _FLAGS.get(letter, 0)
     try:
-        return regex.compile(settings.pattern, flags)
-    except (regex.error, RecursionError) as error:
-        raise ValueError(f"`pattern` {quoted(settings.pattern)} is not a valid regular expression: {error}") from error
+        return patterns.compile_pattern(settings.pattern, flags)
+    except ValueError as error:
+        raise ValueError(f"`pattern` {quoted(settings.pattern)} {error}") from error
 
 
 def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:

@@ -302,7 +302,7 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
         """Return the criteria that the rules name; None stands for the evaluator's own."""
         return tuple(rule.criterion for rule in self.rules)
 
-    def files(self, base_dir: str) -> tuple[str, ...]:
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files of the functions that the rules name."""
         named = (function_name(rule.args) for rule in self.rules if isinstance(rule.args, str))
         return tuple(file for name in named for file in function_files(name, Path(base_dir)))

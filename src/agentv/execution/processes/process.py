@@ -157,18 +157,10 @@ _lock = threading.Lock()
 class Start:
     """The start of one command. `tree` is set once it runs, `error` if it could not be started."""
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        *,
-        cwd: str | None,
-        env: Mapping[str, str] | None,
-        pipes: CommandPipes,
-        exits: ExitWatcher,
-    ) -> None:
+    def __init__(self, command: "Command", *, pipes: CommandPipes, exits: ExitWatcher) -> None:
         self.tree: ProcessTree | None = None
         self.error: Exception | None = None
-        self._words, self._cwd, self._env = words, cwd, env
+        self._command = command
         self._pipes = pipes
         self._exits = exits
         self._watched: Watched | None = None
@@ -195,7 +187,16 @@ class Start:
             return
         try:
             stdin, stdout, stderr = pipes.open()
-            self.tree = start_tree(self._words, cwd=self._cwd, env=self._env, stdin=stdin, stdout=stdout, stderr=stderr)
+            command = self._command
+            self.tree = start_tree(
+                command.words,
+                cwd=command.cwd,
+                env=command.env,
+                inherit=command.inherit,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+            )
             pipes.send_input()
             self._watched = self._exits.watch(self.tree.process, pipes.exited)
         except Exception as error:  # noqa: BLE001 - the caller of the command handles every exception
@@ -293,7 +294,8 @@ MAX_OUTPUT_BYTES = 10 * 2**20
 class Command(Struct, frozen=True):
     """A command: `argv` to execute directly, or `shell` as a script for sh; exactly one of the two.
 
-    `env` is added to our environment. `stdin` is written while the command runs; a command need not read it.
+    `env` is added to our environment, of which only PATH and the variables `inherit` are passed on, if it is not None.
+    `stdin` is written while the command runs; a command need not read it.
     """
 
     argv: tuple[str, ...] = ()
@@ -301,6 +303,7 @@ class Command(Struct, frozen=True):
     cwd: str | None = None
     env: Mapping[str, str] | None = None
     stdin: bytes = b""
+    inherit: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of `argv` and `shell` is set."""
@@ -346,7 +349,7 @@ async def run_process(
     exits = ExitWatcher.of(asyncio.get_running_loop())
     try:
         pipes = CommandPipes(command.stdin, exits.null_device, max_output_bytes, listener)
-        start = Start(command.words, cwd=command.cwd, env=command.env, pipes=pipes, exits=exits)
+        start = Start(command, pipes=pipes, exits=exits)
         try:
             pipes.start_timer(timeout_s, start.is_done)
             start.begin()

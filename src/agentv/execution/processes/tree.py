@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import psutil
 
@@ -228,13 +228,15 @@ def start_tree(
     *,
     cwd: str | None,
     env: Mapping[str, str] | None,
+    inherit: Collection[str] | None = None,
     stdin: int = subprocess.PIPE,
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
 ) -> ProcessTree:
     """Start a command in a session of its own. Thread-safe.
 
-    `env` is added to our environment; `stdin`, `stdout` and `stderr` are as for Popen, with unbuffered pipes; no other
+    `env` is added to our environment, of which only PATH and the variables `inherit` are passed on, if it is not None.
+    `stdin`, `stdout` and `stderr` are as for Popen, with unbuffered pipes; no other
     file is inherited. Raises OSError if it cannot start, ValueError for a NUL byte.
     """
     mark = secrets.token_hex(8)
@@ -245,7 +247,7 @@ def start_tree(
         process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             argv,
             cwd=cwd,
-            env={**_environment(), **{os.fsencode(name): os.fsencode(value) for name, value in added.items()}},
+            env={**_environment(inherit), **{os.fsencode(name): os.fsencode(value) for name, value in added.items()}},
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -276,10 +278,13 @@ def _leave(mark: str) -> None:
                 adopt_orphans(False)
 
 
-def _environment() -> Mapping[bytes, bytes]:
+def _environment(inherit: Collection[str] | None) -> Mapping[bytes, bytes]:
     """Return our environment as Python stores it: copying it item by item takes as long as starting a process."""
     known: Mapping[bytes, bytes] = getattr(os.environ, "_data", os.environb)
-    return known
+    if inherit is None:
+        return known
+    names = {os.fsencode(name) for name in ("PATH", *inherit)}  # without PATH no program would be found
+    return {name: value for name, value in known.items() if name in names}
 
 
 async def finish(work: Awaitable[None]) -> None:

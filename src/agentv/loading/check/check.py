@@ -13,12 +13,13 @@ from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.files.skipped import SHOWN_SKIPPED, SkippedFile, find_skipped_files, shown_path
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
-from agentv.loading.suites.references import fill
+from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.suites.suites import ParsedSuite, read_suite
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.settings import check_target
@@ -75,13 +76,22 @@ class CheckResult(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
-def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], specs: Specs) -> CheckResult:
+def check_paths(
+    paths: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    specs: Specs,
+    allow_paths: Sequence[str] = (),
+) -> CheckResult:
     """Check eval files and the targets and project files that they use; `paths` may also name the latter.
 
-    JSON Lines files are read to their end. Raises ConfigError for a path that does not exist.
+    JSON Lines files are read to their end. `allow_paths` are folders outside of the project that eval files may name
+    files in. Raises ConfigError for a path that does not exist.
     """
     files = find_eval_files(paths, cwd=cwd)
-    problems = [problem for file in files for problem in _check_file(file, cwd, env, specs)]
+    surroundings = Surroundings(cwd, env, specs, tuple(allow_paths))
+    problems = [problem for file in files for problem in _check_file(file, surroundings)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)
     return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)))
 
@@ -94,19 +104,28 @@ def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Pro
         yield Problem(shown_path(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
 
 
-def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
+class Surroundings(Struct, frozen=True):
+    """What all files of one check share. `allow_paths` are relative to `cwd`."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    specs: Specs
+    allow_paths: tuple[str, ...] = ()
+
+
+def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
-        yield from _check_config(path, specs)
+        yield from _check_config(path, at)
     elif kind == "targets":
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
-        yield from read_targets(path, specs, unknown_provider=_unknown_name_severity(project.plugins)).problems
+        yield from read_targets(path, at.specs, unknown_provider=_unknown_name_severity(project.plugins)).problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
-        yield from _check_evaluation(path, specs, _unknown_name_severity(project.plugins))
+        yield from _check_evaluation(path, at, _unknown_name_severity(project.plugins))
     else:
-        yield from _check_suite(path, cwd, env, specs)
+        yield from _check_suite(path, at)
 
 
 def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
@@ -114,32 +133,35 @@ def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
     return "warning" if plugins else "error"
 
 
-def _check_config(path: Path, specs: Specs) -> Iterator[Problem]:
+def _check_config(path: Path, at: Surroundings) -> Iterator[Problem]:
     root = find_repository_root(path)
     project, problems = read_project(path.parent, root)
     yield from problems
-    scope = EvaluatorScope(specs.evaluators, str(path.parent), unknown_type=_unknown_name_severity(project.plugins))
+    guard = guard_for(path.parent, cwd=at.cwd, allow_paths=at.allow_paths)
+    severity = _unknown_name_severity(project.plugins)
+    scope = EvaluatorScope(at.specs.evaluators, str(path.parent), guard, unknown_type=severity)
     yield from read_named_definitions(find_criteria_file(path.parent, root), scope)[1]
 
 
-def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Iterator[Problem]:
+def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
     try:
-        yield from read_run_config(path, specs, unknown_type=unknown_type)[1]
+        yield from read_run_config(path, at.specs, unknown_type=unknown_type, allow_paths=at.allow_paths)[1]
     except EvalFileError as error:
         yield from error.problems
 
 
-def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
-    parsed = read_suite(path, specs, plugins_imported=False)
+def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
+    specs = at.specs
+    parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths)
     yield from parsed.problems
     if parsed.suite is not None:
         yield from _check_cases(parsed.suite.cases)
     try:
-        values = load_env(path.resolve().parent, env)
+        values = load_env(path.resolve().parent, at.env)
     except EvalFileError as error:
         yield from error.problems
-        values = dict(env)
-    targets_file = find_targets_file(path.parent, find_repository_root(path), cwd, None)
+        values = dict(at.env)
+    targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
     if targets_file is not None:
         targets = read_targets(targets_file, specs, unknown_provider=_unknown_name_severity(parsed.project.plugins))
         yield from targets.problems
@@ -215,5 +237,7 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         at = ("targets", index)
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset="warning")
         if isinstance(filled.value, dict):
+            before = len(reader.problems)
             check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
+            redact_problems(reader, before, filled)
     yield from reader.problems

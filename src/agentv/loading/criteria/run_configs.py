@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.path_guard import PathGuard, guard_for
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.file_model import FileModel
@@ -51,22 +52,25 @@ class ParsedRunConfig(Struct, frozen=True):
     other: JsonObject = field(default_factory=dict)
 
 
-def load_run_config(path: Path, specs: Specs) -> ParsedRunConfig:
+def load_run_config(path: Path, specs: Specs, *, allow_paths: Sequence[str] = ()) -> ParsedRunConfig:
     """Return the configuration in a YAML or JSON file. Raises EvalFileError with all its problems.
 
-    Evaluators and criteria may be given by the names that the nearest `.agentv/criteria.yaml` defines.
+    Evaluators and criteria may be given by the names that the nearest `.agentv/criteria.yaml` defines. `allow_paths`
+    are folders outside of the project that their files may lie in.
     """
-    parsed, problems = read_run_config(path, specs)
+    parsed, problems = read_run_config(path, specs, allow_paths=allow_paths)
     raise_errors(str(path), problems)
     return parsed
 
 
 def read_run_config(
-    path: Path, specs: Specs, *, unknown_type: Severity = "error"
+    path: Path, specs: Specs, *, unknown_type: Severity = "error", allow_paths: Sequence[str] = ()
 ) -> tuple[ParsedRunConfig, tuple[Problem, ...]]:
     """Return the readable part of a configuration, and every problem. Raises EvalFileError when it is not YAML."""
     reader = open_yaml(path)
-    named, scope, problems = named_definitions_around(path.resolve().parent, specs, unknown_type=unknown_type)
+    folder = path.resolve().parent
+    guard = guard_for(folder, cwd=Path.cwd(), allow_paths=allow_paths)
+    named, scope, problems = named_definitions_around(folder, specs, unknown_type=unknown_type, guard=guard)
     reader.problems += problems
     model = reader.read(RunConfigModel)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
@@ -127,10 +131,13 @@ def _other_keys(model: RunConfigModel | None) -> JsonObject:
 
 
 def named_definitions_around(
-    folder: Path, specs: Specs, *, unknown_type: Severity = "error"
+    folder: Path, specs: Specs, *, unknown_type: Severity = "error", guard: PathGuard | None = None
 ) -> tuple[NamedDefinitions, EvaluatorScope, tuple[Problem, ...]]:
-    """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems."""
-    scope = EvaluatorScope(specs.evaluators, str(folder), unknown_type=unknown_type)
+    """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems.
+
+    `guard` None, for entries given from Python, allows their files to lie anywhere.
+    """
+    scope = EvaluatorScope(specs.evaluators, str(folder), guard, unknown_type=unknown_type)
     named, problems = read_named_definitions(find_criteria_file(folder, find_repository_root(folder)), scope)
     return (
         named,

@@ -12,23 +12,47 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.files.path_guard import FileProblemError, PathGuard
 from agentv.loading.files.places import upward
 from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
 
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
-_MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def matches_any(path: str, patterns: Iterable[str]) -> bool:
     """Return True if a whole relative path with `/` matches one of the patterns."""
-    return any(_compiled(pattern).fullmatch(path) for pattern in patterns)
+    return any(_matches(path, _tokens(pattern)) for pattern in patterns)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    tokens = _TOKEN.findall(pattern.replace("\\", "/").removeprefix("./").removeprefix("/"))
-    return re.compile("".join(_MEANINGS.get(token) or re.escape(token) for token in tokens), re.DOTALL)
+def _tokens(pattern: str) -> tuple[str, ...]:
+    return tuple(_TOKEN.findall(pattern.replace("\\", "/").removeprefix("./").removeprefix("/")))
+
+
+def _matches(path: str, tokens: tuple[str, ...]) -> bool:
+    """Follow all possible matches at once: a regular expression with many `**` takes exponential time."""
+    ends = {0}
+    for token in tokens:
+        ends = {end for start in ends for end in _ends(path, start, token)}
+    return len(path) in ends
+
+
+def _ends(path: str, start: int, token: str) -> Iterable[int]:
+    """Return the positions where a token that begins at `start` may end."""
+    match token:
+        case "**/":
+            folders = (index + 1 for index in range(start + 1, len(path)) if path[index] == "/")
+            return (start, *folders)
+        case "**":
+            return range(start, len(path) + 1)
+        case "*":
+            end = path.find("/", start)
+            return range(start, (len(path) if end < 0 else end) + 1)
+        case "?":
+            return (start + 1,) if path[start : start + 1] not in ("", "/") else ()
+        case _:
+            return (start + len(token),) if path.startswith(token, start) else ()
 
 
 _BINARY_FAMILIES = ("image/", "audio/", "video/", "font/")
@@ -38,26 +62,18 @@ _SNIFFED_BYTES = 8192
 _CACHED_FILES = 256
 
 
-class FileProblemError(Exception):
-    """An error for a file that cannot be attached; `allowed` and `suggestion` complete the message."""
-
-    def __init__(self, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
-        self.message, self.allowed, self.suggestion = message, allowed, suggestion
-        super().__init__(message)
-
-
 class FileFinder(Struct, frozen=True):
     """A reader of the files that one suite names.
 
     A path is tried in the eval file's folder, in its parents up to the repository root, in the root, and in the
-    working directory. Only regular files whose real path lies under the root are read, unless `allow_outside`.
+    working directory. Only regular files that `guard` admits are read.
     """
 
     base_dir: Path
     repository_root: Path
     cwd: Path
+    guard: PathGuard
     guideline_patterns: tuple[str, ...] = ()
-    allow_outside: bool = False
     _cache: dict[str, FilePart] = field(default_factory=dict)
 
     def attach(self, raw_path: str) -> FilePart:
@@ -77,15 +93,14 @@ class FileFinder(Struct, frozen=True):
                 mode = real.stat().st_mode
             except (OSError, ValueError, RuntimeError):
                 continue
-            if not self.allow_outside and not real.is_relative_to(self.repository_root):
+            if not self.guard.admits(real):
                 outside = outside or real
             elif not stat.S_ISREG(mode):
                 raise FileProblemError(f"{raw_path!r} is not a regular file")
             else:
                 return real
         if outside is not None:
-            message = f"{raw_path!r} is outside the repository, at {outside}"
-            raise FileProblemError(message, allowed="allow it with `allow_outside: true` in .agentv.yaml")
+            raise self.guard.refusal(outside, raw_path)
         raise self._missing(raw_path)
 
     def _roots(self) -> Iterator[Path]:

@@ -13,6 +13,7 @@ from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
 from agentv.loading.models import file_model as shape_fields
 from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limits, Names, SpellingNotes
+from agentv.registry import UnknownSettings
 from agentv.types.struct_fields import StructField, has_fields, struct_fields
 
 NOTE = "agentv"
@@ -205,5 +206,7 @@ def reader_of(kind: type[T]) -> Callable[[object, SpellingNotes], T]:
 
 @cache
 def _reader_of(kind: type) -> Callable[[object, SpellingNotes], Any]:
+    if kind is UnknownSettings:
+        return lambda _raw, _notes: UnknownSettings()
     validator = SchemaValidator(object_schema(kind))
     return lambda raw, notes: validator.validate_python(raw, context=notes)

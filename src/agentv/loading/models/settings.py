@@ -2,8 +2,9 @@
 
 A settings class may reject values in `__post_init__` by raising ValueError with a plain message; if the message starts
 with the name of a setting, the problem is reported at that setting. It may have a method
-`files(base_dir: str) -> tuple[str, ...]` that returns the files it names; these must exist before a run. If they do, a
-method `problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. In its metadata, a
+`files(base_dir: str) -> tuple[str, ...]` that returns the files it reads, and `code_files` for those it runs; all must
+exist before a run, and files that an eval file has read must lie inside the project. If they do, a method
+`problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. In its metadata, a
 list field may name in `nested` the key (such as `config`) under which an item may put its settings. Any field may have
 `aliases` of its key and `spellings` of its values.
 """
@@ -56,9 +57,18 @@ def validate_settings(
 def named_files(settings: object, base_dir: str) -> tuple[str, ...]:
     """Return the files that an evaluator's settings depend on, as absolute paths; they must exist.
 
-    They come from the optional method `files(base_dir)` of the settings class.
+    They are the files that it reads, and those that it runs.
     """
-    files = getattr(settings, "files", None)
+    return (*data_files(settings, base_dir), *_files(settings, "code_files", base_dir))
+
+
+def data_files(settings: object, base_dir: str) -> tuple[str, ...]:
+    """Return the files that an evaluator reads, from the optional method `files(base_dir)` of its settings class."""
+    return _files(settings, "files", base_dir)
+
+
+def _files(settings: object, method: str, base_dir: str) -> tuple[str, ...]:
+    files = getattr(settings, method, None)
     return tuple(files(base_dir)) if callable(files) else ()
 
 

@@ -1,16 +1,25 @@
 """Reading of one eval case of a file as EvalCase."""
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import read_criteria
-from agentv.loading.files.attached import FileFinder, FileProblemError
+from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
-from agentv.loading.suites.models import CaseModel, MessageModel, PartModel, RubricItemModel, read_grader
+from agentv.loading.suites.models import (
+    CaseModel,
+    MessageModel,
+    PartModel,
+    RubricItemModel,
+    WorkspaceModel,
+    read_grader,
+)
 from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
@@ -56,6 +65,19 @@ def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> Fi
         return None
 
 
+def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | None, files: FileFinder) -> None:
+    """Record a problem if a workspace that an eval file describes is copied from outside of the project."""
+    for key, written in () if workspace is None else (("template", workspace.template), ("git", workspace.git)):
+        if written is not None and not (key == "git" and _REMOTE.match(written)):
+            try:
+                files.guard.check(files.base_dir / written.removeprefix("file://"), written)
+            except FileProblemError as error:
+                reader.error((*at, key), error.message, allowed=error.allowed)
+
+
+_REMOTE = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
+
+
 class CaseScope(Struct, frozen=True):
     """The names and files that a case may refer to. `file` is its own file, relative to the repository root."""
 
@@ -78,6 +100,8 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
+    workspace = execution.workspace if execution else None
+    check_workspace(reader, (*at, "execution", "workspace"), workspace, scope.files)
     return EvalCase(
         id=model.id,
         input_messages=_messages(model.input_messages, inputs),
@@ -92,7 +116,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         grader=read_grader(reader, at, model),
         criteria=criteria,
         trials=execution.trials if execution else None,
-        workspace=execution.workspace.given() if execution and execution.workspace else None,
+        workspace=workspace.given() if workspace else None,
         timeout_s=execution.timeout_seconds if execution else None,
         location=Location(scope.file, reader.document.mark(at).line),
     )

@@ -10,12 +10,14 @@ from msgspec import Struct, field
 
 from agentv.loading.criteria.criteria import NamedCriteria
 from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader
 from agentv.loading.models.settings import (
     content_problems,
     criteria_named_by,
+    data_files,
     missing_files,
     settings_type,
     validate_settings,
@@ -56,11 +58,12 @@ class EvaluatorScope(Struct, frozen=True):
     """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths.
 
     `unknown_type` is "warning" if declared plug-ins were not imported, as they may define the type. `criteria_names`
-    None allows any name.
+    None allows any name. `guard` None, for evaluators given from Python, allows files anywhere.
     """
 
     registry: Registry
     base_dir: str
+    guard: PathGuard | None = None
     profiles: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
     criteria: NamedCriteria = field(default_factory=dict)
     criteria_names: frozenset[str] | None = None
@@ -166,6 +169,8 @@ def _settings(
         key = own.spelling_in(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
+    if made is not None and not _are_admitted(reader, at, settings, data_files(made, scope.base_dir), scope):
+        return settings
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
     for name in filter(None, criteria_named_by(made) or ()):
@@ -176,6 +181,30 @@ def _settings(
         if problem not in reader.problems:  # several cases may name the same file
             reader.problems.append(problem)
     return settings
+
+
+def _are_admitted(
+    reader: Reader, at: JsonPath, settings: JsonObject, files: Sequence[str], scope: EvaluatorScope
+) -> bool:
+    """Record a problem for each file that leads outside of the project; return True if there is none."""
+    guard = scope.guard
+    if guard is None:
+        return True
+    outside = [path for path in files if not guard.admits(Path(path).resolve())]
+    for path in outside:
+        texts = [(place, text) for place, text in _texts(settings, ()) if _leads_to(scope.base_dir, text) == path]
+        place, written = texts[0] if texts else (_path_naming(path, settings), path)
+        refusal = guard.refusal(Path(path).resolve(), written)
+        reader.error((*at, *place), refusal.message, allowed=refusal.allowed)
+    return not outside
+
+
+def _leads_to(base_dir: str, text: str) -> str | None:
+    """Return the absolute path that a text names as a file, with links resolved; None if it cannot be one."""
+    try:
+        return str(Path(base_dir, text.strip()).resolve())
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def _path_naming(path: str, settings: JsonObject) -> JsonPath:
@@ -224,7 +253,7 @@ def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> 
     elif scope.unknown_type == "warning":
         # It is most likely defined by a plug-in, so a list of the built-in types would not help.
         message += ", unless a plug-in of .agentv.yaml provides it"
-        allowed = "`agentv plugins` lists the known types"
+        allowed = "`agentv plugins --import` lists the known types"
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
 
 

@@ -1,16 +1,28 @@
 """References `${{ VAR }}` in targets: kept while a file is read, filled from the environment when a target is used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic_core import ValidationError
 
 from agentv.loading.files.composer import resolve_plain
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import SpellingNotes
 from agentv.loading.models.reader import Reader, locate
-from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
-from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
+from agentv.templating.environment import REFERENCE, fill_variables, has_reference, is_reference, variables_in
+from agentv.templating.secrets import (
+    REDACTED,
+    SHORTEST_SECRET,
+    SecretRedactor,
+    has_secret_prefix,
+    is_secret,
+    is_secret_header,
+    looks_secret,
+    secret_values,
+    secrets_in_header,
+    secrets_in_urls,
+)
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Severity
@@ -39,13 +51,15 @@ class OpenReader(Reader):
 class Filled(Struct, frozen=True):
     """A value with its references filled: as it is used, and as it may be shown (`public`).
 
-    `single_references` has the paths of values that are one reference, which may become numbers or booleans.
+    `texts` are the values of all variables in it, which no message prints. `single_references` has the paths of values
+    that are one reference, which may become numbers or booleans.
     """
 
     value: JsonValue
     public: JsonValue
     single_references: frozenset[JsonPath]
     secrets: frozenset[str]
+    texts: frozenset[str] = frozenset()
 
 
 class _Filler(Struct):
@@ -55,8 +69,10 @@ class _Filler(Struct):
     env: Mapping[str, str]
     target: str
     unset: Severity
+    public_env: Collection[str] = ()
     single_references: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
 
     def fill(self, value: JsonValue, at: JsonPath, name: str) -> tuple[JsonValue, JsonValue]:
         """Return a value as used and as shown; `name` is its key."""
@@ -72,9 +88,22 @@ class _Filler(Struct):
 
     def _text(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
         used, public = self._replaced(text, at, name) if has_reference(text) else (text, text)
-        if looks_secret(name) and used:
-            self._add_secret(used)
+        if has_reference(text) and used == text:  # a variable is not set: there is no value yet
+            return used, REDACTED if looks_secret(name) else public
+        if _is_public(at, text, self.public_env):
+            return used, public
+        in_header = len(at) > 1 and at[-2] in _HEADERS and is_secret_header(name) and is_secret(used)
+        if in_header or (looks_secret(name) and used):
+            self.secrets.update(part for part in secrets_in_header(used) if is_secret(part))
             public = REDACTED
+        elif has_secret_prefix(used):
+            self.secrets.add(used)
+            public = REDACTED
+        if "://" in used:
+            in_urls = set(secrets_in_urls(used))
+            self.secrets |= in_urls
+            for secret in sorted(in_urls, key=len, reverse=True):
+                public = public.replace(secret, f"{REDACTED}@" if secret.endswith("@") else REDACTED)
         return used, public
 
     def _replaced(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
@@ -89,32 +118,61 @@ class _Filler(Struct):
                 needs = f"target {self.target!r} needs it for {name!r}"
                 message = f"the variable {variable} is not set, and {needs}"
                 self.reader.error(at, message, allowed=_HOW_TO_SET, severity=self.unset)
-            elif looks_secret(variable):
-                self._add_secret(self.env[variable])
+            else:
+                self.texts.add(self.env[variable])
+                self.secrets |= secret_values({variable: self.env[variable]}, public=self.public_env)
         if not all(variable in self.env for variable in variables):
             self.reader.suppress(at)
             return text, text
         if is_reference(text):
             self.single_references.add(at)
-        redacted = {variable: REDACTED if looks_secret(variable) else self.env[variable] for variable in variables}
+        redacted = {variable: REDACTED if self._is_secret(variable) else self.env[variable] for variable in variables}
         return fill_variables(text, self.env), fill_variables(text, redacted)
 
-    def _add_secret(self, value: str) -> None:
-        if len(value) >= SHORTEST_SECRET:
-            self.secrets.add(value)
+    def _is_secret(self, variable: str) -> bool:
+        value = self.env[variable]
+        return variable not in self.public_env and (looks_secret(variable) or has_secret_prefix(value))
+
+
+_HEADERS = ("headers", "extra_headers", "extraHeaders")
+_DATA = frozenset({"response", "tool_responses", "tools", "output_messages", "toolResponses", "outputMessages"})
+"""Settings with data of a user, whose own keys (names of cases or tools) do not say that a value is secret."""
+
+
+def _is_public(at: JsonPath, text: str, public_env: Collection[str]) -> bool:
+    """Return True if a text is written data, or is filled from public variables alone."""
+    if has_reference(text):
+        return all(name in public_env for name in REFERENCE.findall(text))
+    return any(key in _DATA for key in at[:-1])
 
 
 _HOW_TO_SET = "set it in the environment or in a .env file"
 
 
 def fill(
-    reader: Reader, at: JsonPath, value: JsonValue, env: Mapping[str, str], target: str, *, unset: Severity = "error"
+    reader: Reader,
+    at: JsonPath,
+    value: JsonValue,
+    env: Mapping[str, str],
+    target: str,
+    *,
+    unset: Severity = "error",
+    public_env: Collection[str] = (),
 ) -> Filled:
     """Fill the references of the target at `at`. Record malformed references, and unset variables as `unset`."""
-    filler = _Filler(reader, env, target, unset)
+    filler = _Filler(reader, env, target, unset, public_env)
     used, public = filler.fill(value, at, "")
     single_references = frozenset(path[len(at) :] for path in filler.single_references)
-    return Filled(used, public, single_references, frozenset(filler.secrets))
+    texts = frozenset(text for text in filler.texts if len(text) >= SHORTEST_SECRET)
+    return Filled(used, public, single_references, frozenset(filler.secrets), texts)
+
+
+def redact_problems(reader: Reader, first: int, filled: Filled) -> None:
+    """Redact the values of variables in the problems from number `first` on: no message prints a filled template."""
+    redactor = SecretRedactor({*filled.secrets, *filled.texts})
+    for index, problem in enumerate(reader.problems[first:], first):
+        allowed = problem.allowed and redactor.redact(problem.allowed)
+        reader.problems[index] = replace(problem, message=redactor.redact(problem.message), allowed=allowed)
 
 
 def validated(

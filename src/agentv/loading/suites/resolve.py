@@ -1,6 +1,6 @@
 """Resolution of a TargetConfig: references filled, settings typed, secrets collected."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.reader import Reader, raise_errors
-from agentv.loading.suites.references import fill
+from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.targets.models import TargetModel
 from agentv.loading.targets.settings import check_target
 from agentv.registry import Specs
@@ -17,15 +17,17 @@ from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
 
-def resolve_target(config: TargetConfig, *, env: Mapping[str, str], specs: Specs) -> ResolvedTarget:
+def resolve_target(
+    config: TargetConfig, *, env: Mapping[str, str], specs: Specs, public_env: Collection[str] = ()
+) -> ResolvedTarget:
     """Return a target ready for use. Raises EvalFileError with all problems: unset variables, invalid settings.
 
-    The target may come from a file or from Python.
+    The target may come from a file or from Python. `public_env` are variables that hold no secrets.
     """
     where = config.path or f"target {config.name!r}"
     document = Document(where, _as_written(config), Mark(config.line, 1 if config.line else 0))
     reader = Reader(document)
-    resolved = resolve_at(reader, (), config, env=env, specs=specs)
+    resolved = resolve_at(reader, (), config, env=env, specs=specs, public_env=public_env)
     if resolved is None:
         reader, at = _reopened(config) or (reader, ())
         resolve_at(reader, at, config, env=env, specs=specs)
@@ -54,15 +56,23 @@ def _reopened(config: TargetConfig) -> tuple[Reader, JsonPath] | None:
 
 
 def resolve_at(
-    reader: Reader, at: JsonPath, config: TargetConfig, *, env: Mapping[str, str], specs: Specs
+    reader: Reader,
+    at: JsonPath,
+    config: TargetConfig,
+    *,
+    env: Mapping[str, str],
+    specs: Specs,
+    public_env: Collection[str] = (),
 ) -> ResolvedTarget | None:
     """Return the resolved target at `at`; record its problems and return None if it has any."""
     before = len(reader.problems)
-    filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name)
-    unset = len(reader.problems) > before
+    filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name, public_env=public_env)
+    after_filling = len(reader.problems)
+    unset = after_filling > before
     if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
         return None
     checked = check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
+    redact_problems(reader, before, filled)
     if unset or checked.model is None or checked.spec is None or checked.settings is None:
         return None
     public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}
@@ -72,6 +82,7 @@ def resolve_at(
         settings=checked.settings,
         public_settings=public,
         secrets=tuple(sorted(filled.secrets)),
+        public_env=tuple(public_env),
         path=config.path,
         line=config.line,
         base_dir=config.base_dir,

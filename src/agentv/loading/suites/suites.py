@@ -1,7 +1,7 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -9,16 +9,17 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
-from agentv.loading.files.attached import FileFinder, FileProblemError
+from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
+from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, side_file
 from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, JsonLinesCases, repeated_id
-from agentv.loading.suites.cases import CaseScope, read_case
+from agentv.loading.suites.cases import CaseScope, check_workspace, read_case
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import CaseFilesModel, SuiteExecutionModel, SuiteModel, read_grader, warned_once
 from agentv.registry import Specs
@@ -34,6 +35,7 @@ class CasesReader(Struct):
     scope: CaseScope
     parts: list[CaseSource] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
 
     def source(self) -> CaseSource:
@@ -81,6 +83,7 @@ class CasesReader(Struct):
     def _read_files(self, reader: Reader, at: JsonPath, pattern: str) -> None:
         """Read the cases of the files that a path or pattern names."""
         files = self._matching(reader, at, pattern)
+        self.files += files
         for path in files:
             if path.suffix == ".jsonl":
                 self.read_json_lines(path)
@@ -91,13 +94,13 @@ class CasesReader(Struct):
 
     def _matching(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
         finder = self.scope.files
-        if "*" not in pattern:
-            try:
+        try:
+            if not is_pattern(pattern):
                 return [finder.find(pattern)]
-            except FileProblemError as error:
-                reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
-                return []
-        found = sorted(path for path in finder.base_dir.glob(pattern) if path.is_file())
+            found = find_matching(pattern, finder.base_dir, finder.guard)
+        except FileProblemError as error:
+            reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
+            return []
         if not found:
             reader.error(at, f"no file matches {pattern!r}", allowed=f"searched in {finder.base_dir}")
         return found
@@ -156,31 +159,40 @@ def relative_name(path: Path, root: Path) -> str:
 class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
-    `reader` is that of its top level, for further checks.
+    `reader` is that of its top level, for further checks. `files` are those of its cases.
     """
 
     suite: EvalSuite | None
     problems: tuple[Problem, ...]
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
+    files: tuple[Path, ...] = ()
 
 
-def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
+def load_suite(path: str | Path, *, specs: Specs, allow_paths: Sequence[str] = ()) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
     In a JSON Lines file, the first 1,000 lines are checked now, the others when they are read.
     """
-    read = read_suite(Path(path), specs)
+    read = read_suite(Path(path), specs, allow_paths=allow_paths)
     warnings = raise_errors(shown(Path(path)), read.problems)
     if read.suite is None:  # only with errors
         raise EvalFileError(shown(Path(path)), read.problems)
     return replace(read.suite, warnings=warnings)
 
 
-def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, content: bytes | None = None) -> ParsedSuite:
+def read_suite(
+    path: Path,
+    specs: Specs,
+    *,
+    plugins_imported: bool = True,
+    content: bytes | None = None,
+    allow_paths: Sequence[str] = (),
+) -> ParsedSuite:
     """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
-    `content`, if given, is read instead of the current content of a YAML file.
+    `content`, if given, is read instead of the current content of a YAML file. `allow_paths` are folders outside of
+    the root of the eval file that its files may lie in, too.
     """
     try:
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
@@ -191,7 +203,8 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
     root = find_repository_root(base)
     project, problems = read_project(base, root)
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    scope = EvaluatorScope(specs.evaluators, str(base), unknown_type=unknown)
+    guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
+    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
     scope = replace(
@@ -204,8 +217,8 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
         base_dir=base,
         repository_root=root,
         cwd=Path.cwd(),
+        guard=guard,
         guideline_patterns=project.guideline_patterns,
-        allow_outside=project.allow_outside,
     )
     cases = CasesReader(CaseScope(scope, finder, relative_name(path, root)))
     if path.suffix == ".jsonl":
@@ -218,7 +231,7 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = _with_project(suite, sha256, finder, project)
-    return ParsedSuite(suite, tuple(warned_once(found)), project, reader)
+    return ParsedSuite(suite, tuple(warned_once(found)), project, reader, tuple(cases.files))
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
@@ -241,6 +254,7 @@ def _suite(
     check_single_form(reader, (), model, scope)
     grader = read_grader(reader, (), model)
     execution = model.execution or SuiteExecutionModel()
+    check_workspace(reader, ("execution", "workspace"), execution.workspace, cases.scope.files)
     return EvalSuite(
         path=cases.scope.file,
         cases=cases.source(),

@@ -274,6 +274,7 @@ class AgentProvider:
                     argv=(self._find(), *self._agent.arguments(request, folder)),
                     cwd=str(self._cwd(request, folder, prompt)),
                     env=self._env,
+                    inherit=self._agent.settings.env_allow,
                     stdin=prompt.encode(errors="replace"),
                 )
                 stream = self._stream(log)
@@ -306,7 +307,8 @@ class AgentProvider:
         return AgentLog(path, agent.log_format)
 
     def _stream(self, log: AgentLog) -> AgentStream:
-        redactor = SecretRedactor({*self._target.secrets, *secret_values({**os.environ, **self._env})})
+        inherited = secret_values({**os.environ, **self._env}, public=self._target.public_env)
+        redactor = SecretRedactor({*self._target.secrets, *inherited})
         return AgentStream(self._agent.read, log, redactor=redactor, clock=self._clock, noise=self._agent.noise)
 
     def _cwd(self, request: ProviderRequest, folder: Path, prompt: str) -> Path:

@@ -19,11 +19,20 @@ _USE_PROMPT_FILE = "use {PROMPT_FILE}, which has no length limit"
 
 
 async def run_command(
-    filled: FilledCommand, *, cwd: Path, env: Mapping[str, str], timeout_s: float, max_bytes: int
+    filled: FilledCommand,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    max_bytes: int,
+    inherit: tuple[str, ...] | None = None,
 ) -> Outcome:
-    """Run a command and return its outcome. Raises ProviderError unless it starts and exits with 0."""
+    """Run a command and return its outcome. Raises ProviderError unless it starts and exits with 0.
+
+    `inherit` None passes on all variables of our environment, else only these and PATH.
+    """
     try:
-        command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env})
+        command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env}, inherit=inherit)
         outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes)
     except OSError as error:
         raise ProviderError(start_failure(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None

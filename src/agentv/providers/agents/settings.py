@@ -18,3 +18,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
         Mapping[str, str],
         Meta(description="Additional environment variables of the command; write secrets as ${{ VARIABLE }}."),
     ] = field(default_factory=dict)
+    env_allow: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The only variables to inherit, besides PATH; default: the whole environment."),
+    ] = None

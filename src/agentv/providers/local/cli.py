@@ -172,7 +172,12 @@ class CliProvider:
         with self._folder() as folder:
             filled = self._fill(requests, values, folder)
             outcome = await run_command(
-                filled, cwd=self._cwd(first), env=self._settings.env, timeout_s=timeout_s, max_bytes=max_bytes
+                filled,
+                cwd=self._cwd(first),
+                env=self._settings.env,
+                timeout_s=timeout_s,
+                max_bytes=max_bytes,
+                inherit=self._settings.env_allow,
             )
             if "OUTPUT_FILE" in self._template.placeholders:
                 text, notes = decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")

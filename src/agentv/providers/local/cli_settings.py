@@ -72,6 +72,10 @@ class CliSettings(Struct, frozen=True):
     env: Annotated[Mapping[str, str], Meta(description="Additional environment variables of the command.")] = field(
         default_factory=dict
     )
+    env_allow: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The only variables to inherit, besides PATH; default: the whole environment."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Reject invalid templates; the message starts with the setting's name."""

@@ -41,9 +41,17 @@ async def run_healthcheck(
         else:
             filled = parse_command(check.command_template, supported=()).fill({})
             folders = _folders(eval_dirs, check.cwd or cwd or "")
+            inherit = getattr(target.settings, "env_allow", None)
             for folder in folders:
                 place = f" in {folder}" if len(folders) > 1 else ""
-                await run_command(filled, cwd=folder, env=env or {}, timeout_s=timeout_s, max_bytes=MAX_OUTPUT_BYTES)
+                await run_command(
+                    filled,
+                    cwd=folder,
+                    env=env or {},
+                    timeout_s=timeout_s,
+                    max_bytes=MAX_OUTPUT_BYTES,
+                    inherit=inherit,
+                )
     except ProviderError as error:
         message = f"the healthcheck of target {target.name!r} failed{place}: {error.failure.message}"
         failure = replace(error.failure, kind="healthcheck", stage="healthcheck", message=message, retryable=False)

@@ -1,0 +1,15 @@
+"""The option `--allow-path` of every command that reads eval files."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
+    "--allow-path",
+    "allow_paths",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Folder outside the project with files of evals.",
+)

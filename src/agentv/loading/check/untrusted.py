@@ -1,0 +1,165 @@
+"""What eval files, and the targets and project files around them, would execute, read and send.
+
+The files are only read: keys and values are listed as they are written, also those that no reader knows.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentv.loading.files.documents import Document, JsonPath, Mark, shown_path
+from agentv.loading.files.dotenv import ENV_FILE
+from agentv.loading.files.json_lines import parse_json, quick_json
+from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
+from agentv.loading.files.text import decode, read_lines, shown
+from agentv.loading.files.yaml import open_yaml
+from agentv.loading.project import config_files, find_criteria_file
+from agentv.loading.suites.suites import read_suite
+from agentv.registry import Specs
+from agentv.templating.environment import REFERENCE
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonValue
+
+SCHEMA = "agentv-untrusted-1"
+
+KINDS = ("command", "callable", "plug-in", "provider", "url", "variable", "path")
+
+_COMMANDS = frozenset(
+    {"script", "command", "command_template", "executable", "args", "setup", "teardown", "aggregator.path"}
+)
+_CALLABLES = frozenset({"python", "callable"})
+_URLS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
+_KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URLS, "url")}
+_PATHS = frozenset(
+    {"file", "files", "cwd", "log_dir", "template", "git", "run", "against_run", "workspace_template", "subagent_root"}
+    | {"evalcases", "cases", "toxic_terms"}
+)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LIKE_A_PATH = re.compile(r"(?:\.{1,2}/|/|~)\S*|\S+/\S+\.\w{1,8}|\S+\.(?:md|txt|py|sh|js|jsonl?|ya?ml|csv|toml)")
+
+
+class Use(Struct, frozen=True):
+    """One thing that a file names: its kind (one of `KINDS`), the value as written, and its place."""
+
+    kind: str
+    value: str
+    path: str
+    line: int
+    at: str
+
+
+def list_uses(
+    paths: Sequence[str | Path], *, cwd: Path, specs: Specs, allow_paths: Sequence[str] = ()
+) -> tuple[Use, ...]:
+    """Return what eval files and the files around them name, in the order of `KINDS`, each value and place once.
+
+    Raises ConfigError for a path that does not exist, and EvalFileError for a file that cannot be read.
+    """
+    found: dict[Use, None] = {}
+    for file in find_eval_files(paths, cwd=cwd):
+        for path in _files_around(file, cwd, specs, allow_paths):
+            for document in _documents(path):
+                found.update(dict.fromkeys(_uses(document)))
+    return tuple(sorted(found, key=lambda use: KINDS.index(use.kind)))
+
+
+def to_text(uses: Sequence[Use]) -> str:
+    """Return one line for each use, grouped by kind."""
+    if not uses:
+        return "nothing is executed, read or sent"
+    width = max(len(use.kind) for use in uses)
+    return "\n".join(f"{use.kind:<{width}}  {_one_line(use.value)}  ({use.path}:{use.line}  {use.at})" for use in uses)
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else json.dumps(text)[1:-1]
+
+
+def _files_around(file: Path, cwd: Path, specs: Specs, allow_paths: Sequence[str]) -> Iterator[Path]:
+    """Yield an eval file, its files of cases, and the targets, project and `.env` files that a run would use."""
+    yield file
+    folder = file.resolve().parent
+    root = find_repository_root(folder)
+    if file.suffix == ".jsonl" or kind_of_file(file) == "eval":
+        yield from read_suite(file, specs, plugins_imported=False, allow_paths=allow_paths).files
+    targets = find_targets_file(folder, root, cwd, None)
+    criteria = find_criteria_file(folder, root)
+    yield from (path for path in (targets, criteria) if path is not None)
+    yield from config_files(folder, root)
+    yield from [path for place in upward(folder) if (path := place / ENV_FILE).is_file()][:1]
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    if path.name == ENV_FILE:
+        yield Document(shown(path), {"file": shown(path)}, Mark(1, 1))
+    elif path.suffix in YAML_SUFFIXES:
+        yield open_yaml(path).document
+    else:
+        for number, line in enumerate(read_lines(path), 1):
+            if not line.strip():
+                continue
+            text = decode(line.rstrip(b"\r\n"), shown(path))
+            quick = quick_json(text, shown(path), number)
+            document, problems = (quick, ()) if quick is not None else parse_json(text, shown(path), number)
+            if document is None:
+                raise EvalFileError(shown(path), problems)
+            yield document
+
+
+def _uses(document: Document) -> Iterator[Use]:
+    for at, text in _texts(document.value, ()):
+        for kind, value in _kinds_of(at, text, document):
+            yield Use(kind, value, document.path, document.mark(at).line, shown_path(at))
+
+
+def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str, str]]:
+    """Yield what a text is, by its key; a text under an unknown key may be a URL or a path by its look."""
+    for name in REFERENCE.findall(text):
+        yield "variable", name
+    key, parent = _key(at), _key(at[:-1] if isinstance(at[-1], str) else at[:-2])
+    part_type = document.at((*at[:-1], "type"))
+    if key not in ("value", "content", *_URLS):  # texts of messages and expectations are only sent to the target
+        yield from (("url", url) for url in _URL.findall(text))
+    if text.startswith("python:") or key in _CALLABLES:
+        yield "callable", text
+    elif key in _KIND_OF_KEY:
+        yield _KIND_OF_KEY[key], text
+    elif key in _COMMANDS or f"{parent}.{key}" in _COMMANDS:
+        yield "command", text
+    elif _is_path(key, text) or (key == "value" and part_type in ("file", "image")):
+        yield "path", text
+
+
+def _is_path(key: str, text: str) -> bool:
+    if key in _PATHS:
+        return "\n" not in text
+    return _LIKE_A_PATH.fullmatch(text.strip()) is not None
+
+
+def _key(at: JsonPath) -> str:
+    """Return the nearest key of a path in snake_case; that of a list for its items."""
+    key = next((key for key in reversed(at) if isinstance(key, str)), "")
+    return _CAMEL.sub("_", key).lower()
+
+
+def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in ("script", "args") and isinstance(item, list | tuple) and not any(map(_is_nested, item)):
+                yield (*at, key), " ".join(map(str, item))  # one command in several words
+            else:
+                yield from _texts(item, (*at, key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*at, index))
+
+
+def _is_nested(value: JsonValue) -> bool:
+    return isinstance(value, Mapping | list | tuple)

@@ -1,0 +1,79 @@
+"""Regular expressions that users write: compiled only if their repeats stay within a bound.
+
+Compiling copies the repeated part of a pattern as often as it must match, so that `a{99999999}` takes all memory.
+"""
+
+import functools
+from collections.abc import Iterator
+from types import ModuleType
+
+import regex
+
+MAX_REPEATS = 100_000
+"""The maximum of minimum repeats in one pattern: nested ones are multiplied, others are added up."""
+
+_MAX_PARTS = 500_000
+"""The maximum number of parts (characters, sets and their members, groups) after all repeats are written out."""
+
+_PARTS_OF_A_REPEAT = 3
+
+
+@functools.lru_cache(maxsize=256)
+def compile_pattern(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
+    """Compile a pattern with `flags` of the regex package.
+
+    Raises ValueError with the fault and its position; a pattern whose repeats are too large is not compiled.
+    """
+    try:
+        repeats, parts = _expanded(_core(), _parsed(_core(), pattern, flags)) if "{" in pattern else (0, 0)
+        if repeats <= MAX_REPEATS and parts <= _MAX_PARTS + len(pattern):
+            return regex.compile(pattern, flags)
+    except (regex.error, ValueError) as error:
+        raise ValueError(f"is not a valid regular expression: {error}") from error
+    except RecursionError:
+        raise ValueError("is not a valid regular expression: it is nested too deeply") from None
+    what = f"{repeats:,} repeats" if repeats > MAX_REPEATS else f"{parts:,} characters and sets, all repeats counted"
+    raise ValueError(
+        f"is too large: it needs at least {what}; the minimum repeats, nested ones multiplied and others added, "
+        f"must be at most {MAX_REPEATS:,}"
+    )
+
+
+def _core() -> ModuleType:
+    # The package has no public parser, and a parser of ours would differ from it in some syntax.
+    from regex import _regex_core  # noqa: PLC0415
+
+    core: ModuleType = _regex_core
+    return core
+
+
+def _parsed(core: ModuleType, pattern: str, flags: int) -> object:
+    """Return the tree of a pattern, as `regex.compile` makes it before it compiles anything."""
+    while True:
+        source = core.Source(pattern)
+        info = core.Info(flags, source.char_type, {})
+        info.guess_encoding = core.UNICODE
+        source.ignore_space = bool(info.flags & core.VERBOSE)
+        try:
+            return core._parse_pattern(source, info)  # noqa: SLF001 - as above
+        except core._UnscopedFlagSet:  # noqa: SLF001 - a flag inside the pattern that holds for all of it: start again
+            flags = info.global_flags
+
+
+def _expanded(core: ModuleType, node: object) -> tuple[int, int]:
+    """Return the minimum repeats below a node, 0 if there are none, and its parts with all repeats written out."""
+    below = [_expanded(core, child) for child in _children(core, node)]
+    repeats, parts = sum(each[0] for each in below), sum(each[1] for each in below)
+    if not isinstance(node, core.GreedyRepeat):  # the lazy and the possessive ones are its subclasses
+        return repeats, parts + (not isinstance(node, core.Sequence))
+    count: int = node.min_count
+    if count <= 1:
+        return repeats, parts + _PARTS_OF_A_REPEAT
+    return count * max(1, repeats), count * parts + _PARTS_OF_A_REPEAT
+
+
+def _children(core: ModuleType, node: object) -> Iterator[object]:
+    for value in vars(node).values():
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(each, core.RegexBase):
+                yield each
