@@ -41,7 +41,7 @@ def command(
 ) -> int:
     """Check eval files, and the targets and project files they use, for problems.
 
-    PATHS are files or folders (default: evals/). Code that eval files name is not imported or run, except by --online.
+    PATHS are files or folders (default: evals/). Code named in eval files is not imported or run, except with --online.
     --untrusted lists every command, callable, URL, variable and path, for a review of files by others.
 
     Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.

@@ -47,7 +47,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add rubrics to the cases of eval file FILE that have no rubrics.
 
     Everything else in FILE stays unchanged, including comments and quotes. If the rubrics of a case cannot be written,
-    FILE does not change. Without --target, the model is the target of FILE, as in `agentv run`.
+    FILE does not change. Without --target, the target that `agentv run FILE` calls writes them.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """

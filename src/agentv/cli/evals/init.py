@@ -97,7 +97,7 @@ def command(folder: Path, template: str, name: str | None, given: str | None, *,
     """Create a first eval file, targets file, .env.template and CI jobs in FOLDER (default: here).
 
     The result can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
-    install agentv from the same source as this copy; use --from for another clone, wheel or repository.
+    install agentv from where the running agentv was installed; use --from for another clone, wheel or repository.
     """
     source = install_source(given)
     files = files_of(template)

@@ -12,7 +12,7 @@ from agentv.types.errors import StorageError
 @click.argument("kind", required=False)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to this file.")
 @click.option("--write", is_flag=True, help="Write the schemas for editors into .agentv/schemas/.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the schema, or the files written, in one JSON object.")
 def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool) -> None:
     """Print the JSON Schema of a kind of file.
 

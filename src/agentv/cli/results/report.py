@@ -17,7 +17,7 @@ import click
     "--format",
     "format_name",
     metavar="FORMAT",
-    help="Print the run in this format: a suffix of FILE without the dot, or github (default with '-o -': jsonl).",
+    help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github; '-o -' prints jsonl.",
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")

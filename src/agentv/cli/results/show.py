@@ -156,7 +156,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report if the index of stored runs cannot be used and the runs are read instead.",
+    help="Also print a note when the index of runs is unusable, so that run folders are read.",
 )
 def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **given: Any) -> int:
     """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').

@@ -37,7 +37,7 @@ import click
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report if the index of stored runs cannot be used and the runs are read instead.",
+    help="Also print a note when the index of runs is unusable, so that run folders are read.",
 )
 def command(*, by: str, **given: Any) -> int:
     """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.

@@ -16,8 +16,8 @@ from agentv.cli.screen_options import take_output_options, with_output_options
 def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
-    The shards are not changed, and each result records which shard it came from. Of a result that is in two shards,
-    the new run has one copy. If its case, target or evaluators differ between the shards, nothing is merged. Prints the
+    The shards are not changed, and each result records which shard it came from. A result that is in two shards is
+    in the new run once. If its case, target or evaluators differ between the shards, the merge fails. Prints the
     verdict for all results. Exit codes are those of `agentv run`.
 
     RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.

@@ -84,7 +84,10 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Stop before the cost of the run can exceed X dollars.",
 )
 @click.option(
-    "--only", type=click.Choice(["free"]), metavar="free", help="'--only free' skips evaluators that cost money."
+    "--only",
+    type=click.Choice(["free"]),
+    metavar="free",
+    help="Skip evaluators that cost money ('free' is the only value).",
 )
 @_several(
     "--gate",

@@ -234,7 +234,10 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     help="Replace the gates of the config, e.g. 'mean >= 0.8', or 'none'.",
 )
 @click.option(
-    "--only", type=click.Choice(["free"]), metavar="free", help="'--only free' skips evaluators that cost money."
+    "--only",
+    type=click.Choice(["free"]),
+    metavar="free",
+    help="Skip evaluators that cost money ('free' is the only value).",
 )
 @click.option("--judge", metavar="TARGET", help="Target to use as judge instead of the config's.")
 @click.option(

@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report if the index of stored runs cannot be used and the runs are read instead.",
+    help="Also print a note when the index of runs is unusable, so that run folders are read.",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""

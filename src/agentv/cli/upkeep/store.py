@@ -135,8 +135,8 @@ def list_command(url: str | None, *, as_json: bool) -> int:
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
     """Delete runs from the database, but not their local folders.
 
-    RUN is a run id or its prefix, a name, latest or latest~1. A run in progress is stored there
-    again with its next result.
+    RUN is a run id or its prefix, a name, latest or latest~1. If a run is still in
+    progress, it reappears in the database with its next result.
     """
     from agentv.reports.text.printable import one_line
 
