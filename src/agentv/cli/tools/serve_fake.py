@@ -32,9 +32,9 @@ _BY_SIGNAL = 128
 def command(port: int, rpm: float | None, as_json: bool) -> int:  # noqa: FBT001 - click passes flags like this
     """Serve fake APIs of OpenAI, Azure, Anthropic and Gemini on this machine.
 
-    A fake model answers by repeating the prompt. To a judge's request it replies with a score: the more words the answer
-    shares with the expected outcome, the higher. A request to a model named MODEL@FAULT (such as fake@503) fails with that fault. Press
-    Ctrl-C to stop.
+    A fake model answers by repeating the prompt. To a judge's request it replies with a score: the more words the
+    answer shares with the expected outcome, the higher. A request to a model named MODEL@FAULT (such as fake@503) fails
+    with that fault. Press Ctrl-C to stop.
     """
     return asyncio.run(_serve(port, rpm, as_json=as_json))
 
