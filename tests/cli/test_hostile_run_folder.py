@@ -90,7 +90,7 @@ def test_options_of_a_run_that_are_none_are_named(project: Project, name: str, v
         ("folder", "a\0b", "records an invalid folder"),
         ("folder", "x" * 10_000, "records an invalid folder"),
         ("folder", 9, "does not record its eval files"),
-        ("store", "mysql://x", "stored in a database whose recorded URL cannot be read"),
+        ("store", "mysql://x", "unknown store 'mysql'"),
         ("store", "***", "--store none"),
     ],
 )

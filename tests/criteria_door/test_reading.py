@@ -61,7 +61,7 @@ SAID = {"content": "Be brief."}
     [
         ({"response": {"text": "hi"}}, "$.response  has no content, and its 'text' is not understood; write {role, "),
         ({"response": {"content": [{"type": "hum"}]}}, "$.response.content[0]  has the unknown type 'hum'"),
-        ({"response": ["hi"]}, "$.response  must be a text or a message, got list"),
+        ({"response": ["hi"]}, "$.response  must be a string or a message, got list"),
         ({"response": "x", "message_history": [SAID]}, "$.message_history[0]  has no role; its keys: 'content'; write"),
         ({"response": "x", "message_history": ["hi"]}, "$.message_history[0]  is not a message, but a text; write"),
     ],

@@ -157,7 +157,7 @@ def test_a_response_is_parsed_completely() -> None:
     [
         ({"content": None}, ""),
         ({}, ""),
-        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 4]}, "a\nb"),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 4]}, "ab"),
         ({"content": None, "refusal": "I cannot."}, "I cannot."),
     ],
 )

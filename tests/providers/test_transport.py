@@ -211,7 +211,7 @@ def test_a_health_url_must_answer_with_success() -> None:
 FLOOD_CLIENT = """
 import asyncio, json, resource, sys, urllib.request
 from agentv.execution.sharing import TurnQueue
-from agentv.execution.sharing import Shared
+from agentv.execution.sharing import SharedResources
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.transport import send
 from agentv.types.errors import ProviderError
@@ -222,7 +222,7 @@ limit = pages * resource.getpagesize() + 150 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 async def ours():
-    async with Shared() as shared:
+    async with SharedResources() as shared:
         for _ in range(3):
             try:
                 await send(HttpRequest(url, {}), shared, timeout_s=60)

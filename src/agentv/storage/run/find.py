@@ -24,7 +24,7 @@ def list_run_folders(home: Path) -> tuple[Path, ...]:
     """Return the folders of all runs, oldest first."""
     try:
         entries = sorted(runs_folder(home).iterdir())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(entry for entry in entries if _holds_run(entry))
 
