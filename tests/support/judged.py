@@ -32,7 +32,10 @@ def judge(request):
     if (HERE / "wavers").exists() and "bad" in text and (HERE / "judge_calls").stat().st_size % 3 == 0:
         good = not good
     said = "fine" if good else "<script>alert(1)</script> \\x1b[31m"
-    return json.dumps({"nonce": nonce, "score": 0.9 if good else 0.2, "hits": [], "misses": [], "reasoning": said})
+    score = 0.9 if good else 0.2
+    if "1 (worst) to 5 (best)" in f"{request.system_prompt} {request.question}":
+        score = 1 + 4 * score
+    return json.dumps({"nonce": nonce, "score": score, "hits": [], "misses": [], "reasoning": said})
 '''
 TARGETS = """
 targets:
