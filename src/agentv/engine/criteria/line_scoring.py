@@ -71,7 +71,7 @@ class LineScoring(Struct):
             made = await self.runner.judge(read_recorded_input(line.data, line.file, line.number))
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
-        return JudgedLine(line.file, line.number, made.result.timestamp, made.result, made.evaluators)
+        return JudgedLine(line.file, line.number, made.result.timestamp, judged=made.result, evaluators=made.evaluators)
 
     def _failed(self, line: ReadLine, message: str) -> JudgedLine:
         failure = Failure("config_error", message, stage="load")

@@ -142,7 +142,9 @@ async def call_judge(
             return JudgeOutcome(first, tuple(calls), failure=_provider_failure(provider, error))
         opinion = None
         try:
-            opinion = mode.parse(response.text, _reply_rules(provider, response, prompts, judged, options))
+            opinion = mode.parse(
+                response.text, _reply_rules(provider, response, prompts, judged=judged, options=options)
+            )
         except UnusableReplyError as error:
             reason = _why_cut(response, options) or str(error)
         score = None if opinion is None else mode.scored((opinion,))

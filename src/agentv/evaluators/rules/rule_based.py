@@ -8,17 +8,20 @@ from msgspec.structs import replace
 
 from agentv.evaluators.rules.base import Check, Finding, judged_text
 from agentv.evaluators.rules.json import JsonSettings, json_check
-from agentv.evaluators.rules.keywords import IncludesSettings, KeywordCountSettings, includes_check, keyword_count_check
 from agentv.evaluators.rules.numbers import LengthSettings, NumericSettings, length_check, numeric_check
 from agentv.evaluators.rules.regex import RegexSettings, regex_check
 from agentv.evaluators.rules.text import (
     ContainsSettings,
     EdgeSettings,
     EqualsSettings,
+    IncludesSettings,
+    KeywordCountSettings,
     OneOfSettings,
     contains_check,
     ends_with_check,
     equals_check,
+    includes_check,
+    keyword_count_check,
     one_of_check,
     starts_with_check,
 )

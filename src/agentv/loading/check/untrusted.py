@@ -114,7 +114,7 @@ def _documents(path: Path) -> Iterator[Document]:
 def _uses(document: Document) -> Iterator[Use]:
     for at, text in _texts(document.value, ()):
         for kind, value in _kinds_of(at, text, document):
-            yield Use(kind, value, document.path, document.mark(at).line, shown_path(at))
+            yield Use(kind, value, path=document.path, line=document.mark(at).line, at=shown_path(at))
 
 
 def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str, str]]:

@@ -169,7 +169,9 @@ def _settings(
         key = own.spelling_in(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
-    if made is not None and not _are_admitted(reader, at, settings, data_files(made, scope.base_dir), scope):
+    if made is not None and not _are_admitted(
+        reader, at, settings, files=data_files(made, scope.base_dir), scope=scope
+    ):
         return settings
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")

@@ -160,11 +160,11 @@ def fill(
     public_env: Collection[str] = (),
 ) -> Filled:
     """Fill the references of the target at `at`. Record malformed references, and unset variables as `unset`."""
-    filler = _Filler(reader, env, target, unset, public_env)
+    filler = _Filler(reader, env, target=target, unset=unset, public_env=public_env)
     used, public = filler.fill(value, at, "")
     single_references = frozenset(path[len(at) :] for path in filler.single_references)
     texts = frozenset(text for text in filler.texts if len(text) >= SHORTEST_SECRET)
-    return Filled(used, public, single_references, frozenset(filler.secrets), texts)
+    return Filled(used, public, single_references, secrets=frozenset(filler.secrets), texts=texts)
 
 
 def redact_problems(reader: Reader, first: int, filled: Filled) -> None:

@@ -231,7 +231,7 @@ def read_suite(
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = _with_project(suite, sha256, finder, project)
-    return ParsedSuite(suite, tuple(warned_once(found)), project, reader, tuple(cases.files))
+    return ParsedSuite(suite, tuple(warned_once(found)), project=project, reader=reader, files=tuple(cases.files))
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:

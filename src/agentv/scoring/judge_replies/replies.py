@@ -114,7 +114,7 @@ def chosen_reply(reply: str, read: Callable[[JsonObject], Reply | None], rules: 
         own = _unsigned_verdicts(search, read, shown)
         if own:
             return replace(_only_one(own), unverified=True)
-    raise UnusableReplyError(_why_unusable(reply, search, read, rules, wanted))
+    raise UnusableReplyError(_why_unusable(reply, search, read, rules=rules, wanted=wanted))
 
 
 def _verdicts(

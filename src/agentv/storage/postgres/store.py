@@ -10,8 +10,7 @@ from agentv.storage.postgres.migrations import check_version, newest_version, up
 from agentv.storage.postgres.mirrored_run import MirroredRun
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.remove import remove_shared_runs
-from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
+from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs, remove_shared_runs
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.shared_runs import Pulled, Pushed, SharedRun, Upgraded
 from agentv.templating.store_url import StoreUrl
