@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -201,6 +201,7 @@ LINE = '{"id": "ID", "expected_outcome": "}", "input_messages": [{"role": "user"
 
 
 @settings(max_examples=50, deadline=None)
+@example(item=RubricItem("\U000e0001", "says so"), ending="\n", compact=False, marked=False)
 @given(items, st.sampled_from(["\n", "\r\n", "  \n\n"]), st.booleans(), st.booleans())
 def test_other_lines_of_json_lines_stay_to_the_byte(
     folder: Path, item: RubricItem, ending: str, compact: bool, marked: bool

@@ -219,6 +219,12 @@ class NewKey(Struct, frozen=True):
     """The value as JSON on one line, which is also valid YAML."""
 
 
+def _json_line(new: NewKey) -> str:
+    """Return the value as JSON on one line. The escapes that YAML has for invisible characters are not JSON."""
+    plain = json.dumps(new.value, ensure_ascii=False)
+    return plain if plain == new.line else json.dumps(new.value)
+
+
 class CasesFile(Struct, frozen=True):
     """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read."""
 
@@ -283,7 +289,7 @@ class CasesFile(Struct, frozen=True):
     def _line_with(self, line: bytes, number: int, new: NewKey) -> bytes:
         end = line.rstrip().removesuffix(b"}").rstrip()
         space = " " if b'": ' in line else ""
-        added = f',{space}"{new.key}":{space}{new.line}'.encode()
+        added = f',{space}"{new.key}":{space}{_json_line(new)}'.encode()
         made = end + added + line[len(end) :]
         _check_line(made, shown(self.path), number)
         return made
