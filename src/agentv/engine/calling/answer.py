@@ -134,6 +134,8 @@ def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse 
 
 def _without_thinking(response: ProviderResponse) -> ProviderResponse:
     """Return a response whose reasoning stands apart from its text."""
+    if response.output_messages is None and "<think" not in response.text:
+        return response
     text, thoughts = split_thinking(response.text)
     reasoning = response.reasoning or thoughts or reasoning_of(response.output_messages or ())
     if text == response.text and reasoning == response.reasoning:

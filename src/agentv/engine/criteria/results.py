@@ -58,15 +58,16 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     if not unscored:
         errors += [EvaluationRunError(each.name, _message(each), _kind(each)) for each in unassigned]
     usages = [result.usage for result in results if result.usage is not None]
+    unverified = [result.name for result in results if is_unverified(result)]
     return JudgedCriteria(
         weighed=tuple(weighed),
         evaluators=tuple(evaluators),
         errors=tuple(errors),
-        warnings=tuple(_warnings(results)),
+        warnings=tuple(f"evaluator {name!r}: the judge's verdict could not be verified" for name in unverified),
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(results),
         unassigned=() if unscored else tuple(_failed_whole(each, plan) for each in unassigned),
-        unverified=sum(map(is_unverified, results)),
+        unverified=len(unverified),
     )
 
 
@@ -82,12 +83,6 @@ def _failed_whole(result: EvaluatorResult, plan: FittedPlan) -> WeighedResult:
 
 def _kind(result: EvaluatorResult) -> FailureKind:
     return "evaluator_error" if result.error is None else result.error.kind
-
-
-def _warnings(results: Sequence[EvaluatorResult]) -> Iterator[str]:
-    for result in results:
-        if is_unverified(result):
-            yield f"evaluator {result.name!r}: the judge's verdict could not be verified"
 
 
 def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:

@@ -233,13 +233,12 @@ def mean_over_criteria(entries: Iterable[tuple[str, float, float]], weights: Map
     for name, weight, value in entries:
         if weight > 0:
             by_name[name].append((weight, value))
-    return weighted_mean(
-        (product(weights.get(name, 1.0), _mean_weight(pairs)), weighted_mean(pairs)) for name, pairs in by_name.items()
-    )
-
-
-def _mean_weight(pairs: Sequence[tuple[float, float]]) -> float:
-    return math.fsum(weight / len(pairs) for weight, _ in pairs)
+    if len({weight for pairs in by_name.values() for weight, _ in pairs}) > 1:  # else they cancel out
+        weights = {
+            name: product(weights.get(name, 1.0), math.fsum(weight / len(pairs) for weight, _ in pairs))
+            for name, pairs in by_name.items()
+        }
+    return weighted_mean((weights.get(name, 1.0), weighted_mean(pairs)) for name, pairs in by_name.items())
 
 
 def weight_in(criteria: Iterable[EvaluationCriteria], config: EvaluatorConfig) -> float:
