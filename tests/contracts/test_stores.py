@@ -13,9 +13,8 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.mirrored_run import MirroredRun
-from agentv.storage.postgres.pull import RunPuller
-from agentv.storage.postgres.push import RunPusher
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run

@@ -14,8 +14,8 @@ from tests.support.postgres_server import own_server, upgraded_database, wait_a_
 from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.copying import RunPusher
 from agentv.storage.postgres.mirrored_run import Mirror, MirroredRun
-from agentv.storage.postgres.push import RunPusher
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run
 from agentv.templating.store_url import StoreUrl, parse_store_url

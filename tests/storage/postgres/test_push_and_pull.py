@@ -15,8 +15,7 @@ from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, mak
 from tests.support.strategies import answers, case_results
 
 from agentv.storage.postgres.connection import connect
-from agentv.storage.postgres.pull import RunPuller
-from agentv.storage.postgres.push import RunPusher
+from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels

@@ -10,8 +10,7 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
-from agentv.storage.postgres.pull import RunPuller
-from agentv.storage.postgres.push import RunPusher
+from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.run_rows import remove_shared_runs
 from agentv.storage.run.blobs import BLOB_LIMIT
 from agentv.storage.run.folder import RunFolder

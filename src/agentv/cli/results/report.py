@@ -1,6 +1,146 @@
 """`agentv report`: write a stored run in any format."""
 
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
 import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.cli.results.report_tools import report_tools
+from agentv.cli.screen import terminal_style
+from agentv.cli.terminal import for_commands, own_stdout
+from agentv.engine.stored.report import load_report
+from agentv.loading.files.places import find_home
+from agentv.registry import Registry
+from agentv.reports import REPORTS, STDOUT
+from agentv.reports.run.end_table import end_report
+from agentv.reports.run.exports import Export, StreamExport, make_export
+from agentv.reports.run.report_json import report_text
+from agentv.reports.run.row_text import RowLabels
+from agentv.reports.text.workflow_commands import reads_commands
+from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.events import RowKept, RunEnded
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+
+_ROWS_AT_ONCE = 2_000
+"""The number of results whose answers are looked up in one pass over the run's answers."""
+
+
+class ReportOptions(Struct, frozen=True):
+    """The options of `agentv report`."""
+
+    outputs: tuple[str, ...] = ()
+    format_name: str | None = None
+    include_trace: bool = False
+    exit_code: bool = False
+    as_json: bool = False
+
+
+def report(reference: str, options: ReportOptions) -> int:
+    """Write the requested outputs; return the exit code."""
+    if options.as_json and (options.format_name or STDOUT in options.outputs):
+        raise click.UsageError("--json and a report on standard output cannot be combined")
+    stored = open_run(find_run(find_home(Path.cwd()), reference))
+    outputs = tuple(dict.fromkeys(options.outputs))
+    if options.format_name and STDOUT not in outputs:
+        outputs = (*outputs, STDOUT)
+    with own_stdout() as stdout, _exports(outputs, options, stdout) as exports:
+        made = load_report(stored, _forward(_rows(stored, options), exports))
+        for export in exports:
+            export.notify(RunEnded(made))
+    _print_report(made, stored, outputs, as_json=options.as_json)
+    return made.exit_code if options.exit_code else 0
+
+
+def _forward(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport]) -> Iterator[CaseResult]:
+    """Yield the results after passing each to every export."""
+    for row in rows:
+        for export in exports:
+            export.notify(RowKept(row))
+        yield row
+
+
+def _rows(stored: StoredRun, options: ReportOptions) -> Iterator[CaseResult]:
+    """Yield the results; with `--include-trace`, complete with traces and messages from the stored answers."""
+    if not options.include_trace:
+        yield from stored.results()
+        return
+    rows = stored.results()
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        answers = stored.answers_at({row.answer_seq for row in some if row.answer_seq is not None})
+        for row in some:
+            answer = None if row.answer_seq is None else answers.get(row.answer_seq)
+            yield row if answer is None else replace(row, trace=answer.trace, output_messages=answer.output_messages)
+
+
+def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(report_text(made), nl=False)
+    elif not outputs:
+        style = terminal_style()
+        text = end_report(
+            made,
+            width=style.width,
+            unicode=not style.signs.is_ascii,
+            paint=style.paint,
+            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=_trials(made)),
+        )
+        click.echo(text, nl=False)
+    for output in outputs:
+        if output != STDOUT:
+            click.echo(f"Wrote {output}", err=as_json or STDOUT in outputs)
+
+
+def _trials(made: RunReport) -> int:
+    """Return the number of trials per case and target; 1 where that differs or is unknown."""
+    rows = sum(count for target in made.targets for count in target.counts.values())
+    cases = sum(target.trials[0].cases for target in made.targets if target.trials)
+    most = max((trial.k for target in made.targets for trial in target.trials), default=1)
+    return most if rows == cases * most else 1
+
+
+@contextmanager
+def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
+    """Yield an export per output. All files appear at the end, or none if there is an error."""
+    formats = _formats(outputs, options.format_name)
+    tools = report_tools(include_trace=options.include_trace)
+    exports: list[Export | StreamExport] = []
+    try:
+        for output in outputs:
+            made = make_export(
+                output,
+                tools=tools,
+                stdout=for_commands(stdout),
+                formats=formats,
+                stdout_format=options.format_name or "jsonl",
+                in_log=reads_commands(os.environ),
+            )
+            exports.append(made)
+        yield exports
+    except BaseException:
+        for export in exports:
+            export.abandon()
+        raise
+    for export in exports:
+        export.close()
+
+
+def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
+    """Return the available formats. The project's plug-ins are loaded only if a format is not built in."""
+    endings = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
+    if all(name in REPORTS for name in (*endings, format_name or "jsonl")):
+        return REPORTS
+    from agentv.engine.planning.inputs import load_project_parts
+
+    specs, _ = load_project_parts([Path.cwd()])
+    return specs.reports
 
 
 @click.command("report")
@@ -32,8 +172,6 @@ def command(
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.reporting import ReportOptions, report
-
     options = ReportOptions(
         outputs=outputs,
         format_name=format_name,

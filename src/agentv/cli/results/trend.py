@@ -1,8 +1,71 @@
 """`agentv trend`: show how scores change from run to run."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
+
+from agentv.cli.indexed import run_index
+from agentv.cli.results.sheets import refuse_unwritable, write_sheets
+from agentv.cli.screen import terminal_style
+from agentv.engine.running.clock import make_clock
+from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
+from agentv.loading.files.places import find_home
+from agentv.reports.text.printable import one_line, printable_json
+from agentv.reports.trend.views import TrendView, trend_sheet, trend_to_json
+from agentv.reports.trend.words import TrendWords
+from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
+from agentv.types.messages_json import pretty_json
+
+
+class TrendOptions(Struct, frozen=True, kw_only=True):
+    """The options of `agentv trend`."""
+
+    last: int
+    metric: str
+    suites: tuple[str, ...]
+    targets: tuple[str, ...]
+    by_commit: bool
+    with_runs: bool
+    outputs: tuple[str, ...]
+    as_json: bool
+    verbose: bool
+
+
+def trend(options: TrendOptions) -> int:
+    """Print the trends; return the exit code."""
+    metric = parse_metric(options.metric)
+    refuse_unwritable(options.outputs)
+    home = find_home(Path.cwd())
+    wanted = WantedPlaces(options.suites, options.targets)
+    with run_index(home, verbose=options.verbose) as index:
+        last = None if options.by_commit else options.last
+        listed = index.runs()
+        runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last)
+    refuse_unknown(wanted, metric, listed, runs)
+    for unread in (each for each in listed if each.run is None):
+        click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
+    series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)
+    has_commits = any(point.run.commit for each in series for point in each.points)
+    words = TrendWords(options.metric, metric, make_clock()(), "commit" if options.by_commit and has_commits else "run")
+    write_sheets(options.outputs, [trend_sheet(each, words) for each in series])
+    if options.as_json:
+        click.echo(printable_json(pretty_json(trend_to_json(series, options.metric))))
+    elif series:
+        _print(series, words, options)
+    else:
+        click.echo(f"no matching run with results in {home}")
+    for output in options.outputs:
+        click.echo(f"Wrote {one_line(output)}", err=options.as_json)
+    return 0
+
+
+def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:
+    style = terminal_style()
+    view = TrendView(words, style.width, style.signs, style.paint)
+    click.echo(view.render(series, with_runs=options.with_runs), nl=False)
 
 
 @click.command("trend")
@@ -44,6 +107,4 @@ def command(*, by: str, **given: Any) -> int:
 
     A run without results is shown as a gap, not as zero.
     """
-    from agentv.cli.results.trending import TrendOptions, trend
-
     return trend(TrendOptions(by_commit=by == "commit", **given))

@@ -1,11 +1,110 @@
 """`agentv merge`: merge the shards of a run into one run."""
 
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import STORE_OPTION, take_continue_options
-from agentv.cli.screen_options import take_output_options, with_output_options
+from agentv.cli.running.resume_options import STORE_OPTION, ContinueOptions, take_continue_options
+from agentv.cli.running.resuming import continue_run
+from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.run_stores import refuse_second_writer
+from agentv.engine.stored.report import refuse_changed_rows
+from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
+from agentv.loading.files.places import find_home
+from agentv.storage.run.find import find_run, runs_folder
+from agentv.storage.run.folder import RunFolder, new_run_id
+from agentv.storage.run.merge import find_owners, merge_into
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.records.run import RunRecord
+from agentv.version import __version__
+
+_STOPPED = 2
+_OWN = ("shard", "name")
+"""Options in which the shards of one run may differ."""
+
+
+def merge(references: Sequence[str], output: OutputOptions, continuing: ContinueOptions, *, name: str | None) -> int:
+    """Merge several runs into one; return the exit code."""
+    home = find_home(Path.cwd())
+    folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
+    if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
+        raise ConfigError("merge needs at least two runs")
+    for folder in folders:
+        refuse_second_writer(folder)
+    runs = [open_run(folder) for folder in folders]
+    for run in runs:
+        for note in refuse_changed_rows(run, may_lack_rows=False):
+            click.echo(f"run {run.run_id}: {note}", err=True)
+    store_url = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
+    plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, store_url)}
+    owners = find_owners(runs)
+    clock = make_clock()
+    store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
+    record = RunRecord(
+        run_id=store.run_id,
+        created_at=clock(),
+        agentv_version=__version__,
+        plan=plan,
+        name=name,
+        git=runs[0].run.git,
+        parents=tuple(run.run_id for run in runs),
+    )
+    unfinished = [run.run_id for run in runs if run.state() != "finished"]
+    _write_whole(store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished")
+    click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
+    if unfinished:
+        click.echo(f"not finished: {', '.join(unfinished)}. Resume: agentv resume {store.run_id}", err=True)
+        return _STOPPED
+    return continue_run(Path(store.folder), output, "report", continuing)
+
+
+def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
+    """Write a complete run or nothing: resuming half of one would call and pay for its missing results again.
+
+    A folder counts as a run once it has run.json, which is written last.
+    """
+    try:
+        write()
+        store.begin(record)
+        store.close(state)
+    except BaseException:
+        with suppress(StorageError):
+            store.close("failed")
+        shutil.rmtree(store.folder, ignore_errors=True)
+        raise
+
+
+def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
+    """Return the plan of the merged run. Raises ConfigError for runs that are not shards of one run."""
+    first, *others = runs
+    for other in others:
+        for key in ("paths", "folder", "options", "targets"):
+            if _without_own(first.run.plan.get(key)) != _without_own(other.run.plan.get(key)):
+                raise ConfigError(
+                    f"runs {first.run_id} and {other.run_id} were started with different {key}; only shards of one "
+                    "run, made with --shard, can be merged"
+                )
+    options = _without_own(first.run.plan.get("options"))
+    if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
+        options["budget_usd"] = budget * len(runs)  # each shard had its own
+    rows = [run.run.plan.get("rows") for run in runs]
+    known = [count for count in rows if isinstance(count, int)]
+    return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}
+
+
+def _without_own(value: JsonValue) -> JsonValue:
+    if isinstance(value, Mapping):
+        return {key: item for key, item in value.items() if key not in _OWN}
+    return value
 
 
 @click.command("merge")
@@ -22,6 +121,4 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
 
     RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
     """
-    from agentv.cli.running.merging import merge
-
     return merge(runs, take_output_options(given), take_continue_options(given), name=name)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentv.storage.postgres.connection import connect, store_errors
+from agentv.storage.postgres.copying import RunPusher
 from agentv.storage.postgres.migrations import check_version
-from agentv.storage.postgres.push import RunPusher
 from agentv.storage.run.folder import RunFolder
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import StorageError

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentv.storage.postgres.connection import connect, store_errors
+from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.migrations import check_version, newest_version, upgrade
 from agentv.storage.postgres.mirrored_run import MirroredRun
-from agentv.storage.postgres.pull import RunPuller
-from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs, remove_shared_runs
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.shared_runs import Pulled, Pushed, SharedRun, Upgraded
