@@ -8,8 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agentv.cli.evals.check import command
-from agentv.cli.evals.problem_formats import FORMATS, CodeFrames, frame_lines
+from agentv.cli.evals.check import FORMATS, CodeFrames, command, frame_lines
 from agentv.cli.main import agentv
 from agentv.types.problems import Problem
 

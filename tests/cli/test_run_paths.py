@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.carrying import Project
 
-from agentv.cli.running.planning import leaving_on_interrupt
+from agentv.cli.running.run import leaving_on_interrupt
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
@@ -56,7 +56,7 @@ def test_the_state_of_git_is_that_of_a_linked_eval_files_repository(project: Pro
 
 INTERRUPTED = """
 import os, signal, sys
-from agentv.cli.running.planning import leaving_on_interrupt
+from agentv.cli.running.run import leaving_on_interrupt
 with leaving_on_interrupt():
     try:
         os.kill(os.getpid(), signal.SIGINT)

@@ -11,10 +11,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from agentv.scoring.counting.case_sums import pass_hat
 from agentv.scoring.counting.tallies import repeated_percentile_shares
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.trials import pass_hat
 from agentv.types.summaries import Interval
 
 RUNS = 2000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.statistics.trials import pass_at, pass_hat
+from agentv.scoring.counting.case_sums import pass_at, pass_hat
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.data())

@@ -11,5 +11,5 @@ ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Folder outside the project with files of evals.",
+    help="Also let eval files use files in DIR, outside the project.",
 )

@@ -1,11 +1,193 @@
 """`agentv check`: check eval files, targets and config for problems before anything is run."""
 
+import json
+import os
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import click
+from msgspec import Struct, field, structs
 
 from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.main import EXIT_NOTHING
+from agentv.loading.files.dotenv import ENV_FILE
+from agentv.reports.run.sarif import SARIF_SCHEMA
+from agentv.reports.text.amounts import count_text
+from agentv.reports.text.printable import one_line, printable, printable_json
+from agentv.templating.environment import has_reference
+from agentv.templating.secrets import looks_secret
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+from agentv.version import __version__
+
+_WIDTH = 100
+_BEFORE = 60
+_BYTES_READ = 4 * 2**20
+
+
+class CodeFrames(Struct):
+    """Renders code frames, and caches the lines of the files it reads. Paths are relative to `folder`."""
+
+    folder: Path
+    _files: dict[str, list[str]] = field(default_factory=dict)
+
+    def frame(self, problem: Problem) -> list[str]:
+        """Return the frame of a problem: two lines, or none when its place or file is unknown.
+
+        Frames end up in logs, so they show nothing of a `.env` file and no value of a key that looks secret.
+        """
+        lines = self._lines(problem.path)
+        if not 0 < problem.line <= len(lines) or Path(problem.path).name == ENV_FILE:
+            return []
+        source = lines[problem.line - 1]
+        if looks_secret(problem.json_path) and not has_reference(source):
+            source = f"{source[: problem.column - 1]}***"
+        return frame_lines(source, problem.line, problem.column)
+
+    def _lines(self, path: str) -> list[str]:
+        """Return the first lines of a regular file; nothing for a pipe or a device."""
+        if path not in self._files:
+            self._files[path] = _start(self.folder / path).replace("\r\n", "\n").split("\n")
+        return self._files[path]
+
+
+def _start(path: Path) -> str:
+    """Return the start of a file, at most 4 MiB, without a cut last line; empty if it cannot be read."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            data = file.read(_BYTES_READ)
+    except (OSError, ValueError):
+        return ""
+    whole = data if len(data) < _BYTES_READ else data[: data.rfind(b"\n") + 1]
+    return whole.decode("utf-8-sig", "replace")
+
+
+def frame_lines(source: str, line: int, column: int) -> list[str]:
+    """Return a source line and a caret under `column`; a long line is cut to the part around it."""
+    start = max(0, column - 1 - _BEFORE) if len(source) > _WIDTH else 0
+    shown = "".join(map(_shown, source[start : start + _WIDTH]))
+    before = "".join(map(_shown, source[start : max(start, column - 1)]))
+    head, tail = "…" if start else "", "…" if start + _WIDTH < len(source) else ""
+    gutter = f"{line:>6} | "
+    blanks = " " * (len(gutter) + len(head) + sum(map(_cells, before)))
+    return [f"{gutter}{head}{shown}{tail}".rstrip(), f"{blanks}^"]
+
+
+def _shown(character: str) -> str:
+    """Return the printed form of a character: a blank for a tab, U+FFFD for control and format characters."""
+    if character == "\t":
+        return " "
+    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+CHECK_SCHEMA = "agentv-check-1"
+_RULE = "file-problem"
+
+
+def closing_line(problems: Sequence[Problem], files: int) -> str:
+    """Return the closing line: the number of files, errors and warnings."""
+    counts = Counter(problem.severity for problem in problems)
+    found = [count_text(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
+    return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problems found'}"
+
+
+def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
+    """Return every problem on a line of its own with its code frame, and the closing line."""
+    frames = CodeFrames(folder)
+    lines: list[str] = []
+    for problem in problems:
+        lines += [printable(problem.render()).replace("\n", " "), *frames.frame(problem), ""]
+    return "\n".join([*lines, closing_line(problems, files)])
+
+
+def as_json(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return one JSON object with every problem and the counts."""
+    counts = Counter(problem.severity for problem in problems)
+    made: dict[str, JsonValue] = {
+        "schema": CHECK_SCHEMA,
+        "files": files,
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "problems": [_to_json(problem) for problem in problems],
+    }
+    return printable_json(json.dumps(made, indent=2, ensure_ascii=False))
+
+
+def _to_json(problem: Problem) -> JsonObject:
+    return {
+        "path": problem.path,
+        "line": problem.line,
+        "column": problem.column,
+        "json_path": problem.json_path,
+        "severity": problem.severity,
+        "message": problem.message,
+        "allowed": problem.allowed,
+        "suggestion": problem.suggestion,
+    }
+
+
+def as_github(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return workflow commands that GitHub Actions shows at the lines, and the closing line."""
+    return "\n".join([*map(_annotation, problems), closing_line(problems, files)])
+
+
+def _annotation(problem: Problem) -> str:
+    place = f",line={problem.line},col={problem.column}" if problem.line else ""
+    text = one_line(_sentence(problem)).replace("%", "%25")
+    file = one_line(problem.path).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return f"::{problem.severity} file={file}{place}::{text}"
+
+
+def _sentence(problem: Problem) -> str:
+    """Return the text of a problem without its place."""
+    suggestion = f"did you mean {problem.suggestion!r}?" if problem.suggestion else None
+    return "; ".join(filter(None, (f"{problem.json_path}  {problem.message}", problem.allowed, suggestion)))
+
+
+def as_sarif(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return a SARIF 2.1.0 log, which code scanners read."""
+    driver = {
+        "name": "agentv",
+        "version": __version__,
+        "rules": [{"id": _RULE, "shortDescription": {"text": "An eval, targets or project file has a problem"}}],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [*map(_sarif_result, problems)]}
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return printable_json(json.dumps(log, indent=2, ensure_ascii=False))
+
+
+def _sarif_result(problem: Problem) -> JsonObject:
+    location: dict[str, JsonValue] = {"artifactLocation": {"uri": quote(problem.path)}}
+    if problem.line:
+        location["region"] = {"startLine": problem.line, "startColumn": problem.column}
+    return {
+        "ruleId": _RULE,
+        "level": problem.severity,
+        "message": {"text": _sentence(problem)},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Problem], int, Path], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "github": as_github,
+    "sarif": as_sarif,
+}
+"""Formats by name; each takes the problems, the number of files, and the folder that paths are relative to."""
+
 
 EXIT_PROBLEMS = 4
 
@@ -42,14 +224,10 @@ def command(
     """Check eval files, and the targets and project files they use, for problems.
 
     PATHS are files or folders (default: evals/). Code named in eval files is not imported or run, except with --online.
-    --untrusted lists every command, callable, URL, variable and path, for a review of files by others.
+    --untrusted lists every command, callable, URL, variable and path, so that you can review files of other people.
 
     Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.
     """
-    import os
-    import sys
-
-    from agentv.cli.evals.problem_formats import FORMATS
     from agentv.cli.terminal import for_commands
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.check import check_paths
@@ -74,10 +252,6 @@ def command(
 
 def _show_uses(paths: tuple[str, ...], cwd: Path, allow_paths: tuple[str, ...], *, as_json: bool) -> int:
     """Print what the files would execute, read and send; return the exit code."""
-    import json
-
-    from msgspec import structs
-
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.untrusted import SCHEMA, list_uses, to_text
 

@@ -1,10 +1,444 @@
 """`agentv generate`: generate rubrics for cases, or cases from documents and logged questions, with a model."""
 
-from collections.abc import Callable
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TextIO, TypeVar
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.terminal import own_stdout
+from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
+from agentv.engine.generate.generation import (
+    CASE_VARIABLES,
+    RUBRIC_VARIABLES,
+    Generated,
+    GenerationPrompt,
+    GenerationSetup,
+    GenerationTask,
+    cases_prompt,
+    generate,
+    make_request,
+    rubrics_prompt,
+    template_warnings,
+)
+from agentv.engine.generate.rubrics import make_rubrics_job, request_rubrics, rubrics_to_json, with_rubrics
+from agentv.engine.planning.inputs import SuiteInput, TargetsLoader, load_inputs, load_project_parts
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.selection import select_cases
+from agentv.engine.planning.targets import KnownTargets
+from agentv.execution.processes.live_trees import kill_all
+from agentv.loading.edit.cases_file import CasesFile, open_cases
+from agentv.loading.files.atomic_write import replace_content, write_text
+from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
+from agentv.loading.files.text import read_text, shown
+from agentv.loading.models.reader import raise_errors
+from agentv.loading.project import load_project
+from agentv.loading.suites.recorded import read_records_of
+from agentv.loading.suites.suites import load_suite, read_suite
+from agentv.loading.targets.choice import choose_target
+from agentv.registry import Specs
+from agentv.reports.text.amounts import count_text, money_text, tokens_text
+from agentv.reports.text.printable import one_line, printable, printable_json
+from agentv.reports.text.yaml_text import yaml_item
+from agentv.scoring.gates.run_verdict import SIGNALLED
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import pretty_json
+from agentv.types.usage import total_usage
+
+T = TypeVar("T")
+EXIT_NOTHING = 5
+SCHEMA = "agentv-generate-1"
+
+
+class GenerateOptions(Struct, frozen=True):
+    """The options of both commands."""
+
+    target: str | None = None
+    targets_file: str | None = None
+    prompt_path: Path | None = None
+    concurrency: int = 4
+    keep_going: bool = False
+    dry_run: bool = False
+    as_json: bool = False
+
+    def run_options(self, case_globs: tuple[str, ...] = ()) -> RunOptions:
+        """Return the options with which a run finds the same target and cases."""
+        targets = (self.target,) if self.target else ()
+        return RunOptions(targets=targets, targets_file=self.targets_file, case_globs=case_globs)
+
+    def template(self, known: Sequence[str], needed: Sequence[str]) -> str | None:
+        """Return the user's prompt template, after printing warnings about it; None without one."""
+        if self.prompt_path is None:
+            return None
+        text = read_text(self.prompt_path)
+        for warning in template_warnings(text, known=known, needed=needed):
+            click.echo(f"warning: {self.prompt_path}: {warning}", err=True)
+        return text
+
+
+def make_setup(
+    prompt: GenerationPrompt, known: KnownTargets, name: str | None, options: GenerateOptions, *, specs: Specs
+) -> GenerationSetup:
+    """Return the target and settings of the calls; `name` is the eval file's own target. Raises TargetError."""
+    config = choose_target(tuple(known.configs.values()), options.target or name)
+    return GenerationSetup(
+        prompt=prompt,
+        target=known.get(config.name),
+        known=known,
+        specs=specs,
+        home=str(find_home(Path.cwd())),
+        eval_dir=str(Path.cwd()),
+        concurrency=options.concurrency,
+        stops=not options.keep_going,
+    )
+
+
+def show_progress(total: int, noun: str) -> Callable[[int], None]:
+    """Return a callback that shows the number of finished items on a terminal, and does nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return lambda _done: None
+
+    def show(done: int) -> None:
+        line = f"\r{done} of {count_text(total, noun)}" if done < total else "\r\x1b[K"
+        click.echo(line, nl=False, err=True)
+
+    return show
+
+
+def check_writable(path: Path) -> None:
+    """Raise ConfigError when a file cannot be written, before any paid call."""
+    for place in (path, path.resolve().parent):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise ConfigError(f"{place} cannot be written; no request was sent")
+
+
+class Stopped(Exception):  # noqa: N818 - not an error
+    """The command received a signal; `number` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
+    def report(self, path: Path) -> int:
+        """Print that the command was stopped; return the exit code."""
+        click.echo(f"\nstopped by {self}; {path} is unchanged", err=True)
+        return SIGNALLED + self.number
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end. A signal cancels all calls and child processes; then raises Stopped."""
+    got: list[int] = []
+
+    async def watched() -> T:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+
+        def stop(number: int) -> None:
+            if got:  # the second signal kills all children and exits at once
+                try:
+                    kill_all()
+                finally:
+                    os._exit(SIGNALLED + number)
+            got.append(number)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, stop, number)
+        return await task
+
+    try:
+        return asyncio.run(watched())
+    except asyncio.CancelledError:
+        raise Stopped(got[0] if got else signal.SIGINT) from None
+
+
+def show_requests(
+    tasks: Sequence[GenerationTask[Any]], setup: GenerationSetup, options: GenerateOptions, stdout: TextIO
+) -> int:
+    """Print the requests without sending them; return the exit code. The nonce is printed as `NONCE`."""
+    requests = [make_request(task, setup, "NONCE") for task in tasks]
+    if options.as_json:
+        listed: list[JsonValue] = [
+            {"id": each.eval_case_id, "system": each.system_prompt, "user": each.question} for each in requests
+        ]
+        record: JsonObject = {"schema": SCHEMA, "dry_run": True, "target": setup.target.name, "requests": listed}
+        click.echo(printable_json(pretty_json(record)), file=stdout)
+        return 0
+    for each in requests:
+        parts = (f"==== {one_line(each.eval_case_id)}", each.system_prompt, each.question)
+        click.echo("\n\n".join(printable(part) for part in parts if part) + "\n", file=stdout)
+    click.echo(f"{count_text(len(requests), 'request')} to target {setup.target.name!r}; none was sent", file=stdout)
+    return 0
+
+
+EXIT_FAILED = 3
+NAMED = 10
+"""The number of failed items that the last line names; each has an error line of its own before it."""
+
+
+class Report(Struct, Generic[T], frozen=True):
+    """The outcome of a command. `noun` names the generated items; `to_json` and `describe` format one value."""
+
+    path: Path
+    options: GenerateOptions
+    noun: str
+    made: Sequence[Generated[T]]
+    to_json: Callable[[T], JsonValue]
+    describe: Callable[[T], str]
+    skipped: tuple[str, ...] = ()
+    note: str | None = None
+
+    @property
+    def failed(self) -> list[Generated[T]]:
+        """The items whose generation failed."""
+        return [each for each in self.made if each.failure is not None]
+
+    @property
+    def writes(self) -> bool:
+        """True if the file is written: all items succeeded, or some did and `--keep-going` was given."""
+        return any(each.value for each in self.made) and (not self.failed or self.options.keep_going)
+
+    def show(self, stdout: TextIO) -> int:
+        """Print the report; return the exit code."""
+        if self.options.as_json:
+            click.echo(printable_json(pretty_json(self._record())), file=stdout)
+        else:
+            for line in self._lines():
+                click.echo(line, file=stdout)
+        if self.failed:
+            click.echo(self._loss(), err=True)
+        return EXIT_FAILED if self.failed else 0
+
+    def _lines(self) -> list[str]:
+        width = max((len(one_line(id_)) for id_ in (*self.skipped, *(each.id for each in self.made))), default=0)
+        lines = [
+            f"{one_line(each.id):<{width}}  {self.describe(each.value)}" for each in self.made if each.value is not None
+        ]
+        lines += [f"{one_line(id_):<{width}}  already has {self.noun}" for id_ in self.skipped]
+        lines += [self.note] if self.note else []
+        if self.writes:
+            lines.append(f"Wrote {self.path}{self._spent()}")
+        elif not self.failed:
+            lines.append(f"nothing to do: {self.path} is unchanged")
+        return lines
+
+    def _spent(self) -> str:
+        usage, costs = total_usage(each.usage for each in self.made), [each.cost_usd for each in self.made]
+        known = [cost for cost in costs if cost is not None]
+        parts = [f"{tokens_text(usage.total)} tokens"] if usage is not None else []
+        parts += [money_text(sum(known))] if known and len(known) == len(costs) else []
+        return f" ({', '.join(parts)})" if parts else ""
+
+    def _loss(self) -> str:
+        """Return which items failed, and the consequence for the file."""
+        reasons = [f"{one_line(each.id)}: {one_line(each.failure.message)}" for each in self.failed if each.failure]
+        idle = sum(each.value is None and each.failure is None for each in self.made)
+        names = ", ".join(one_line(each.id) for each in self.failed[:NAMED])
+        names += ", …" if len(self.failed) > NAMED else ""
+        left = f", {idle} not attempted" if idle else ""
+        end = "the others were written" if self.writes else "nothing was written"
+        hint = "" if self.options.keep_going else "; use --keep-going to write the rest"
+        share = f"{len(self.failed)} of {len(self.made)} failed ({names}){left}"
+        return "\n".join(
+            [*(f"error: {reason}" for reason in reasons), f"{share}: {end}{hint}. Exit code {EXIT_FAILED}."]
+        )
+
+    def _record(self) -> dict[str, JsonValue]:
+        usage = total_usage(each.usage for each in self.made)
+        return {
+            "schema": SCHEMA,
+            "file": str(self.path),
+            "written": self.writes,
+            self.noun: [{"id": each.id, self.noun: self.to_json(each.value)} for each in self.made if each.value],
+            "failed": [
+                {"id": each.id, "kind": each.failure.kind, "message": each.failure.message}
+                for each in self.made
+                if each.failure
+            ],
+            "not_asked": [each.id for each in self.made if each.value is None and each.failure is None],
+            "skipped": list(self.skipped),
+            "note": self.note,
+            "tokens": None if usage is None else usage.total,
+        }
+
+
+_SUFFIXES = (".yaml", ".yml", ".jsonl")
+
+
+class Source(Struct, frozen=True):
+    """The input and output files: at most `count` cases from each of the first `limit` records."""
+
+    data: Path
+    out: Path
+    count: int
+    limit: int | None = None
+    append: bool = False
+
+
+def generate_evals(source: Source, options: GenerateOptions) -> int:
+    """Write cases generated from a file's records; return the exit code. Output of targets goes to standard error."""
+    with own_stdout() as stdout:
+        _check(source)
+        specs, _ = load_project_parts([source.out.parent])
+        file, target = _existing(source, specs)
+        tasks = make_case_tasks(islice(read_records_of(source.data), source.limit), count=source.count)
+        if not tasks:
+            click.echo(f"{source.data} has no records", err=True)
+            return EXIT_NOTHING
+        setup = replace(_cases_setup(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
+        if options.dry_run:
+            return show_requests(tasks, setup, options, stdout)
+        try:
+            made = run_to_end(generate(tasks, setup))
+        except Stopped as stop:
+            return stop.report(source.out)
+        new = make_cases(made, file.cases)
+        report = Report(
+            source.out,
+            options,
+            "cases",
+            new.by_record,
+            to_json=list,
+            describe=lambda cases: count_text(len(cases), "case"),
+            note=_note(new),
+        )
+        if report.writes:
+            _write(source, file, new.cases, specs)
+        return report.show(stdout)
+
+
+def _check(source: Source) -> None:
+    """Refuse an output that cannot be written, before any paid call. Raises UsageError and ConfigError."""
+    out = source.out
+    if out.suffix not in _SUFFIXES:
+        raise click.UsageError(f"cannot determine the format of {out}; its name must end in {', '.join(_SUFFIXES)}")
+    if not out.parent.is_dir():
+        raise ConfigError(f"folder {out.parent} does not exist")
+    if out.exists() and out.samefile(source.data):
+        raise click.UsageError("--in and --out are the same file")
+    if out.exists() and not source.append:
+        raise click.UsageError(f"{out} exists already; --append adds the new cases to it")
+    check_writable(out)
+
+
+def _existing(source: Source, specs: Specs) -> tuple[CasesFile, str | None]:
+    """Return the file to append to, after checking that it can be appended to, and its target; or an empty file."""
+    if not source.out.exists():
+        return CasesFile(source.out, b"", ()), None
+    target = load_suite(source.out, specs=specs).target
+    file = open_cases(source.out)
+    file.with_cases([PLACEHOLDER], [yaml_item(PLACEHOLDER)], specs)
+    return file, target
+
+
+def _cases_setup(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> GenerationSetup:
+    folder = source.out.parent
+    known = TargetsLoader(options.run_options(), specs, Path.cwd(), os.environ).load_targets(folder)
+    prompt = cases_prompt(options.template(CASE_VARIABLES, ("record",)))
+    project = load_project(folder, find_repository_root(folder))
+    return replace(
+        make_setup(prompt, known, target, options, specs=specs),
+        eval_dir=str(folder.resolve()),
+        redact=project.redact,
+        prices=project.prices,
+    )
+
+
+def _note(new: NewCases) -> str | None:
+    if not new.repeated:
+        return None
+    return f"{count_text(new.repeated, 'case')} skipped as duplicates"
+
+
+def _write(source: Source, file: CasesFile, cases: Sequence[JsonObject], specs: Specs) -> None:
+    """Write or append to the file, after checking that the result is a valid suite."""
+    out = source.out
+    if file.data or out.suffix == ".jsonl":
+        data = file.with_cases(cases, [yaml_item(case) for case in cases], specs)
+        if file.data:
+            replace_content(out, data, before=file.data)
+            return
+        text = data.decode()
+    else:
+        text = new_suite(cases, data=shown(source.data), schema=_schema(out))
+        raise_errors(shown(out), read_suite(out, specs, content=text.encode()).problems)
+    if out.exists():
+        raise ConfigError(f"{out} was created by another process meanwhile; it was not changed")
+    write_text(out, text)
+
+
+def _schema(out: Path) -> str | None:
+    """Return the path of the project's schema for editors, relative to the file's folder; None if there is none."""
+    schema = find_home(out.parent) / SCHEMAS / EVAL_SCHEMA
+    return Path(os.path.relpath(schema, out.parent.resolve())).as_posix() if schema.is_file() else None
+
+
+def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateOptions) -> int:
+    """Add rubrics to a file's cases; return the exit code. Output of targets goes to standard error."""
+    with own_stdout() as stdout:
+        run_options = options.run_options(case_globs)
+        cwd = Path.cwd()
+        inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
+        suite, file = inputs.suites[0].suite, open_cases(path)
+        cases, positions = _whole(suite), select_cases(suite, run_options).positions
+        chosen = [index for index in range(len(cases)) if positions is None or index in positions]
+        if not chosen:
+            click.echo(f"no case of {path} matches", err=True)
+            return EXIT_NOTHING
+        job = make_rubrics_job(file, cases, chosen, inputs.specs)
+        setup = _rubrics_setup(inputs.suites[0], options, inputs.specs, len(job.tasks))
+        if options.dry_run:
+            return show_requests(tuple(job.tasks.values()), setup, options, stdout)
+        check_writable(path)
+        try:
+            made = run_to_end(request_rubrics(job, setup)) if job.tasks else []
+        except Stopped as stop:
+            return stop.report(path)
+        report = Report(
+            path,
+            options,
+            "rubrics",
+            made,
+            to_json=rubrics_to_json,
+            describe=lambda items: count_text(len(items), "requirement"),
+            skipped=job.skipped,
+        )
+        if report.writes:
+            replace_content(path, with_rubrics(job, made, inputs.specs), before=file.data)
+        return report.show(stdout)
+
+
+def _rubrics_setup(item: SuiteInput, options: GenerateOptions, specs: Specs, total: int) -> GenerationSetup:
+    prompt = rubrics_prompt(options.template(RUBRIC_VARIABLES, ("question", "expected_outcome")))
+    setup = make_setup(prompt, item.known, item.suite.target, options, specs=specs)
+    return replace(
+        setup,
+        eval_dir=item.suite.base_dir,
+        timeout_s=item.suite.timeout_s,
+        redact=item.suite.redact,
+        prices=item.suite.prices,
+        on_done=show_progress(total, "case"),
+    )
+
+
+def _whole(suite: EvalSuite) -> list[EvalCase]:
+    """Return all cases. Raises EvalFileError when one of them cannot be read."""
+    cases = list(suite.cases)
+    problems = [problem for case in cases if isinstance(case, BrokenCase) for problem in case.problems]
+    if problems:
+        raise EvalFileError(suite.path, problems)
+    return [case for case in cases if isinstance(case, EvalCase)]
+
 
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -47,13 +481,11 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add rubrics to the cases of eval file FILE that have no rubrics.
 
     Everything else in FILE stays unchanged, including comments and quotes. If the rubrics of a case cannot be written,
-    FILE does not change. Without --target, the target that `agentv run FILE` calls writes them.
+    FILE does not change. Without --target, they are written by the target that
+    `agentv run FILE` would call.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """
-    from agentv.cli.evals.generate_rubrics import generate_rubrics
-    from agentv.cli.evals.generating import GenerateOptions
-
     return generate_rubrics(file, case_globs, GenerateOptions(**given))
 
 
@@ -85,7 +517,4 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
     """
-    from agentv.cli.evals.generate_evals import Source, generate_evals
-    from agentv.cli.evals.generating import GenerateOptions
-
     return generate_evals(Source(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given))

@@ -151,13 +151,13 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE in the format of its suffix; '-o -' prints to standard output. Repeatable.",
+    help="Write FILE in the format of its suffix; '-' prints JSON Lines, or --format. Repeatable.",
 )
 @click.option(
     "--format",
     "format_name",
     metavar="FORMAT",
-    help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github; '-o -' prints jsonl.",
+    help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github.",
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")

@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also print a note when the index of runs is unusable, so that run folders are read.",
+    help="Also print a note if the index of runs is unusable and run folders are read instead.",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from agentv.scoring.counting.case_sums import CaseSum, CaseSums
+from agentv.scoring.counting.case_sums import CaseSum, CaseSums, pass_at, pass_hat
 from agentv.scoring.statistics.distributions import beta_cdf, normal_quantile
 from agentv.scoring.statistics.intervals import effective_n, mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.trials import pass_at, pass_hat
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
