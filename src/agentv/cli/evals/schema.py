@@ -17,7 +17,8 @@ def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool
     """Print the JSON Schema of a kind of file.
 
     KIND is eval (eval files; the default), targets (targets files), config (.agentv.yaml), evaluation (the file for
-    `agentv score --config`), or results (the lines of -o results.jsonl).
+    `agentv score --config`), or results (the lines of a file written by
+    `agentv run -o results.jsonl`).
     """
     if write:
         if kind or output:
