@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -103,3 +105,39 @@ def test_doctor_ends_what_a_killed_run_left_and_leaves_a_running_one_alone(proje
         run.send_signal(signal.SIGKILL)
         run.communicate()
     assert until(lambda: not with_words(f"sleep 600.{alive}"))
+
+
+@pytest.mark.parametrize("mark", ["", "*", "x/../keep", "AGENTV"])
+def test_a_mark_that_was_written_into_a_lock_ends_and_removes_nothing(project: Path, mark: str) -> None:
+    write_target(project, "echo done")
+    with agentv(project, "run", "suite.yaml") as run:
+        run.communicate()
+    (lock,) = (project / ".agentv" / "runs").glob("*/lock")
+    lock.write_text(json.dumps({"pid": 2**22 + 1, "host": socket.gethostname(), "mark": mark}))
+    (project / "tmp" / "agentv-x").mkdir(parents=True)
+    kept = project / "tmp" / "keep-1"
+    kept.mkdir()
+    bystander = subprocess.Popen(("sleep", "60"))
+    with agentv(project, "resume", "latest") as resume:
+        _, said = resume.communicate()
+    assert ("had left" in said, resume.returncode) == (False, 0)
+    assert (bystander.poll(), kept.exists()) == (None, True)
+    bystander.kill()
+    bystander.wait()
+
+
+def test_a_copy_of_a_run_that_goes_on_ends_nothing(project: Path) -> None:
+    word = f"{os.getpid()}4"
+    (project / "tmp").mkdir()
+    write_target(project, f"sleep 600.{word}")
+    with agentv(project, "run", "suite.yaml") as run:
+        assert until(lambda: with_words(f"sleep 600.{word}"))
+        (folder,) = (project / ".agentv" / "runs").iterdir()
+        shutil.copytree(folder, folder.with_name(f"{folder.name}-copy"))
+        with agentv(project, "doctor") as doctor:
+            said, _ = doctor.communicate()
+        assert "had left" not in said
+        assert with_words(f"sleep 600.{word}")
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+    assert until(lambda: not with_words(f"sleep 600.{word}"))

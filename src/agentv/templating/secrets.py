@@ -86,8 +86,7 @@ def secret_values(
 ) -> frozenset[str]:
     """Return the secrets in variables: values with a secret name or a well-known prefix, and those in URLs.
 
-    `public` are names of variables that hold none. `exists` tells whether a value is the path of a file, which is no
-    secret.
+    `public` are names of variables that hold none. `exists` returns True for the path of a file, which is no secret.
     """
     found: set[str] = set()
     for name, value in variables.items():

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_NOTES = 100
 LONG_WAIT_S = 10.0
-"""A pause before a retry from which on the user is told about it."""
+"""The shortest pause before a retry that is reported to the user."""
 
 
 JUDGE_STOP = "judge_stop"

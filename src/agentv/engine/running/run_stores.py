@@ -1,7 +1,6 @@
 """The store of a run: a new or existing folder, optionally shared in the team's store, or memory."""
 
 import random
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,9 +50,9 @@ def refuse_second_writer(folder: Path) -> str | None:
 
 
 def clear_after(dead_writer: JsonObject | None) -> str | None:
-    """End what a dead process of this machine left running, and return a sentence about it."""
+    """End what a dead process left running, and return a sentence about it."""
     mark = (dead_writer or {}).get("mark")
-    if dead_writer is None or not isinstance(mark, str) or dead_writer["host"] != socket.gethostname():
+    if not isinstance(mark, str):
         return None
     from agentv.execution.processes.left_behind import clear  # noqa: PLC0415 - 30 ms that only a killed run needs
 

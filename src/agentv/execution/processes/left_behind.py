@@ -1,6 +1,7 @@
 """What a killed process left behind: commands that still run, and temporary folders. Found by the process's mark."""
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -19,6 +20,9 @@ MARK = "AGENTV_COMMAND"
 the command itself; nested commands append theirs."""
 
 PREFIX = "agentv-"
+_VALID_MARK = re.compile(r"[0-9a-f]{16}")
+"""A mark comes from a file that anybody may have edited: another one could match foreign processes and folders."""
+
 _GRACE_S = 1.0
 _PATIENCE_S = 4.0
 _PAUSE_S = 0.05
@@ -45,8 +49,9 @@ def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
     """End what processes of these marks left running, and remove their temporary folders.
 
     `sessions` are the pids of commands that may have children without a readable environment. A command gets SIGTERM,
-    and a second later SIGKILL.
+    and a second later SIGKILL. A mark that agentv cannot have made is ignored.
     """
+    marks = frozenset(filter(_VALID_MARK.fullmatch, marks))
     ended: set[psutil.Process] = set()
     started = time.monotonic()
     while (left := _running(marks, sessions, ended)) and time.monotonic() - started < _PATIENCE_S:

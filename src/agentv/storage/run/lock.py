@@ -32,7 +32,8 @@ class RunLock:
             raise StorageError(
                 f"{what} {folder.name} is being written by {process}; wait for it or stop it first"
             ) from error
-        self.dead_writer = read_holder(folder, name)
+        before = read_holder(folder, name)
+        self.dead_writer = None if before is None or _is_alive(before) else before
         os.ftruncate(self._descriptor, 0)
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "mark": PROCESS_MARK}
         os.pwrite(self._descriptor, encode(holder), 0)
@@ -59,8 +60,10 @@ def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
 def is_being_written(folder: Path) -> bool:
     """Return True if the process that holds the lock is alive; a process on another host is assumed to be alive."""
     holder = read_holder(folder)
-    if holder is None:
-        return False
+    return holder is not None and _is_alive(holder)
+
+
+def _is_alive(holder: JsonObject) -> bool:
     pid = holder["pid"]
     if holder["host"] != socket.gethostname() or not isinstance(pid, int):
         return True
