@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # keeps the start of `agentv --help` fast
     from agentv.types.failures import Failure, FailureKind
     from agentv.types.problems import Problem
-    from agentv.types.provider import CallRecord
+    from agentv.types.provider import CallRecord, ProviderResponse
 
 
 class AgentvError(Exception):
@@ -90,11 +90,21 @@ class MissingExtraError(PluginError, ImportError):
 
 
 class ProviderError(AgentvError, RuntimeError):
-    """A target did not answer. `failure` says why, in one of a fixed set of kinds; `calls` are the attempts made."""
+    """A target did not answer. `failure` says why, in one of a fixed set of kinds; `calls` are the attempts made.
 
-    def __init__(self, failure: "Failure", *, calls: "tuple[CallRecord, ...]" = ()) -> None:
+    `partial` is what the target said, called and used before it failed; None when nothing is known.
+    """
+
+    def __init__(
+        self,
+        failure: "Failure",
+        *,
+        calls: "tuple[CallRecord, ...]" = (),
+        partial: "ProviderResponse | None" = None,
+    ) -> None:
         self.failure = failure
         self.calls = calls
+        self.partial = partial
         super().__init__(failure.message)
 
 
