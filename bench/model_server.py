@@ -91,13 +91,34 @@ class _Refusals:
 
 _OK = "200 OK"
 _REFUSED = "429 Too Many Requests\r\nRetry-After: 0"
+_NUMBER = re.compile(rb"Say (\d+)")
+RESET, HANG = "reset", "hang"
+_FILTERED = _completion({"role": "assistant", "content": None}, "content_filter")
+FAULTS: dict[str, tuple[str, bytes]] = {
+    "rate_limited": (_REFUSED, b'{"error": {"message": "Slow down."}}'),
+    "server_error": ("500 Internal Server Error", b'{"error": {"message": "It broke."}}'),
+    "bad_request": ("400 Bad Request", b'{"error": {"message": "It is wrong."}}'),
+    "content_filter": (_OK, _FILTERED),
+    "malformed_reply": (_OK, _PLAIN[: len(_PLAIN) // 2]),
+    "unexpected_shape": (_OK, b'{"choices": "none"}'),
+    "transport": (RESET, b""),
+    "deadline": (HANG, b""),
+}
+"""The faults of a faulty server by the kind of failure that each should become: status and body of the reply."""
+
+
+def fault_of(body: bytes) -> tuple[str, bytes] | None:
+    """Return the fault of a request: of a hundred questions by number, each fault has one."""
+    found = _NUMBER.search(body)
+    place = int(found[1]) % 100 if found else len(FAULTS)
+    return list(FAULTS.values())[place] if place < len(FAULTS) else None
 
 
 class _Connection(asyncio.Protocol):
     """One client connection. Requests are handled one after the other; later data waits in the buffer."""
 
-    def __init__(self, first: _FirstRequest, refusals: _Refusals, delay_s: float) -> None:
-        self._first, self._refusals, self._delay_s = first, refusals, delay_s
+    def __init__(self, first: _FirstRequest, refusals: _Refusals, delay_s: float, *, faulty: bool) -> None:
+        self._first, self._refusals, self._delay_s, self._faulty = first, refusals, delay_s, faulty
         self._buffer = b""
         self._transport: asyncio.Transport | None = None
 
@@ -122,14 +143,16 @@ class _Connection(asyncio.Protocol):
         if self._refusals.is_due():
             self._send(b'{"error": {"message": "Slow down."}}', _REFUSED)
             return
-        reply = reply_to(rest[:length])
+        status, reply = (fault_of(rest[:length]) if self._faulty else None) or (_OK, reply_to(rest[:length]))
         if self._delay_s:
-            asyncio.get_running_loop().call_later(self._delay_s, self._send, reply)
+            asyncio.get_running_loop().call_later(self._delay_s, self._send, reply, status)
         else:
-            self._send(reply)
+            self._send(reply, status)
 
     def _send(self, body: bytes, status: str = _OK) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+        if status == RESET and self._transport is not None:
+            self._transport.abort()
+        elif status != HANG and self._transport is not None and not self._transport.is_closing():
             head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             self._transport.write(head.encode() + body)
 
@@ -147,13 +170,23 @@ class ModelServer:
 
 
 @contextmanager
-def serving(*, delay_s: float = 0.0, refuse_every: int = 0, own_core: bool = True) -> Iterator[ModelServer]:
+def serving(
+    *, delay_s: float = 0.0, refuse_every: int = 0, faulty: bool = False, own_core: bool = True
+) -> Iterator[ModelServer]:
     """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`.
 
-    Every `refuse_every`-th request gets HTTP 429 with `Retry-After: 0`.
+    Every `refuse_every`-th request gets HTTP 429 with `Retry-After: 0`. A faulty
+    server answers eight of a hundred questions with a fault each (`FAULTS`), at every attempt.
     Without `own_core` the measured program may use all cores: for benchmarks with little load on the server.
     """
-    command = (sys.executable, "-m", "bench.model_server", str(delay_s), str(refuse_every))
+    command = (
+        sys.executable,
+        "-m",
+        "bench.model_server",
+        str(delay_s),
+        str(refuse_every),
+        *(["--faulty"] if faulty else []),
+    )
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         assert process.stdin is not None  # noqa: S101 - for the type checker
         assert process.stdout is not None  # noqa: S101 - for the type checker
@@ -165,9 +198,11 @@ def serving(*, delay_s: float = 0.0, refuse_every: int = 0, own_core: bool = Tru
             process.stdin.close()  # the server ends with its input
 
 
-async def _serve(delay_s: float, refuse_every: int) -> None:
+async def _serve(delay_s: float, refuse_every: int, *, faulty: bool) -> None:
     first, refusals, loop = _FirstRequest(), _Refusals(refuse_every), asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(first, refusals, delay_s), HOST, 0, backlog=1024)
+    server = await loop.create_server(
+        lambda: _Connection(first, refusals, delay_s, faulty=faulty), HOST, 0, backlog=1024
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
     server.close()
@@ -177,5 +212,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("delay_s", type=float, help="seconds until a reply")
     parser.add_argument("refuse_every", type=int, help="refuse every n-th request; 0: none")
+    parser.add_argument("--faulty", action="store_true", help="answer eight of a hundred questions with a fault each")
     given = parser.parse_args()
-    asyncio.run(_serve(given.delay_s, given.refuse_every))
+    asyncio.run(_serve(given.delay_s, given.refuse_every, faulty=given.faulty))
