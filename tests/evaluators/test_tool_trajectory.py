@@ -3,6 +3,7 @@ from tests.support.judging import make_context
 
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator, ToolTrajectorySettings
 from agentv.scoring.tools.traces import summarize_trace
+from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall, TraceEvent
 
 SEARCHES = tuple(TraceEvent(type="tool_call", name="semanticSearch") for _ in range(3))
@@ -47,7 +48,7 @@ def test_an_agent_that_called_nothing_is_judged_as_such() -> None:
     [
         ({}, "mode any_order needs `minimums`, `maximums` or `forbidden`"),
         ({"minimums": {"a": -1}}, "whole numbers of at least 0"),
-        ({"expected": ({"tool": "a"},)}, "`expected` needs a mode that compares"),
+        ({"mode": "any_order", "expected": ({"tool": "a"},)}, "`expected` needs a mode that compares"),
         ({"minimums": {"a": 1}, "score": "partial"}, "`score: partial` needs a mode that compares"),
     ],
 )
@@ -57,6 +58,31 @@ def test_settings_that_demand_nothing_are_refused(settings: dict[str, object], m
 
 
 def test_expected_calls_may_be_given_as_dicts() -> None:
-    evaluator = ToolTrajectoryEvaluator(mode="exact", expected=({"tool": "A", "args": "ignore"},))
+    evaluator = ToolTrajectoryEvaluator(mode="exact", expected=({"tool": "A", "args": {"x": 1}},))
     context = make_context("x", output_messages=(Message("assistant", tool_calls=(ToolCall("A", {"x": 1}),)),))
     assert evaluator.evaluate(context).score == 1.0
+
+
+def tool_calls(*calls: tuple[str, JsonObject]) -> tuple[Message, ...]:
+    return (Message("assistant", tool_calls=tuple(ToolCall(tool, given) for tool, given in calls)),)
+
+
+def test_expected_calls_are_compared_in_order_and_may_have_more_arguments() -> None:
+    evaluator = ToolTrajectoryEvaluator(expected=({"tool": "find", "args": {"order": "1001"}}, {"tool": "pay"}))
+    found: tuple[str, JsonObject] = ("find", {"order": "1001", "verbose": True})
+    assert evaluator.evaluate(make_context(output_messages=tool_calls(found, ("pay", {})))).score == 1.0
+    assert evaluator.evaluate(make_context(output_messages=tool_calls(("pay", {}), found))).score == 0.0
+    other = evaluator.evaluate(make_context(output_messages=tool_calls(("find", {"order": 1001}), ("pay", {}))))
+    assert other.misses == ('Expected find with {"order":"1001"} at position 1, found find with {"order":1001}',)
+
+
+@pytest.mark.parametrize("word", ["exact", "ignore"])
+def test_a_word_under_args_without_an_input_is_refused(word: str) -> None:
+    with pytest.raises(ValueError, match=f"`args: {word}` says how `input` is compared, and there is no `input`"):
+        ToolTrajectoryEvaluator(expected=({"tool": "find", "args": word},))
+
+
+def test_without_order_a_miss_shows_expected_and_actual_arguments() -> None:
+    evaluator = ToolTrajectoryEvaluator(mode="superset", expected=({"tool": "find", "args": {"id": 1}},))
+    score = evaluator.evaluate(make_context(output_messages=tool_calls(("find", {"id": 2}))))
+    assert score.misses == ('Expected find with {"id":1}, found find with {"id":2}',)

@@ -194,7 +194,9 @@ def test_a_long_list_of_misses_is_cut() -> None:
         ({"a": "subset"}, {"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, True),
         ({"a": {"b": "ignore"}}, {"a": {"b": 1, "c": 2}}, {"a": {"b": 9, "c": 2}}, True),
         ("exact", "text", "text", True),
-        ("exact", None, {"anything": 1}, True),
+        ("subset", None, {"anything": 1}, True),
+        ({"id": 7}, None, {"id": 7, "more": 1}, True),
+        ({"id": 7}, None, {"id": 8}, False),
     ],
 )
 def test_inputs_are_compared_by_their_matcher(args: JsonValue, wanted: JsonValue, got: JsonValue, fits: bool) -> None:
@@ -204,7 +206,7 @@ def test_inputs_are_compared_by_their_matcher(args: JsonValue, wanted: JsonValue
 def test_a_call_with_another_input_is_shown() -> None:
     wanted = Trajectory("exact", (ExpectedCall("lookup", {"id": 7}),))
     scored = score_trajectory(wanted, (ToolCall("lookup", {"id": 8}),))
-    assert scored.misses == ('Expected lookup at position 1, found lookup with {"id":8}',)
+    assert scored.misses == ('Expected lookup with {"id":7} at position 1, found lookup with {"id":8}',)
 
 
 @pytest.mark.parametrize("args", ["fuzzy", {"a": "fuzzy"}, {"a": {"b": 3}}])

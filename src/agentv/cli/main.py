@@ -99,11 +99,12 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. Raises UsageError with the nearest name when there is no such command."""
         if args and args[0] not in COMMANDS:
+            from agentv.cli.words_of_others import command_advice
             from agentv.types.errors import nearest
 
-            near = nearest(args[0], COMMANDS)
+            near, advice = nearest(args[0], COMMANDS), command_advice(args[0])
             hint = f" Did you mean {near!r}?" if near else " See `agentv --help`."
-            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+            raise click.UsageError(f"No such command {args[0]!r}.{f' {advice}' if advice else hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -156,6 +157,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.Abort:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            from agentv.cli.words_of_others import with_advice
+
+            error = with_advice(error)
         error.show()
         return EXIT_USAGE
     except NothingFoundError as error:

@@ -19,6 +19,7 @@ from agentv.cli.main import EXIT_INTERRUPTED
 from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.spans import Span
 from agentv.cli.terminal import own_stdout
+from agentv.cli.words_of_others import ours
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.running.early_import import import_beside
 from agentv.engine.running.provenance import begin_git_state
@@ -113,7 +114,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     return click.option(name, *names, multiple=True, metavar=metavar, help=help)
 
 
-@click.command("run")
+@click.command("run", context_settings={"token_normalize_func": ours})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @_several("--target", "targets", help="Target to run against; repeat to compare several.", metavar="NAME")
 @click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one).")

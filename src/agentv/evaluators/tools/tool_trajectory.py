@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from agentv.scoring.tools.tool_calls import ExpectedCall
 from agentv.scoring.tools.traces import call_counts, observed_calls
@@ -18,8 +18,12 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
     """Settings of `tool_trajectory`; also the options of ToolTrajectoryEvaluator."""
 
     mode: Annotated[
-        Mode, Meta(description="any_order (counts only), in_order, exact, unordered, subset or superset")
-    ] = "any_order"
+        Mode | None,
+        Meta(
+            description="any_order (counts only), in_order, exact, unordered, subset or superset; default: in_order "
+            "with `expected`, else any_order"
+        ),
+    ] = None
     minimums: Annotated[Mapping[str, int], Meta(description="{tool: minimum number of calls}")] = field(
         default_factory=dict
     )
@@ -27,16 +31,16 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         default_factory=dict
     )
     forbidden: Annotated[tuple[str, ...], Meta(description="tools that must not be called")] = ()
-    expected: Annotated[
-        tuple[ExpectedCall, ...], Meta(description="the calls to compare with: [{tool, input, args}]")
-    ] = ()
+    expected: Annotated[tuple[ExpectedCall, ...], Meta(description="the calls to compare with: [{tool, args}]")] = ()
     score: Annotated[
         Literal["strict", "partial"],
         Meta(description="strict: 1.0 or 0.0; partial: the share of the sequence that was found"),
     ] = "strict"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that require nothing, or that the mode does not support."""
+        """Choose the default mode; raise ValueError for settings that require nothing, or do not fit the mode."""
+        if self.mode is None:
+            force_setattr(self, "mode", "in_order" if self.expected else "any_order")
         counts = [*self.minimums.values(), *self.maximums.values()]
         if any(count < 0 for count in counts):
             raise ValueError("`minimums` and `maximums` must be whole numbers of at least 0")
@@ -67,7 +71,7 @@ class ToolTrajectoryEvaluator:
     def __init__(self, settings: ToolTrajectorySettings | None = None, /, **keywords: Any) -> None:
         given = replace(settings, **keywords) if settings is not None else ToolTrajectorySettings(**keywords)
         self._wanted = Trajectory(
-            mode=given.mode,
+            mode=given.mode or "any_order",
             expected=tuple(ExpectedCall(**call) if isinstance(call, Mapping) else call for call in given.expected),
             minimums=given.minimums,
             maximums=given.maximums,

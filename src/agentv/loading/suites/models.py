@@ -9,6 +9,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, DefinedAs, FileModel, Limits
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.gates import Gates
+from agentv.loading.suites.keys_of_others import CASE_KEYS, SUITE_KEYS
 from agentv.types.cases import TurnAggregate
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.message_shapes.fields import WrittenRole, read_role
@@ -109,7 +110,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
-    ELSEWHERE: ClassVar = _IN_EXECUTION
+    ELSEWHERE: ClassVar = {**SUITE_KEYS, **_IN_EXECUTION}
     KEYS: ClassVar = {"schema_name": "$schema"}
 
     schema_name: Literal["agentv-eval-v2"] | None = None
@@ -215,7 +216,10 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
-    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "workspace")}
+    ELSEWHERE: ClassVar = {
+        **CASE_KEYS,
+        **{name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "workspace")},
+    }
 
     id: Name
     expected_outcome: Name

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
@@ -21,21 +22,38 @@ _WORDS = ("exact", "subset", "ignore")
 class ExpectedCall(Struct, frozen=True):
     """One expected call of a trajectory. `tool` may be a glob.
 
-    Without `input` any input matches. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`,
-    or a matcher for each field that differs from `exact`.
+    `args` are the arguments that the call must have; it may have more. With `input`, that holds the arguments, and
+    `args` says how they are compared: `subset` (more is fine; the default), `exact`, `ignore`, or a matcher for each
+    field that differs from `exact`. Without both any input matches.
+
+    >>> ExpectedCall("lookup", args={"order": "1001"}).matches(ToolCall("lookup", {"order": "1001", "full": True}))
+    True
     """
 
     tool: Annotated[str, Meta(description="the tool's name, or a glob")]
-    input: Annotated[JsonValue, Meta(description="the expected input")] = None
+    input: Annotated[JsonValue, Meta(description="the expected arguments, when `args` says how to compare them")] = None
     args: Annotated[
-        Matcher, Meta(description="how `input` is compared: exact, subset, ignore, or {field: one of these}")
-    ] = "exact"
+        Matcher,
+        Meta(
+            description="the expected arguments; beside `input` how that is compared: subset, exact, ignore, or "
+            "{field: one of these}"
+        ),
+    ] = "subset"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty tool or an unknown matcher."""
+        """Raise ValueError for an empty tool, an unknown matcher, or a matcher without an input."""
         if not self.tool:
             raise ValueError("`tool` must not be empty")
-        _check_matcher(self.args)
+        if self.input is not None:
+            _check_matcher(self.args)
+        elif isinstance(self.args, Mapping):
+            force_setattr(self, "input", self.args)
+            force_setattr(self, "args", "subset")
+        elif self.args != "subset":
+            raise ValueError(
+                f"`args: {self.args}` says how `input` is compared, and there is no `input`; "
+                "write the expected arguments under `input`, or under `args` in place of the word"
+            )
 
     def matches(self, call: ToolCall) -> bool:
         """Return True if a call is the expected one."""

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from agentv.scoring.tools.tool_calls import ExpectedCall, name_matches
+from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
 
@@ -223,8 +224,7 @@ def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Comp
         if expectation is not None and call is not None and expectation.matches(call):
             hits.append(f"{call.tool} called at position {position}")
         else:
-            name = "nothing" if expectation is None else expectation.tool
-            misses.append(f"Expected {name} at position {position}, found {_found(expectation, call)}")
+            misses.append(f"Expected {_wanted(expectation)} at position {position}, found {_found(expectation, call)}")
     return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
@@ -233,12 +233,21 @@ def _found(expectation: ExpectedCall | None, call: ToolCall | None) -> str:
         return "nothing"
     if expectation is None or not expectation.matches_name(call):
         return call.tool
-    return f"{call.tool} with {_shown_input(call)}"
+    return call.tool if expectation.input is None else f"{call.tool} with {_shown(call.input)}"
 
 
-def _shown_input(call: ToolCall) -> str:
+def _wanted(expectation: ExpectedCall | None) -> str:
+    """Return an expected call as text, with its arguments if they count."""
+    if expectation is None:
+        return "nothing"
+    if expectation.input is None or expectation.args == "ignore":
+        return expectation.tool
+    return f"{expectation.tool} with {_shown(expectation.input)}"
+
+
+def _shown(arguments: JsonValue) -> str:
     try:
-        text = compact_json(call.input)
+        text = compact_json(arguments)
     except RecursionError:
         return "an input nested too deep to show"
     return text if len(text) <= _SHOWN_INPUT else f"{text[:_SHOWN_INPUT]}…"
@@ -253,7 +262,7 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
         index = next((i for i in range(following, len(calls)) if expectation.matches(calls[i])), None)
         if index is None:
             found = _elsewhere(expectation, calls, after)
-            misses.append(f"Expected {expectation.tool} at position {position}, found {found}")
+            misses.append(f"Expected {_wanted(expectation)} at position {position}, found {found}")
             continue
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
@@ -264,6 +273,11 @@ def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str)
     """Describe where a call that is missing at its position was made instead."""
     if any(expectation.matches(call) for call in calls):
         return f"it only before {after}"
+    return _similar(expectation, calls)
+
+
+def _similar(expectation: ExpectedCall, calls: Sequence[ToolCall]) -> str:
+    """Describe a call of the expected tool whose arguments are others."""
     similar = next((call for call in calls if expectation.matches_name(call)), None)
     return "no such call" if similar is None else _found(expectation, similar)
 
@@ -273,7 +287,8 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     pairs = best_pairing(wanted.expected, calls)
     taken = set(pairs.values())
     unpaired = [each for i, each in enumerate(wanted.expected) if i not in pairs]
-    absent = [f"Expected {each.tool}, found no such call" for each in unpaired]
+    free = [call for i, call in enumerate(calls) if i not in taken]
+    absent = [f"Expected {_wanted(each)}, found {_similar(each, free)}" for each in unpaired]
     extra = [f"Expected no further call, found {call.tool}" for i, call in enumerate(calls) if i not in taken]
     misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
     longer = max(len(wanted.expected), len(calls))

@@ -1,0 +1,94 @@
+"""Words of other tools on the command line and in eval files: taken where they mean the same, else answered."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import pytest
+
+from agentv.cli.main import main
+
+SUITE = "evalcases: [{id: a, expected_outcome: x, input_messages: [{role: user, content: hi}]}]\n"
+TARGETS = "targets: [{name: t, provider: mock, response: hello}]\n"
+RULE = "execution: {evaluators: [{name: e, type: contains, value: hello}]}\n"
+
+
+class Done(NamedTuple):
+    """The exit code of a command, and what it printed."""
+
+    code: object
+    said: str
+
+
+Agentv: TypeAlias = Callable[..., Done]
+
+
+@pytest.fixture
+def agentv(capsys: pytest.CaptureFixture[str]) -> Agentv:
+    def call(*words: str) -> Done:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        said = capsys.readouterr()
+        return Done(ended.value.code, f"{said.out}{said.err}")
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "suite.yaml").write_text(SUITE + RULE)
+    (tmp_path / "targets.yaml").write_text(TARGETS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("option", ["--repeat", "--epochs"])
+def test_a_number_of_repeats_is_a_number_of_trials(agentv: Agentv, option: str) -> None:
+    done = agentv("run", "suite.yaml", option, "3")
+    assert done.code == 0, done.said
+    assert "3 of 3" in done.said
+
+
+@pytest.mark.parametrize("option", ["--concurrency", "--max-concurrency", "--max-connections"])
+def test_a_number_of_calls_at_once_is_a_number_of_workers(agentv: Agentv, option: str) -> None:
+    assert agentv("run", "suite.yaml", option, "2").code == 0
+    refused = agentv("run", "suite.yaml", option, "0")
+    assert refused.code == 4
+    assert "--workers" in refused.said
+
+
+def test_a_filter_selects_cases(agentv: Agentv) -> None:
+    assert agentv("run", "suite.yaml", "--filter", "a*").code == 0
+    assert agentv("run", "suite.yaml", "--filter", "b*").code == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("run", "--watch"), "`agentv run --cache on`"),
+        (("run", "--model", "x"), "`--target NAME`"),
+        (("show", "--filter-failing"), "`agentv retry RUN --failed`"),
+        (("view",), "`agentv report latest -o report.html`"),
+    ],
+)
+def test_other_words_are_answered_with_ours(agentv: Agentv, words: tuple[str, ...], answer: str) -> None:
+    done = agentv(*words)
+    assert done.code == 4
+    assert answer in done.said
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (f"defaultTest: {{}}\n{SUITE}", "`defaultTest` is promptfoo's; here it is the suite's `execution.evaluators`"),
+        (f"scorer: x\n{SUITE}", "`scorer` is inspect's"),
+        (f"goldens: []\n{SUITE}", "`goldens` is DeepEval's; here it is `evalcases`"),
+        (SUITE.replace("id: a", "id: a, retrieval_context: [x]"), "`retrieval_context` is DeepEval's"),
+    ],
+)
+def test_keys_of_other_tools_are_answered_with_ours(agentv: Agentv, project: Path, text: str, answer: str) -> None:
+    (project / "suite.yaml").write_text(text)
+    done = agentv("check", "suite.yaml")
+    assert done.code == 4
+    assert answer in done.said
