@@ -36,12 +36,10 @@ def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 
 
     from agentv.loading.edit.conversion import read_records
 
-    written = [output]
     records = read_records(source)
-    if records.sort == "eval" and output.suffix == ".jsonl":
-        written.append(output.with_suffix(".yaml"))
+    written = files_of(records, output)
     _check(source, written)
-    count = _write(records, written)
+    count = write_records(records, written)
     noun = "cases" if records.sort == "eval" else "rows"
     if as_json:
         names = [str(path) for path in written]
@@ -55,16 +53,32 @@ def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 
 
 def _check(source: Path, written: list[Path]) -> None:
     output = written[0]
-    if output.suffix not in _SUFFIXES:
-        raise click.UsageError(f"cannot determine the format of {output}; its name must end in {', '.join(_SUFFIXES)}")
+    check_format(output)
     if (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
         raise click.UsageError(f"{source} and {output} have the same format; OUT must have the other one")
-    for path in written:
+    check_new(written)
+
+
+def check_format(output: Path) -> None:
+    """Raise UsageError unless the suffix of a file to write names a format."""
+    if output.suffix not in _SUFFIXES:
+        raise click.UsageError(f"cannot determine the format of {output}; its name must end in {', '.join(_SUFFIXES)}")
+
+
+def check_new(paths: list[Path]) -> None:
+    """Raise UsageError if one of the files exists."""
+    for path in paths:
         if path.exists():
-            raise click.UsageError(f"{path} exists already; remove it, or choose another name for OUT")
+            raise click.UsageError(f"{path} exists already; remove it, or choose another name")
 
 
-def _write(records: "Records", paths: list[Path]) -> int:
+def files_of(records: "Records", output: Path) -> list[Path]:
+    """Return the files to write: a .yaml file beside JSON Lines holds the other keys of an eval file."""
+    beside = records.sort == "eval" and output.suffix == ".jsonl"
+    return [output, output.with_suffix(".yaml")] if beside else [output]
+
+
+def write_records(records: "Records", paths: list[Path]) -> int:
     """Write all files completely or none; return the number of records."""
     from contextlib import ExitStack
 

@@ -116,6 +116,56 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     return 0
 
 
+@command.command("export")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--failed", is_flag=True, help="Export cases that did not pass, including errors (default).")
+@click.option("--errors", is_flag=True, help="Export cases that ended with an error.")
+@click.option("--case", "globs", multiple=True, metavar="GLOB", help="Export cases whose id matches; repeatable.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
+def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ...], output: str, as_json: bool) -> int:
+    """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
+
+    The cases are those of the run, as they were then, with their evaluators. Each names its run, suite and id under
+    `metadata.origin`. An existing file is never overwritten.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
+    """
+    from pathlib import Path
+
+    from agentv.cli.evals.convert import check_format, check_new, files_of, write_records
+    from agentv.engine.stored.exported_cases import exported_suite
+    from agentv.loading.edit.conversion import Records
+    from agentv.loading.files.places import find_home
+    from agentv.reports.text.printable import one_line
+    from agentv.storage.run.find import find_run
+    from agentv.storage.run.stored import open_run
+    from agentv.types.errors import ConfigError, NothingFoundError
+
+    if errors + failed + bool(globs) > 1:
+        raise ConfigError("--errors, --failed and --case exclude each other; give one of them")
+    path = Path(output)
+    check_format(path)
+    stored = open_run(find_run(find_home(Path.cwd()), run))
+    suite = exported_suite(stored, "cases" if globs else "errors" if errors else "failed", globs, folder=path.parent)
+    if not suite.cases:
+        raise NothingFoundError(f"run {stored.run_id} has no such case; nothing was written")
+    records = Records("eval", iter(suite.cases), suite.top)
+    written = files_of(records, path)
+    check_new(written)
+    count = write_records(records, written)
+    if as_json:
+        _print_json({"run_id": stored.run_id, "written": [str(each) for each in written], "cases": count})
+        return 0
+    for each in written:
+        click.echo(f"Wrote {each}: {count} case{'' if count == 1 else 's'}" if each == path else f"Wrote {each}")
+    suites = ", ".join(map(one_line, suite.suites))
+    click.echo(f"note: options of {suites} (target, workspace, trials, time limits, gates) are not copied;")
+    click.echo(f"      relative paths in evaluators are now relative to {path.parent}")
+    click.echo(f"Run them: agentv run {path}")
+    return 0
+
+
 def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:
     """Delete runs, on a terminal after confirmation; return the exit code."""
     from agentv.storage.run.housekeeping import remove_run

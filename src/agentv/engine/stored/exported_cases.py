@@ -1,0 +1,88 @@
+"""Cases of a stored run as the cases of a new eval file."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentv.engine.stored.resume import chosen_rows
+from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import FilePart, Message
+from agentv.types.messages_json import message_to_json, part_to_json
+from agentv.types.records.run import CaseRecord
+
+
+class ExportedSuite(Struct, frozen=True):
+    """An eval file: its cases and its other keys, as in a file, and the suites that the cases come from."""
+
+    cases: tuple[JsonObject, ...]
+    top: Mapping[str, JsonValue]
+    suites: tuple[str, ...]
+
+
+def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: Path) -> ExportedSuite:
+    """Return the cases of a run that `only` selects: `failed`, `errors`, or `cases` whose id matches one of `globs`.
+
+    Paths of attached files are relative to `folder`, where the eval file will be. Raises ConfigError if two suites
+    define a criterion differently.
+    """
+    is_chosen = chosen_rows(only, globs)
+    chosen = dict.fromkeys((row.slot.suite, row.eval_id) for row in run.results() if is_chosen(row))
+    records = {(record.suite, record.eval_id): record for record in run.cases_named(chosen)}
+    named = Counter(record.eval_id for record in records.values())
+    cases = tuple(
+        _case(record, run.run_id, folder, is_unique=named[record.eval_id] == 1) for record in records.values()
+    )
+    criteria = _criteria(records.values())
+    top: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "description": f"Cases of run {run.run_id}"}
+    if criteria:
+        top["criteria"] = criteria
+    return ExportedSuite(cases, top, tuple(dict.fromkeys(suite for suite, _ in records)))
+
+
+def _criteria(records: Iterable[CaseRecord]) -> list[JsonValue]:
+    found: dict[str, JsonObject] = {}
+    for record in records:
+        for criterion in record.criteria:
+            name = str(criterion["name"])
+            if found.setdefault(name, criterion) != criterion:
+                raise ConfigError(
+                    f"the suites of this run define the criterion {name!r} differently; export their cases one by one "
+                    "with --case"
+                )
+    return list(found.values())
+
+
+def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> JsonObject:
+    stem = Path(record.suite).stem
+    origin: JsonObject = {"run": run_id, "suite": record.suite, "eval_id": record.eval_id}
+    case: dict[str, JsonValue] = {
+        "id": record.eval_id if is_unique else f"{stem}-{record.eval_id}",
+        "expected_outcome": record.expected_outcome,
+        "input_messages": [_message(message, folder) for message in record.input_messages],
+    }
+    if record.expected_messages:
+        case["expected_messages"] = [_message(message, folder) for message in record.expected_messages]
+    if record.tags:
+        case["tags"] = list(record.tags)
+    case["metadata"] = {**record.metadata, "origin": origin}
+    if record.evaluators:
+        case["execution"] = {"evaluators": record.evaluators}
+    return case
+
+
+def _message(message: Message, folder: Path) -> JsonObject:
+    """Return a message as in an eval file: attached files by their path from `folder`."""
+    written = message_to_json(message)
+    if isinstance(message.content, tuple):
+        written["content"] = [
+            {"type": "file", "value": os.path.relpath(part.real_path, folder)}
+            if isinstance(part, FilePart)
+            else part_to_json(part)
+            for part in message.content
+        ]
+    return written
