@@ -166,6 +166,7 @@ def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facet
         count("target", lambda row: [row.target]),
         count("tag", lambda row: row.tags),
         count("suite", lambda row: [row.slot.suite]),
+        count("prompt", lambda row: () if row.prompt is None else (row.prompt,)),
     )
     return found[start:end], len(found), facets
 

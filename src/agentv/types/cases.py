@@ -81,7 +81,8 @@ class EvalCase(Struct, frozen=True):
 
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
-    deadline of all attempts together, None for that of the suite.
+    deadline of all attempts together, None for that of the suite. `prompt` is the id of the suite's prompt that the
+    messages are made with.
     """
 
     id: str
@@ -100,6 +101,7 @@ class EvalCase(Struct, frozen=True):
     workspace: JsonObject | None = None
     location: Location | None = None
     timeout_s: float | None = None
+    prompt: str | None = None
 
     def __post_init__(self) -> None:
         """Convert a string or a list to a tuple."""
@@ -152,7 +154,8 @@ class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
-    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run.
+    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. `prompts`
+    are the ids of its prompts: each case comes once with each.
     """
 
     path: str
@@ -176,6 +179,7 @@ class EvalSuite(Struct, frozen=True):
     redact: tuple[str, ...] = ()
     sha256: str = ""
     warnings: tuple[Problem, ...] = ()
+    prompts: tuple[str, ...] = ()
 
 
 def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

@@ -24,7 +24,7 @@ class ProviderRequest(Struct, frozen=True):
     `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
     `attempt` starts at 0 and counts repeats of the whole call. `response_schema` requests structured output if the API
     supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
-    attempt.
+    attempt. `prompt` is the id of the suite's prompt that the messages are made with, None without one.
     """
 
     question: str
@@ -36,6 +36,7 @@ class ProviderRequest(Struct, frozen=True):
     eval_case_id: str = ""
     attempt: int = 0
     trial: int = 0
+    prompt: str | None = None
     metadata: JsonObject = field(default_factory=dict)
     workspace: str | None = None
     eval_dir: str | None = None

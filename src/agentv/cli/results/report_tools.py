@@ -17,12 +17,12 @@ def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetai
     """Return the results in the given order, each with its stored case, answer and labels."""
     answers = stored.answers_at({row.answer_seq for row in rows if row.answer_seq is not None})
     wanted = {(row.slot.suite, row.eval_id) for row in rows}
-    cases = {(each.suite, each.eval_id): each for each in stored.cases_named(wanted)}
+    cases = {(each.suite, each.eval_id, each.prompt): each for each in stored.cases_named(wanted)}
     labels = [label for label in stored.labels() if (label.slot.suite, label.slot.eval_id) in wanted]
     return [
         RowDetail(
             row,
-            cases.get((row.slot.suite, row.eval_id)),
+            cases.get((row.slot.suite, row.eval_id, row.prompt)),
             answers.get(-1 if row.answer_seq is None else row.answer_seq),
             [label for label in labels if (label.slot, label.answer_seq) == (row.slot, row.answer_seq)],
         )

@@ -63,8 +63,8 @@ def _cut(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]
 
 
 def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
-    """Split tasks into batches of one suite and trial each: answers are matched by case id, unique within a batch."""
-    for _, group in groupby(tasks, key=lambda task: (task.suite.path, task.trial)):
+    """Split tasks into batches of one suite, prompt and trial each: answers are matched by case id, unique in a batch."""
+    for _, group in groupby(tasks, key=lambda task: (task.suite.path, result_key_of(task).prompt, task.trial)):
         yield from _cut(size, group)
 
 

@@ -28,8 +28,8 @@ class RecordedAnswers:
         """Return the answer to the context's case, for its target and trial. Raises EvaluatorError if there is none."""
         path = self.folder(run, base_dir) / ANSWERS
         try:
-            recording = await self._recording(path, context.target.name)
-            return parse_recorded(recording.find(context.eval_case.id, context.trial)).text
+            case, recording = context.eval_case, await self._recording(path, context.target.name)
+            return parse_recorded(recording.find(case.id, context.trial, case.prompt)).text
         except ProviderError as error:
             raise EvaluatorError(f"run {run!r} has no answer to compare with: {error.failure.message}") from error
         except OSError as error:

@@ -162,7 +162,9 @@ def write_prompts(plan: RunPlan, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for prepared in prepared_cases(plan):
-        parts = [f"# {prepared.result_key.suite} · {prepared.result_key.eval_id} · {prepared.result_key.target}"]
+        key = prepared.result_key
+        names = tuple(filter(None, (key.suite, key.eval_id, key.prompt, key.target)))
+        parts = [f"# {' · '.join(names)}"]
         if prepared.request.system_prompt:
             parts.append(f"## system\n\n{prepared.request.system_prompt}")
         if prepared.request.guidelines:
@@ -170,8 +172,7 @@ def write_prompts(plan: RunPlan, folder: Path) -> int:
         parts.append(f"## question\n\n{prepared.request.question}")
         turns = prepared.request.chat_prompt or ()
         parts += [f"## chat message: {turn.role}\n\n{turn.content}" for turn in turns]
-        key = prepared.result_key
-        name = ".".join(_file_stem(part) for part in (key.suite, key.eval_id, key.target)) + ".md"
+        name = ".".join(map(_file_stem, names)) + ".md"
         (folder / name).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
         count += 1
     return count

@@ -90,22 +90,25 @@ class SuitePlan(Struct, frozen=True, dict=True):
         return sum(self.trials(case) for case in self.selection) * len(self.targets)
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
-        """Yield the rows of one target: all trials of a case together, or all cases of a trial when `by_trial`."""
+        """Yield the rows of one target: the trials of a case together, or with `by_trial` the cases of a prompt's trial."""
         if not by_trial:
             for case in self.selection:
                 trials = self.trials(case)
                 for trial in range(trials):
                     yield self._task(case, target, trial, trials)
             return
-        trial, has_more = 0, True
-        while has_more:
-            has_more = False
-            for case in self.selection:
-                trials = self.trials(case)
-                if trial < trials:
-                    yield self._task(case, target, trial, trials)
-                has_more = has_more or trial + 1 < trials
-            trial += 1
+        for prompt in self.suite.prompts or (None,):
+            trial, has_more = 0, True
+            while has_more:
+                has_more = False
+                for case in self.selection:
+                    if not isinstance(case, BrokenCase) and case.prompt != prompt:
+                        continue
+                    trials = self.trials(case)
+                    if trial < trials:
+                        yield self._task(case, target, trial, trials)
+                    has_more = has_more or trial + 1 < trials
+                trial += 1
 
     def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int, trials: int) -> CaseTask:
         return CaseTask(

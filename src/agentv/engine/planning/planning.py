@@ -96,6 +96,7 @@ def _names(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
     known = {
         "dataset": {check.plan.suite.dataset for check in checks},
         "target": {target.name for check in checks for target in check.plan.targets},
+        "prompt": {prompt for check in checks for prompt in check.plan.suite.prompts},
     }
     if all(check.is_whole for check in checks):
         known["evaluator"] = {name for check in checks for name in check.evaluator_names}

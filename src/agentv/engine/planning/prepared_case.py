@@ -128,7 +128,9 @@ class PreparedCase(Struct, frozen=True):
 
 def result_key_of(task: CaseTask) -> ResultKey:
     """Return the position of a task's row in the plan."""
-    return ResultKey(task.suite.path, task.case.id, task.target.name, task.trial)
+    case = task.case
+    prompt = case.prompt if isinstance(case, EvalCase) else None
+    return ResultKey(task.suite.path, case.id, task.target.name, task.trial, prompt)
 
 
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
@@ -144,6 +146,7 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         eval_case_id=case.id,
         eval_dir=task.suite.base_dir,
         trial=task.trial,
+        prompt=case.prompt,
         metadata=case.metadata,
         timeout_s=task.target.try_timeout_s,
     )

@@ -84,7 +84,8 @@ def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "Abstra
 
 def row_name(task: CaseTask) -> str:
     """Return the name of the folder of a kept workspace."""
-    return f"{task.case.id}-{task.target.name}-{task.trial}"
+    key = result_key_of(task)
+    return "-".join(filter(None, (key.eval_id, key.prompt, key.target, str(key.trial))))
 
 
 def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
@@ -152,6 +153,7 @@ def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRe
         case_key=case_key(prepared.keys, evaluators.canonical),
         suite=suite.path,
         eval_id=case.id,
+        prompt=case.prompt,
         file=case.location.path if case.location else suite.path,
         line=case.location.line if case.location else 0,
         question=prepared.prompt.question,

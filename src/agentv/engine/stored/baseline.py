@@ -61,7 +61,7 @@ class BaselineComparison:
 
     def add_case(self, case: CaseRecord) -> None:
         """Record the key of a case's content."""
-        self._run.add_case(case.suite, case.eval_id, case.case_key)
+        self._run.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
 
     def counted(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
         """Return the rows so far compared with the baseline, for gates, and the difference as a summary."""

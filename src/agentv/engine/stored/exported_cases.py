@@ -31,17 +31,18 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
     define a criterion differently.
     """
     is_chosen = chosen_rows(only, globs)
-    chosen = dict.fromkeys((row.slot.suite, row.eval_id) for row in run.results() if is_chosen(row))
-    records = {(record.suite, record.eval_id): record for record in run.cases_named(chosen)}
-    named = Counter(record.eval_id for record in records.values())
+    chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
+    named = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
+    records = {key: record for record in named if (key := (record.suite, record.eval_id, record.prompt)) in chosen}
+    times = Counter(record.eval_id for record in records.values())
     cases = tuple(
-        _case(record, run.run_id, folder, is_unique=named[record.eval_id] == 1) for record in records.values()
+        _case(record, run.run_id, folder, is_unique=times[record.eval_id] == 1) for record in records.values()
     )
     criteria = _criteria(records.values())
     top: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "description": f"Cases of run {run.run_id}"}
     if criteria:
         top["criteria"] = criteria
-    return ExportedSuite(cases, top, tuple(dict.fromkeys(suite for suite, _ in records)))
+    return ExportedSuite(cases, top, tuple(dict.fromkeys(suite for suite, _, _ in records)))
 
 
 def _criteria(records: Iterable[CaseRecord]) -> list[JsonValue]:
@@ -58,10 +59,12 @@ def _criteria(records: Iterable[CaseRecord]) -> list[JsonValue]:
 
 
 def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> JsonObject:
-    stem = Path(record.suite).stem
-    origin: JsonObject = {"run": run_id, "suite": record.suite, "eval_id": record.eval_id}
+    name = "-".join(filter(None, (Path(record.suite).stem, record.eval_id, record.prompt)))
+    origin: dict[str, JsonValue] = {"run": run_id, "suite": record.suite, "eval_id": record.eval_id}
+    if record.prompt is not None:
+        origin["prompt"] = record.prompt
     case: dict[str, JsonValue] = {
-        "id": record.eval_id if is_unique else f"{stem}-{record.eval_id}",
+        "id": record.eval_id if is_unique else name,
         "expected_outcome": record.expected_outcome,
         "input_messages": [_message(message, folder) for message in record.input_messages],
     }

@@ -103,7 +103,9 @@ class HumanEvaluator:
         return EvaluationScore(0.0, status="skipped", reasoning=reason, results=(*results, *unjudged))
 
     def _about(self, context: EvaluationContext) -> Iterator[Feedback]:
-        key = ResultKey(context.suite, context.eval_case.id, context.target.name, context.trial)
+        key = ResultKey(
+            context.suite, context.eval_case.id, context.target.name, context.trial, context.eval_case.prompt
+        )
         for eval_id in dict.fromkeys((key.eval_id, context.session_id or key.eval_id)):
             own_key = replace(key, eval_id=eval_id)
             for by_case in self._files:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -20,10 +20,15 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
+_Place: TypeAlias = tuple[str, int | None, str | None]
+"""Case id, trial and prompt of a recorded answer."""
+
+
 class _Key(msgspec.Struct):
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
+    prompt: str | None = None
 
 
 class _Head(msgspec.Struct):
@@ -33,28 +38,33 @@ class _Head(msgspec.Struct):
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
+    prompt: str | None = None
     generation: int = 0
     slot: _Key | None = None
 
     @property
-    def key(self) -> tuple[str | None, str | None, int | None]:
-        """Target, case id and trial."""
+    def key(self) -> tuple[str | None, str | None, int | None, str | None]:
+        """Target, case id, trial and prompt."""
         if self.slot is not None:
-            return self.slot.target, self.slot.eval_id, self.slot.trial
-        return self.target, self.eval_id or self.id, self.trial
+            return self.slot.target, self.slot.eval_id, self.slot.trial, self.slot.prompt
+        return self.target, self.eval_id or self.id, self.trial, self.prompt
 
 
 class Recording(Struct, frozen=True):
-    """One file of recorded answers. `places` maps case id and trial (None: any trial) to byte offsets."""
+    """One file of recorded answers. `places` maps case id, trial (None: any trial) and prompt to byte offsets."""
 
     path: Path
-    places: Mapping[tuple[str, int | None], int]
+    places: Mapping[_Place, int]
 
-    def find(self, case_id: str, trial: int) -> JsonObject:
-        """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none."""
-        place = self.places.get((case_id, trial), self.places.get((case_id, None)))
+    def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
+        """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none.
+
+        Recordings that name no prompt answer all of them.
+        """
+        wanted = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
+        place = next((self.places[key] for key in wanted if key in self.places), None)
         if place is None:
-            trials = sorted(known for name, known in self.places if name == case_id and known is not None)
+            trials = sorted({known for name, known, _ in self.places if name == case_id and known is not None})
             has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
             message = f"{self.path} has no answer for case {case_id!r}{has}"
             raise ProviderError(Failure("target_missing", message))
@@ -75,7 +85,7 @@ def index_recording(path: Path, target: str) -> Recording:
     an incomplete last line is skipped.
     """
     heads = msgspec.json.Decoder(_Head)
-    places: dict[str | None, dict[tuple[str, int | None], tuple[int, int]]] = {}
+    places: dict[str | None, dict[_Place, tuple[int, int]]] = {}
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -85,18 +95,18 @@ def index_recording(path: Path, target: str) -> Recording:
                 if line.endswith(b"\n"):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
                 head = None
-            target_name, case_id, trial = head.key if head is not None else (None, None, None)
+            target_name, case_id, trial, prompt = head.key if head is not None else (None, None, None, None)
             if head is not None and case_id is not None:
                 known = places.setdefault(target_name, {})
-                if head.generation >= known.get((case_id, trial), (0, 0))[0]:
-                    known[case_id, trial] = (head.generation, offset)
+                if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
+                    known[case_id, trial, prompt] = (head.generation, offset)
             offset += len(line)
     return Recording(path, {key: place for key, (_, place) in _of_one_target(places, path, target).items()})
 
 
 def _of_one_target(
-    places: Mapping[str | None, dict[tuple[str, int | None], tuple[int, int]]], path: Path, target: str
-) -> Mapping[tuple[str, int | None], tuple[int, int]]:
+    places: Mapping[str | None, dict[_Place, tuple[int, int]]], path: Path, target: str
+) -> Mapping[_Place, tuple[int, int]]:
     if target in places or len(places) < 2:  # noqa: PLR2004 - nothing to choose between
         return places.get(target) or next(iter(places.values()), {})
     known = ", ".join(sorted(str(name) for name in places))

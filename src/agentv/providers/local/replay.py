@@ -55,7 +55,7 @@ class ReplayProvider:
         async with self._opening:
             if self._recording is None:
                 self._recording = await call_in_thread(index_recording, self._path, self._target, timeout_s=None)
-        row = self._recording.find(request.eval_case_id, request.trial)
+        row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
         return parse_recorded(row)
 
 

@@ -113,7 +113,8 @@ def _names(names: Iterable[CaseName]) -> list[JsonValue]:
 
 
 def _name(name: CaseName) -> dict[str, JsonValue]:
-    return {"suite": name.suite, "eval_id": name.eval_id, "target": name.target}
+    prompt: JsonObject = {} if name.prompt is None else {"prompt": name.prompt}
+    return {"suite": name.suite, "eval_id": name.eval_id, "target": name.target, **prompt}
 
 
 def _verdict(verdict: RunVerdict) -> JsonObject:

@@ -32,11 +32,12 @@ def reason_of(result: CaseResult) -> str:
 
 
 def case_label(name: CaseName, comparison: Comparison) -> str:
-    """Return a case's id, with suite and target if one of the runs has several."""
+    """Return a case's id, with suite, prompt and target if one of the runs has several."""
     sides = (comparison.before, comparison.after)
     suite = f" ({name.suite})" if any(len(side.suites) > 1 for side in sides) else ""
     target = f" {name.target}" if any(len(side.targets) > 1 for side in sides) else ""
-    return one_line(f"{name.eval_id}{suite}{target}")
+    prompt = f" {name.prompt}" if name.prompt and any(len(side.prompts) > 1 for side in sides) else ""
+    return one_line(f"{name.eval_id}{suite}{prompt}{target}")
 
 
 def side_title(side: Side) -> str:

@@ -157,9 +157,10 @@ def _disagreements(judge: JudgeCard, most: int | None) -> Part:
 
 
 def slot_text(key: ResultKey) -> str:
-    """Return `refund-7 trial 2, agent`; trials count from 1, as in every report."""
+    """Return `refund-7 · short trial 2, agent`; trials count from 1, as in every report."""
+    prompt = "" if key.prompt is None else f" · {key.prompt}"
     trial = f" trial {key.trial + 1}" if key.trial else ""
-    return f"{key.eval_id}{trial}, {key.target}"
+    return f"{key.eval_id}{prompt}{trial}, {key.target}"
 
 
 def _finding(answer: LabelledAnswer) -> Finding:

@@ -20,7 +20,8 @@ class VerboseLines:
         match event:
             case AnswerArrived(answer):
                 slot = answer.slot
-                trial = f" trial {slot.trial + 1}" if slot.trial else ""
+                prompt = "" if slot.prompt is None else f" · {slot.prompt}"
+                trial = f"{prompt} trial {slot.trial + 1}" if slot.trial else prompt
                 outcome = f"error {answer.error.kind}" if answer.error else count_text(len(answer.text), "character")
                 took = seconds_text(answer.duration_ms / 1000)
                 self._line(f"answer: {slot.eval_id}{trial} {slot.target}: {outcome} in {took}")

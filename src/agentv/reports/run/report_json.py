@@ -147,6 +147,7 @@ def _failing(result: CaseResult) -> Mapping[str, JsonValue]:
         "eval_id": result.slot.eval_id,
         "target": result.slot.target,
         "trial": result.slot.trial,
+        **({} if result.prompt is None else {"prompt": result.prompt}),
         "status": result.status,
         "verdict": result.verdict,
         "score": result.score,

@@ -33,12 +33,13 @@ class RowLabels(Struct, frozen=True):
         return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
     def label(self, result: CaseResult, *, signs: Signs = UNICODE, longest: int | None = None) -> str:
-        """Return `refund-7`, or as needed `refund-7 (evals/refunds.yaml) trial 2 of 3`.
+        """Return `refund-7`, or as needed `refund-7 (evals/refunds.yaml) · short trial 2 of 3`, with the prompt's id.
 
         Case and suite are cut to `longest` cells; the trial is always shown.
         """
         suite = f" ({result.slot.suite})" if self.with_suite else ""
-        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}"[:_READ_OF_A_TEXT]))
+        prompt = "" if result.prompt is None else f" · {result.prompt}"
+        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_READ_OF_A_TEXT]))
         return (case if longest is None else clip(case, longest, mark=signs.ellipsis)) + self.trial(result)
 
     def trial(self, result: CaseResult) -> str:

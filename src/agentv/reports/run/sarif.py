@@ -61,10 +61,11 @@ def _result(row: CaseResult) -> JsonObject:
     if row.line:
         location["region"] = {"startLine": row.line}
     slot = row.slot
+    prompt = "" if slot.prompt is None else f" {slot.prompt}"
     return {
         "ruleId": f"agentv/{state}",
         "level": _LEVELS[state],
         "message": {"text": f"{PLAIN_LABELS.label(row)} on {slot.target}: {row_reason(row)}"},
         "locations": [{"physicalLocation": location}],
-        "partialFingerprints": {"slot/v1": f"{slot.suite} {slot.eval_id} {slot.target} {slot.trial}"},
+        "partialFingerprints": {"slot/v1": f"{slot.suite} {slot.eval_id} {slot.target} {slot.trial}{prompt}"},
     }

@@ -23,10 +23,10 @@ class Alignment(Struct, frozen=True):
 
 
 def align(before: Side, after: Side) -> Alignment:
-    """Pair cases by suite, id and target.
+    """Pair cases by suite, id, target and prompt.
 
-    If each run has a single target, the two are paired even when their names differ; the same holds for a single suite,
-    so that a file may be renamed.
+    If each run has a single target, the two are paired even when their names differ; the same holds for a single
+    prompt, and for a single suite, so that a file may be renamed.
     """
     name = _counterpart(before, after)
     known = {name(each): each for each in after.cases}
@@ -39,12 +39,18 @@ def align(before: Side, after: Side) -> Alignment:
     )
 
 
-def _counterpart(before: Side, after: Side) -> Callable[[CaseName], tuple[str, str, str]]:
-    """Return a function from a case to its pairing key; the suite or target is ignored if each run has only one."""
+def _counterpart(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
+    """Return a function from a case to its pairing key, which ignores what each run has only one of."""
     one_target = len(before.targets) == len(after.targets) == 1
+    one_prompt = len(before.prompts) == len(after.prompts) == 1
     one_suite = len(before.suites) == len(after.suites) == 1
 
-    def name(case: CaseName) -> tuple[str, str, str]:
-        return ("" if one_suite else case.suite, case.eval_id, "" if one_target else case.target)
+    def name(case: CaseName) -> CaseName:
+        return CaseName(
+            "" if one_suite else case.suite,
+            case.eval_id,
+            "" if one_target else case.target,
+            None if one_prompt else case.prompt,
+        )
 
     return name

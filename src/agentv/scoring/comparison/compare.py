@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.scoring.comparison.alignment import Alignment, Pair, align
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference
 from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
 
@@ -154,8 +154,14 @@ def _outcome(difference: float, threshold: float) -> Outcome:
 
 def _is_changed(before: Side, after: Side, pair: Pair) -> bool:
     """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
-    was, is_now = before.case_keys.get(pair.before[:2]), after.case_keys.get(pair.after[:2])
+    was, is_now = _case_key(before, pair.before), _case_key(after, pair.after)
+    if pair.before.prompt != pair.after.prompt:
+        return False  # two prompts are compared: they differ on purpose
     return was is not None and is_now is not None and was != is_now
+
+
+def _case_key(side: Side, name: CaseName) -> str | None:
+    return side.case_keys.get((name.suite, name.eval_id, name.prompt))
 
 
 def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:

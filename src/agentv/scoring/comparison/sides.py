@@ -15,11 +15,12 @@ _BELOW_ALL = -1.0
 
 
 class CaseName(NamedTuple):
-    """The unit of pairing: a case of a suite, answered by a target."""
+    """The unit of pairing: a case of a suite, answered by a target, with one of the suite's prompts if it has any."""
 
     suite: str
     eval_id: str
     target: str
+    prompt: str | None = None
 
 
 class _Column(Struct):
@@ -51,18 +52,19 @@ class Side:
         self._places: dict[CaseName, int] = {}
         self._targets: dict[str, None] = {}
         self._suites: dict[str, None] = {}
+        self._prompts: dict[str | None, None] = {}
         self._columns: dict[str, _Column] = {}
         self._rows = array("I")
         self._broken = array("I")
         self._worst_scores = array("d")
         self._worst_places = tuple(array("Q") for _ in Place._fields)
-        self._keys: dict[tuple[str, str], str] = {}
+        self._keys: dict[tuple[str, str, str | None], str] = {}
 
     def add(self, row: ScoredRow) -> None:
         """Add one row. Rows that were deselected by a rule (`skipped`) are left out."""
         if row.state == "skipped":
             return
-        at = self._place(CaseName(row.slot.suite, row.slot.eval_id, row.slot.target))
+        at = self._place(CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt))
         self._rows[at] += 1
         self._broken[at] += row.state == "error"
         for name, value in row.measures.items():
@@ -73,15 +75,15 @@ class Side:
             for numbers, number in zip(self._worst_places, row.place, strict=True):
                 numbers[at] = number
 
-    def add_case(self, suite: str, eval_id: str, case_key: str) -> None:
-        """Record the key of a case's content: prompt, expectations, evaluators."""
-        self._keys[suite, eval_id] = case_key
+    def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
+        """Record the key of a case's content: messages, expectations, evaluators."""
+        self._keys[suite, eval_id, prompt] = case_key
 
     def _place(self, name: CaseName) -> int:
         at = self._places.get(name)
         if at is None:
             at = self._places[name] = len(self._rows)
-            self._targets[name.target] = self._suites[name.suite] = None
+            self._targets[name.target] = self._suites[name.suite] = self._prompts[name.prompt] = None
             self._rows.append(0)
             self._broken.append(0)
             self._worst_scores.append(math.inf)
@@ -105,13 +107,18 @@ class Side:
         return tuple(self._suites)
 
     @property
+    def prompts(self) -> tuple[str | None, ...]:
+        """The prompts of all rows; None for rows of suites without prompts."""
+        return tuple(self._prompts)
+
+    @property
     def measures(self) -> tuple[str, ...]:
         """The names of all measures that rows have."""
         return tuple(self._columns)
 
     @property
-    def case_keys(self) -> Mapping[tuple[str, str], str]:
-        """The key of each case's content, by suite and id."""
+    def case_keys(self) -> Mapping[tuple[str, str, str | None], str]:
+        """The key of each case's content, by suite, id and prompt."""
         return self._keys
 
     def rows(self, name: CaseName) -> int:

@@ -8,8 +8,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import RowState
 from agentv.types.summaries import GroupSummary
 
-ALWAYS_BY = ("tag", "dataset", "criterion")
-KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite")
+ALWAYS_BY = ("tag", "dataset", "criterion", "prompt")
+KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite", "prompt")
 METADATA = "metadata."
 """The prefix of a metadata key: rows are grouped by its value; a list puts a row into several groups."""
 MAX_GROUPS = 1000
@@ -137,6 +137,8 @@ def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
         return (kind.target,)
     if by == "suite":
         return (kind.suite,)
+    if by == "prompt":
+        return () if kind.prompt is None else (kind.prompt,)
     return tuple(dict.fromkeys(_texts(metadata.get(by.removeprefix(METADATA)))))
 
 

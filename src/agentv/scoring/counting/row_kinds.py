@@ -28,6 +28,7 @@ class RowKind(Struct, frozen=True, gc=False):
     tags: tuple[str, ...]
     evaluators: tuple[tuple[str, str, EvaluatorStatus, Verdict | None, float], ...]
     criteria: tuple[tuple[str, float | None, bool], ...]
+    prompt: str | None = None
 
     def scored_evaluators(self) -> list[tuple[str, str, RowState, float]]:
         """Return name, type, state and score of each evaluator."""
@@ -62,6 +63,7 @@ def kind_of(row: CaseResult, state: RowState) -> RowKind:
         tags=row.tags,
         evaluators=tuple(evaluators),
         criteria=tuple(criteria),
+        prompt=slot.prompt,
     )
 
 

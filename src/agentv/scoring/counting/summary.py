@@ -39,21 +39,21 @@ class TrialVerdicts:
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
-        self._flaky: dict[tuple[str, str, str], None] = {}
+        self._flaky: dict[tuple[str, str, str, str], None] = {}
 
     def add(self, slot: ResultKey, state: RowState) -> None:
         """Add the verdict of one trial; a row without a verdict is ignored."""
         code = _CODES.get(state)
         if code is None:
             return
-        key = (slot.suite, slot.eval_id, slot.target)
+        key = (slot.suite, slot.eval_id, slot.target, slot.prompt or "")
         if self._first.setdefault("\0".join(key), code) != code:
             self._flaky[key] = None
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """The cases with different verdicts, as `id (target)`, in the order in which they were found."""
-        return tuple(f"{case} ({target})" for _, case, target in self._flaky)
+        """The cases with different verdicts, as `id (target)` or `id (prompt, target)`, in the order of finding."""
+        return tuple(f"{case} ({f'{prompt}, ' if prompt else ''}{target})" for _, case, target, prompt in self._flaky)
 
 
 HISTOGRAM_BINS = 10

@@ -68,7 +68,7 @@ _OF_ROWS: Metrics = {
 }
 METRICS: Metrics = {
     **_OF_ROWS,
-    **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target"), _GROUP),
+    **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target", "prompt"), _GROUP),
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
     "regressions": _NUMBER,

@@ -26,6 +26,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "suite": ("suite",),
     "target": ("target",),
     "trial": ("trial",),
+    "prompt": ("prompt",),
 }
 """The fields of a line, each with its spellings; the first spelling found is used. Other keys are ignored."""
 
@@ -238,6 +239,7 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
         suite=fields.text("suite"),
         target=fields.text("target"),
         trial=fields.trial(),
+        prompt=fields.text("prompt"),
         location=Location(found.source, line),
     )
     if len(found.problems) == before:
@@ -261,7 +263,8 @@ def effective_feedback(feedback: Iterable[Feedback]) -> tuple[Feedback, ...]:
 
 def _outweighs(earlier: Feedback, later: Feedback) -> bool:
     detail, other = (
-        sum(part is not None for part in (each.suite, each.target, each.trial)) for each in (earlier, later)
+        sum(part is not None for part in (each.suite, each.target, each.trial, each.prompt))
+        for each in (earlier, later)
     )
     if detail != other:
         return detail > other

@@ -27,7 +27,8 @@ class Judgeable(Struct, frozen=True):
     @property
     def described(self) -> str:
         """The row's description in messages."""
-        return f"target {self.slot.target!r} trial {self.slot.trial} of {self.slot.suite}"
+        prompt = "" if self.slot.prompt is None else f" prompt {self.slot.prompt!r}"
+        return f"target {self.slot.target!r}{prompt} trial {self.slot.trial} of {self.slot.suite}"
 
 
 class Labelling(Struct):
@@ -94,9 +95,11 @@ def _refused(
         message = f"the run has no result of a case {said.eval_id!r}"
         return _problem(said, message, suggestion=nearest(said.eval_id, by_case))
     if not fitting:
-        return _problem(said, f"no result of {said.eval_id!r} has that suite, target and trial", allowed=_listed(rows))
+        return _problem(
+            said, f"no result of {said.eval_id!r} has that suite, target, prompt and trial", allowed=_listed(rows)
+        )
     if len(fitting) > 1:
-        message = f"it matches {len(fitting)} results of {said.eval_id!r}; select one by target, trial or suite"
+        message = f"it matches {len(fitting)} results of {said.eval_id!r}; select one by target, prompt, trial or suite"
         return _problem(said, message, allowed=_listed(fitting))
     if fitting[0].answer_seq is None:
         return _problem(said, f"the result of {said.eval_id!r} has no answer to judge")

@@ -52,8 +52,8 @@ def cells_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
     wide = _wide_conditions(query)
     sql = f"""
-        SELECT suite, target, state, tag_set, count(*) FROM rows WHERE {_all_of(wide)}
-        GROUP BY suite, target, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
+        SELECT suite, target, prompt, state, tag_set, count(*) FROM rows WHERE {_all_of(wide)}
+        GROUP BY suite, target, prompt, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
     return Statement(sql, _values(run, wide))
 
 
@@ -64,7 +64,8 @@ def page_statement(run: int, query: RowQuery) -> Statement:
     # Columns outside by_facet would be looked up row by row; a scan of all rows is faster, unless few match.
     scan = "NOT INDEXED" if query.sort in _NOT_IN_BY_FACET and not conditions else ""
     sql = f"""
-        SELECT line, offset, bytes, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms
+        SELECT line, offset, bytes, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd,
+               duration_ms
         FROM rows WHERE run = :run AND line IN (
             SELECT line FROM rows {scan} WHERE {_all_of(conditions)}
             ORDER BY {order} LIMIT :size OFFSET :from_row)
@@ -107,7 +108,10 @@ def _wide_conditions(query: RowQuery) -> list[Statement]:
 def _narrow_conditions(query: RowQuery) -> list[Statement]:
     """Return the conditions that the facet of the same kind ignores: suite, target, state and tag."""
     found = []
-    for column, wanted in (("suite", query.suites), ("target", query.targets), ("state", query.states)):
+    for column, wanted in (
+        *(("suite", query.suites), ("target", query.targets)),
+        *(("prompt", query.prompts), ("state", query.states)),
+    ):
         if wanted:
             found.append(_one_of(column, wanted, column))
     if query.tags:
@@ -335,14 +339,14 @@ def _cells(connection: sqlite3.Connection, run: int, query: RowQuery) -> list[Ce
     found = connection.execute(*cells_statement(run, query)).fetchall()
     tags = {number: read_tags(text) for number, text in connection.execute(TAG_SETS, {"run": run})}
     return [
-        Cell(suite=suite, target=target, state=state, tags=tags.get(tag_set, ()), rows=rows)
-        for suite, target, state, tag_set, rows in found
+        Cell(suite=suite, target=target, prompt=prompt, state=state, tags=tags.get(tag_set, ()), rows=rows)
+        for suite, target, prompt, state, tag_set, rows in found
     ]
 
 
 def _entry(found: tuple[Any, ...]) -> RowEntry:
-    line, offset, size, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms = found
-    slot = ResultKey(suite, eval_id, target, trial)
+    line, offset, size, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd, duration_ms = found
+    slot = ResultKey(suite, eval_id, target, trial, prompt or None)
     return RowEntry(
         line=line,
         offset=offset,

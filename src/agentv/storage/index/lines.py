@@ -118,7 +118,7 @@ class LineReader:
         batch.rows.append(
             (
                 *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
-                *(slot.suite, slot.eval_id, slot.target, slot.trial, state),
+                *(slot.suite, slot.eval_id, slot.target, slot.trial, slot.prompt or "", state),
                 *(tag_set, metadata_set, row.score, row.cost_usd, row.duration_ms),
             )
         )

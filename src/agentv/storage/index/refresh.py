@@ -19,6 +19,7 @@ _RESTORE = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
 _RETIRE = """
 UPDATE rows SET current = 2
 WHERE run = :run AND current = 1 AND eval_id = :eval_id AND suite = :suite AND target = :target AND trial = :trial
+  AND prompt = :prompt
 """
 _SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
 
@@ -34,7 +35,7 @@ def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None
         retired = StoredRun(folder).retired()
     except OSError:
         return
-    keys = [{"run": run, **key.to_json()} for key in retired]
+    keys = [{"run": run, "prompt": "", **key.to_json()} for key in retired]
     connection.executemany(_RETIRE, keys)
     counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
     connection.execute(_SET_COUNTS, {"run": run, "counts": counts})

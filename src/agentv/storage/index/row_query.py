@@ -18,7 +18,7 @@ LONGEST_VALUE = 256
 
 
 class RowQuery(Struct, frozen=True, kw_only=True):
-    """A filter, an order and a page. If several suites, targets, states or tags are given, one of them must match.
+    """A filter, an order and a page. If several suites, targets, prompts, states or tags are given, one must match.
 
     `text` is a part of the case id (ASCII letters match in either case); `case` is an id or a glob pattern. `metadata`
     maps a key to the required value (as JSON text unless it is a string) or to None for any value. Results without a
@@ -28,6 +28,7 @@ class RowQuery(Struct, frozen=True, kw_only=True):
 
     suites: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     text: str = ""
@@ -54,12 +55,13 @@ class RowEntry(Struct, frozen=True):
 
 
 class Facets(Struct, frozen=True):
-    """The number of results of each state, target, tag and suite; each count ignores the filter of its own kind."""
+    """The number of results of each state, target, tag, suite and prompt; each ignores the filter of its own kind."""
 
     states: Mapping[str, int]
     targets: Mapping[str, int]
     tags: Mapping[str, int]
     suites: Mapping[str, int]
+    prompts: Mapping[str, int]
 
 
 class RowPage(Struct, frozen=True):
@@ -76,10 +78,11 @@ class RowPage(Struct, frozen=True):
 
 
 class Cell(NamedTuple):
-    """The number of results with the same suite, target, state and tags."""
+    """The number of results with the same suite, target, prompt, state and tags; `prompt` is "" without one."""
 
     suite: str
     target: str
+    prompt: str
     state: str
     tags: tuple[str, ...]
     rows: int
@@ -92,7 +95,7 @@ def total_of(cells: Iterable[Cell], query: RowQuery) -> int:
 
 def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
     """Return the facets of a query, given the cells of the results that match its text, case and metadata."""
-    states, targets, tags, suites = (Counter[str]() for _ in range(4))
+    states, targets, tags, suites, prompts = (Counter[str]() for _ in range(5))
     for cell in cells:
         missed = _misses(cell, query)
         if missed <= {"state"}:
@@ -101,10 +104,12 @@ def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
             targets[cell.target] += cell.rows
         if missed <= {"suite"}:
             suites[cell.suite] += cell.rows
+        if missed <= {"prompt"} and cell.prompt:
+            prompts[cell.prompt] += cell.rows
         if missed <= {"tag"}:
             for tag in dict.fromkeys(cell.tags):
                 tags[tag] += cell.rows
-    return Facets(dict(states), dict(targets), dict(tags), dict(suites))
+    return Facets(dict(states), dict(targets), dict(tags), dict(suites), dict(prompts))
 
 
 def _misses(cell: Cell, query: RowQuery) -> set[str]:
@@ -114,6 +119,8 @@ def _misses(cell: Cell, query: RowQuery) -> set[str]:
         missed.add("suite")
     if query.targets and cell.target not in query.targets:
         missed.add("target")
+    if query.prompts and cell.prompt not in query.prompts:
+        missed.add("prompt")
     if query.states and cell.state not in query.states:
         missed.add("state")
     if query.tags and not set(query.tags).intersection(cell.tags):

@@ -1,6 +1,6 @@
 """The tables of `.agentv/index.db`, and every statement that changes them. Their content is derived from runs."""
 
-VERSION = 5
+VERSION = 6
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
@@ -36,6 +36,7 @@ CREATE TABLE rows (
     eval_id TEXT NOT NULL,
     target TEXT NOT NULL,
     trial INTEGER NOT NULL,
+    prompt TEXT NOT NULL,
     state TEXT NOT NULL,
     tag_set INTEGER NOT NULL,
     metadata_set INTEGER NOT NULL,
@@ -44,7 +45,7 @@ CREATE TABLE rows (
     duration_ms REAL,
     PRIMARY KEY (run, line)
 ) WITHOUT ROWID;
-CREATE INDEX by_facet ON rows (run, current, suite, target, state, tag_set, eval_id, metadata_set);
+CREATE INDEX by_facet ON rows (run, current, suite, target, prompt, state, tag_set, eval_id, metadata_set);
 CREATE INDEX by_case ON rows (run, current, eval_id);
 CREATE TABLE tag_sets (
     run INTEGER NOT NULL,
@@ -95,9 +96,9 @@ UPDATE runs SET events_stamp = :stamp, ended = :ended, is_readable = :is_readabl
 """
 
 ADD_ROW = """
-INSERT INTO rows (run, line, offset, bytes, generation, current, suite, eval_id, target, trial, state, tag_set,
+INSERT INTO rows (run, line, offset, bytes, generation, current, suite, eval_id, target, trial, prompt, state, tag_set,
                   metadata_set, score, cost_usd, duration_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?, ?)"
 ADD_TAG = "INSERT OR IGNORE INTO tags (run, tag, tag_set) VALUES (?, ?, ?)"
@@ -106,17 +107,17 @@ ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) V
 # For each result key in the new lines, the rows with the highest generation are current, even if there are several.
 HIGHEST_GENERATIONS = """
 CREATE TEMP TABLE highest AS
-SELECT suite, eval_id, target, trial, max(0, max(generation)) AS generation FROM rows
+SELECT suite, eval_id, target, trial, prompt, max(0, max(generation)) AS generation FROM rows
 WHERE run = :run AND current IN (0, 1)
   AND eval_id IN (SELECT eval_id FROM rows WHERE run = :run AND line > :after)
-GROUP BY suite, eval_id, target, trial
+GROUP BY suite, eval_id, target, trial, prompt
 """
-INDEX_HIGHEST = "CREATE INDEX temp.highest_key ON highest (eval_id, suite, target, trial)"
+INDEX_HIGHEST = "CREATE INDEX temp.highest_key ON highest (eval_id, suite, target, trial, prompt)"
 MARK_CURRENT = """
 UPDATE rows SET current = generation = (
     SELECT highest.generation FROM temp.highest AS highest
     WHERE highest.eval_id = rows.eval_id AND highest.suite = rows.suite AND highest.target = rows.target
-      AND highest.trial = rows.trial)
+      AND highest.trial = rows.trial AND highest.prompt = rows.prompt)
 WHERE run = :run AND current IN (0, 1) AND eval_id IN (SELECT eval_id FROM temp.highest)
 """
 FORGET_HIGHEST = "DROP TABLE temp.highest"

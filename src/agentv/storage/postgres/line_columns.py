@@ -123,14 +123,16 @@ def _moment(value: object) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-_SLOT = {"suite": "slot.suite", "eval_id": "slot.eval_id", "target": "slot.target", "trial": "slot.trial"}
+_SLOT = {name: f"slot.{name}" for name in ("suite", "eval_id", "target", "trial", "prompt")}
 _ROW = {**_SLOT, "generation": "generation", "answer_key": "answer_key"}
 _NUMBERS = {"cost_usd": "cost_usd", "duration_ms": "duration_ms", "error_kind": "error.kind"}
 
 EVENTS = LineTable("events.jsonl", "agentv.events", EventRecord, {"type": "type", "time": "time"})
 
 TABLES = (
-    LineTable("cases.jsonl", "agentv.cases", CaseRecord, {name: name for name in ("suite", "eval_id", "case_key")}),
+    LineTable(
+        "cases.jsonl", "agentv.cases", CaseRecord, {name: name for name in ("suite", "eval_id", "prompt", "case_key")}
+    ),
     LineTable("answers.jsonl", "agentv.answers", Answer, {**_ROW, "kind": "kind", **_NUMBERS, "time": "started_at"}),
     LineTable(
         "results.jsonl",

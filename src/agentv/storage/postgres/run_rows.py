@@ -27,13 +27,14 @@ WITH last_word AS (
 )
 SELECT run_id, CASE WHEN status IN ('error', 'skipped') THEN status ELSE coalesce(verdict, status) END, count(*)
 FROM (
-    SELECT run_id, suite, eval_id, target, trial, status, verdict, coalesce(generation, 0) AS generation,
-        max(coalesce(generation, 0)) OVER (PARTITION BY run_id, suite, eval_id, target, trial) AS current
+    SELECT run_id, suite, eval_id, target, trial, prompt, status, verdict, coalesce(generation, 0) AS generation,
+        max(coalesce(generation, 0)) OVER (PARTITION BY run_id, suite, eval_id, target, trial, prompt) AS current
     FROM agentv.results
 ) AS rows WHERE generation = current AND NOT EXISTS (
     SELECT FROM last_word WHERE type = 'case_retired' AND last_word.run_id = rows.run_id
         AND slot ->> 'suite' = suite AND slot ->> 'eval_id' = eval_id AND slot ->> 'target' = target
         AND coalesce((slot ->> 'trial')::numeric, 0) = coalesce(trial, 0)
+        AND slot ->> 'prompt' IS NOT DISTINCT FROM prompt
 ) GROUP BY 1, 2
 """
 

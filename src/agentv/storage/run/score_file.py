@@ -40,8 +40,9 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
     record: dict[str, JsonValue] = {
         "suite": name.suite,
         "eval_id": name.eval_id,
+        **({} if name.prompt is None else {"prompt": name.prompt}),
         "target": name.target,
-        "case_key": side.case_keys.get((name.suite, name.eval_id)),
+        "case_key": side.case_keys.get((name.suite, name.eval_id, name.prompt)),
         "rows": side.rows(name),
         "without_result": side.unscored(name) or None,
         "measures": {measure: value for measure, value in measures.items() if value is not None},
@@ -97,13 +98,14 @@ class _BaselineFile:
     def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
         """Yield one row for all scored results of a case, and one for each result that has no score."""
         suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
-        key = ResultKey(suite, eval_id, target)
+        prompt = record.get("prompt")
+        key = ResultKey(suite, eval_id, target, prompt=str(prompt) if prompt is not None else None)
         if key in self._seen:
             raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is listed twice")
         self._seen.add(key)
         case_key, unscored, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
         if isinstance(case_key, str):
-            self._side.add_case(suite, eval_id, case_key)
+            self._side.add_case(suite, eval_id, case_key, prompt=key.prompt)
         known = measures if isinstance(measures, Mapping) else {}
         numbers = {name: _measured(name, value) for name, value in known.items() if isinstance(value, int | float)}
         if SCORE in numbers:

@@ -66,6 +66,7 @@ class _Case(Subset, frozen=True):
 
     suite: str
     eval_id: str
+    prompt: str | None = None
     case_key: str = ""
 
 
@@ -93,7 +94,7 @@ def load_side(stored: StoredRun, *, target: str | None = None, label: str | None
             case = _decode_case(line)
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{stored.folder / _CASES}:{number}: {error}") from error
-        side.add_case(case.suite, case.eval_id, case.case_key)
+        side.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
     return side
 
 
@@ -106,7 +107,9 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
             measures[evaluator_measure(each.name)] = each.score
     if is_judged:
         measures.update(_amounts(row))
-    slot = ResultKey(sys.intern(row.slot.suite), row.slot.eval_id, sys.intern(row.slot.target), row.slot.trial)
+    key = row.slot
+    prompt = None if key.prompt is None else sys.intern(key.prompt)
+    slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), key.trial, prompt)
     return ScoredRow(slot, state, measures, place)
 
 

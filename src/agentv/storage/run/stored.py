@@ -25,7 +25,8 @@ from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 def slot_name(key: ResultKey) -> str:
     """Return a result key as one text, for sets and maps of digests."""
-    return f"{key.suite}\0{key.eval_id}\0{key.target}\0{key.trial}"
+    prompt = "" if key.prompt is None else f"\0{key.prompt}"
+    return f"{key.suite}\0{key.eval_id}\0{key.target}\0{key.trial}{prompt}"
 
 
 class Generations:

@@ -13,17 +13,24 @@ from agentv.types.records.fields import ANSWER_SCHEMA, always
 from agentv.types.usage import Usage
 
 
-class ResultKey(Struct, frozen=True, gc=False):
-    """The position of a row in a plan: suite path, case id, target name, trial (from 0)."""
+class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The position of a row in a plan: suite path, case id, target name, trial (from 0), prompt.
+
+    `prompt` is the id of one of the suite's `prompts`; None for a suite without.
+    """
 
     suite: str
     eval_id: str
     target: str
-    trial: int = 0
+    trial: int = always(0)
+    prompt: str | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the key as records and reports write it."""
-        return structs.asdict(self)
+        fields = structs.asdict(self)
+        if self.prompt is None:
+            del fields["prompt"]
+        return fields
 
 
 class AnswerRef(Struct, frozen=True, gc=False):

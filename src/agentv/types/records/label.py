@@ -41,8 +41,8 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Feedback(Struct, frozen=True):
     """One annotator's feedback on one criterion of an answer to the case `eval_id`.
 
-    `suite`, `target` and `trial` identify the answer; None matches any. `annotator` is empty for unsigned feedback.
-    `location` is the line that it was read from.
+    `suite`, `target`, `trial` and `prompt` identify the answer; None matches any. `annotator` is empty for unsigned
+    feedback. `location` is the line that it was read from.
     """
 
     eval_id: str
@@ -54,6 +54,7 @@ class Feedback(Struct, frozen=True):
     suite: str | None = None
     target: str | None = None
     trial: int | None = None
+    prompt: str | None = None
     location: Location = field(default_factory=lambda: Location(""))
 
     @property
@@ -62,6 +63,9 @@ class Feedback(Struct, frozen=True):
         return f"{self.location.path}:{self.location.line}"
 
     def is_about(self, slot: ResultKey) -> bool:
-        """Return True if it matches the answer in `slot`: its case, and its suite, target and trial if given."""
-        pairs = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
+        """Return True if it matches the answer in `slot`: its case, and all else that is given."""
+        pairs = (
+            *((self.suite, slot.suite), (self.target, slot.target)),
+            *((self.trial, slot.trial), (self.prompt, slot.prompt)),
+        )
         return self.eval_id == slot.eval_id and all(wanted is None or wanted == found for wanted, found in pairs)

@@ -81,7 +81,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
     but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, for
     which exports write its evaluator's fields into the row itself. `empty_answer` says that the target answered with
-    nothing but white space. `eval_id`, `suite`, `target` and `trial` repeat `slot`, for people who read lines.
+    nothing but white space. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for people who read
+    lines.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -100,6 +101,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: JsonObject = field(default_factory=dict)
     target: str = always("")
     trial: int = always(0)
+    prompt: str | None = None
     attempt: int = always(0)
     generation: int = always(0)
     status: RowStatus
@@ -130,13 +132,15 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         """Copy the slot's fields, or build the slot from them for an exported row, which has none."""
         if self.slot is _NO_SLOT:
-            force_setattr(self, "slot", ResultKey(self.suite, self.eval_id, self.target, self.trial))
+            slot = ResultKey(self.suite, self.eval_id, self.target, self.trial, self.prompt)
+            force_setattr(self, "slot", slot)
             return
         suite, eval_id, target, trial = self.slot.suite, self.slot.eval_id, self.slot.target, self.slot.trial
         force_setattr(self, "suite", suite)
         force_setattr(self, "eval_id", eval_id)
         force_setattr(self, "target", target)
         force_setattr(self, "trial", trial)
+        force_setattr(self, "prompt", self.slot.prompt)
 
     @property
     def answer_seq(self) -> int | None:

@@ -42,6 +42,7 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     case_key: str
     suite: str
     eval_id: str
+    prompt: str | None = None
     file: str = always("")
     line: int = always(0)
     question: str = always("")
