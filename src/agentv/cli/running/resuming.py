@@ -27,6 +27,7 @@ from agentv.engine.stored.resume import (
     chosen_rows,
     make_resume_plan,
     unfinished_generation,
+    was_stopped_by_judge,
 )
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, working_folder
 from agentv.engine.stored.team_store import secrets_of_store, store_of_run
@@ -105,7 +106,8 @@ def _run_generation(
     `started` is the event that records a new generation; None when continuing.
     """
     if generation.purpose == "retry":
-        should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows)
+        rejudges = started is None and was_stopped_by_judge(open_run(folder))
+        should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows, rejudges=rejudges)
         return continue_run(
             folder,
             output,
@@ -162,6 +164,7 @@ def continue_run(
             change=change,
             ignores_cache=ignores_cache,
             budget_usd=continuing.budget_usd,
+            judge_failures=continuing.judge_failures,
             secrets=secrets_of_store(store_url, os.environ),
             allow_paths=continuing.allow_paths,
         )

@@ -72,7 +72,12 @@ class StoredVerdict(Struct, frozen=True):
             return ending
         is_known = recorded.has_gates or self.state == "finished"
         signal_number = _signal_of(recorded.verdict, ending)
-        return replace(ending, reason=recorded.reason if is_known else _NOT_RECORDED, signal_number=signal_number)
+        return replace(
+            ending,
+            reason=recorded.reason if is_known else _NOT_RECORDED,
+            signal_number=signal_number,
+            is_judge_stop=recorded.is_judge_stop,
+        )
 
     @property
     def is_comparable(self) -> bool:
