@@ -53,8 +53,8 @@ class Ending(Struct, frozen=True):
     """The ending of a run. `reason` says why it did not finish, or why a finished one has no result.
 
     `planned` is None when the number of results is not known; `is_stored` says whether they were stored anywhere.
-    `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run, which
-    is then incomplete, whatever its gates say.
+    `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run,
+    which is then incomplete, whatever its gates say.
     """
 
     state: RunState
