@@ -95,7 +95,8 @@ def events_of_the_code() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            is_note = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "note"
+            called = node.func if isinstance(node, ast.Call) else None
+            is_note = "note" in (getattr(called, "attr", ""), getattr(called, "id", ""))
             if not is_note or not isinstance(node, ast.Call) or len(node.args) != 2:
                 continue
             type_, fields = node.args
