@@ -132,6 +132,20 @@ def test_a_resume_takes_another_number_of_failures(agentv: Call) -> None:
     assert "2 failures of one judge in a row: " in said
 
 
+def test_a_judge_without_tokens_and_price_makes_the_cost_of_a_stream_unknown(agentv: Call) -> None:
+    Path("fixed").touch()
+    Path("judge.py").write_text(JUDGE.replace("int(request.eval_case_id[2:]) >= 5", "True"))
+    Path("config.yaml").write_text("evaluators: [{name: tone, type: llm_judge}]\njudge: judge\n")
+    Path("log.jsonl").write_text('{"prompt": "question", "response": "fine"}\n')
+    code, said = agentv("score", "log.jsonl", "--config", "config.yaml", "--gate", "cost_usd <= 5")
+    assert code == 1
+    assert "cost_usd could not be measured" in said
+    code, said = agentv("score", "log.jsonl", "--config", "config.yaml", "--json")
+    assert (code, json.loads(said)["judges"]["cost_usd"]) == (0, None)
+    Path("config.yaml").write_text("evaluators: [{name: tone, type: contains, value: fine}]\n")
+    assert agentv("score", "log.jsonl", "--config", "config.yaml", "--gate", "cost_usd <= 0")[0] == 0
+
+
 def test_a_judge_that_keeps_failing_stops_a_stream(agentv: Call) -> None:
     Path("judge.py").write_text("def judge(request):\n    return 'I like it.'\n")
     Path("config.yaml").write_text(

@@ -114,7 +114,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also print a note if the index of runs is unusable and run folders are read instead.",
+    help="Report when the index of runs cannot be used.",
 )
 def command(*, by: str, **given: Any) -> int:
     """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.

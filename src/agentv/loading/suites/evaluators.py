@@ -194,7 +194,9 @@ def _are_admitted(
         return True
     outside = [path for path in files if not guard.admits(Path(path).resolve())]
     for path in outside:
-        texts = [(place, text) for place, text in _texts(settings, ()) if _leads_to(scope.base_dir, text) == path]
+        # An evaluator may read a file of a folder that a setting names.
+        names = (path, str(Path(path).parent))
+        texts = [(place, text) for place, text in _texts(settings, ()) if _leads_to(scope.base_dir, text) in names]
         place, written = texts[0] if texts else (_path_naming(path, settings), path)
         refusal = guard.refusal(Path(path).resolve(), written)
         reader.error((*at, *place), refusal.message, allowed=refusal.allowed)
