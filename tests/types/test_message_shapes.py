@@ -243,6 +243,7 @@ def test_a_value_that_contains_itself_is_cut_off() -> None:
         ([{"role": "assistant", "contents": "x"}], "m[0] has no content, and its 'contents' is not understood"),
         ([{"role": "assistant", "output": "x", "a": 1}], "m[0] has no content, and its 'output', 'a' are not"),
         ([{"role": "assistant"}], "m[0] has neither content nor tool calls"),
+        ([{"tool_calls": []}], "m[0] has neither content nor tool calls"),
         ([{"text": "x"}], "m[0] has no role; its keys: 'text'; write {role, content, "),
         ([{"role": "bot", "content": "x"}], "m[0] has the unknown role 'bot'; known roles: system, user, assistant,"),
         ([{"role": ["a"], "content": "x"}], "m[0] has the unknown role ['a']"),

@@ -262,16 +262,16 @@ def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> 
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
-    """Check the single form of the object at `at`: the type must be known and need no settings."""
-    for key in SINGLE_FORM_KEYS:
-        raw = getattr(model, key)
-        if raw is None:
-            continue
-        place = (*at, key)
-        spec = find_type(reader, place, raw, scope)
-        dataclass = settings_type(reader, place, spec) if spec is not None else None
-        if dataclass is not None:
-            validate_settings(reader, dataclass, {}, place)
+    """Check the single form of the object at `at`: the type that counts must be known and need no settings."""
+    key = next((key for key in SINGLE_FORM_KEYS if getattr(model, key) is not None), None)
+    raw = None if key is None else getattr(model, key)
+    if key is None or not isinstance(raw, str):
+        return
+    place = (*at, key)
+    spec = find_type(reader, place, raw, scope)
+    dataclass = settings_type(reader, place, spec) if spec is not None else None
+    if dataclass is not None:
+        validate_settings(reader, dataclass, {}, place)
 
 
 def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorConfig | None:

@@ -125,7 +125,8 @@ def _check_empty(value: JsonObject, at: str) -> None:
     if unread:
         keys = ", ".join(map(repr, unread))
         raise MessageError(at, f"has no content, and its {keys} {_verb(unread)} not understood", ADVICE)
-    if not any(key in value for key in _READ - {"role"}):
+    # Without a role, an empty list of calls says too little to be a message.
+    if value.keys().isdisjoint(_READ - {"role"} if "role" in value else {"parts", *_CONTENT}):
         raise MessageError(at, "has neither content nor tool calls", ADVICE)
 
 
