@@ -243,7 +243,6 @@ def test_a_value_that_contains_itself_is_cut_off() -> None:
         ([{"role": "assistant", "contents": "x"}], "m[0] has no content, and its 'contents' is not understood"),
         ([{"role": "assistant", "output": "x", "a": 1}], "m[0] has no content, and its 'output', 'a' are not"),
         ([{"role": "assistant"}], "m[0] has neither content nor tool calls"),
-        ([{"tool_calls": []}], "m[0] has neither content nor tool calls"),
         ([{"text": "x"}], "m[0] has no role; its keys: 'text'; write {role, content, "),
         ([{"role": "bot", "content": "x"}], "m[0] has the unknown role 'bot'; known roles: system, user, assistant,"),
         ([{"role": ["a"], "content": "x"}], "m[0] has the unknown role ['a']"),
@@ -305,6 +304,8 @@ def test_any_object_is_read_or_refused_and_never_lost(value: Mapping[str, Any]) 
 
 def test_an_answer_without_a_role_is_the_assistants() -> None:
     assert read_answer({"content": "hi"}, "response") == Message("assistant", "hi")
+    with pytest.raises(MessageError, match="response holds no message"):
+        read_answer({"tool_calls": []}, "response")
     with pytest.raises(MessageError, match="response has no content, and its 'text' is not understood"):
         read_answer({"text": "hi"}, "response")
 
