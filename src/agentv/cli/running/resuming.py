@@ -18,7 +18,7 @@ from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
-from agentv.engine.stored.report import refuse_changed_rows
+from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
     Purpose,
@@ -150,7 +150,7 @@ def continue_run(
     folder = folder.resolve()
     _take_over(folder)
     stored = open_run(folder)
-    notes = refuse_changed_rows(stored, may_lack_rows=True)
+    notes = refuse_changed_results(stored, may_lack_results=True)
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
