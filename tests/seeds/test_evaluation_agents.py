@@ -28,10 +28,12 @@ def targets_of(executable: str, **settings: object) -> str:
 
 def test_codex_cli_provider(run: Callable[..., Any], tmp_path: Path) -> None:
     # WHEN its executable cannot be found: nothing is run
-    missing = run(SUITE, targets=targets_of("codex-nightly"), files=FILES)
-    assert missing.code == 3
-    assert "'codex-nightly' is not in PATH" in missing.output + missing.errors
-    assert missing.rows == []
+    nested = json.dumps({"targets": [{"name": "agent", "provider": "codex", "settings": {"executable": "codex-n"}}]})
+    for targets, executable in ((targets_of("codex-nightly"), "codex-nightly"), (nested, "codex-n")):
+        missing = run(SUITE, targets=targets, files=FILES)
+        assert missing.code == 3
+        assert f"'{executable}' is not in PATH" in missing.output + missing.errors
+        assert missing.rows == []
 
     # WHEN it is there: a temporary workspace with prompt.md, the command line as ordered, the final message parsed
     agent = stand_in(tmp_path / "bin", recorded("codex"))

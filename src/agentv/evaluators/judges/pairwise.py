@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -22,6 +23,7 @@ from agentv.evaluators.judges.judging import (
 from agentv.evaluators.judges.prompts import TEXT, fence, fence_rule, strict_object, usable_prompt
 from agentv.evaluators.judges.settings import JudgeSettings
 from agentv.evaluators.judges.values import JudgedText
+from agentv.evaluators.named_files import is_file
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.criteria_replies import (
     TIE,
@@ -145,6 +147,7 @@ Reply with a single JSON object and nothing else. Its keys:
 
 KIND = "pairwise"
 DEFAULT_AGAINST = "ground_truth"
+_ANSWERS = "answers.jsonl"
 
 FindAnswer = Callable[[EvaluationContext], Awaitable[str]]
 
@@ -178,10 +181,20 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
         """Return the problems of a custom prompt's text."""
         return pair_problems(template, allow_unknown=self.allow_unknown)
 
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: that of the prompt, and the answers of a run that is named by its path."""
+        return (*JudgeSettings.files(self, base_dir), *_answers_at(self.against_run, base_dir))
+
     @property
     def runs(self) -> tuple[str, ...]:
         """The stored runs from which answers are read."""
         return () if self.against_run is None else (self.against_run,)
+
+
+def _answers_at(run: str | None, base_dir: str) -> tuple[str, ...]:
+    """Return the file of answers in the folder that a run is named by; none for an id, a name or a missing folder."""
+    folders = () if run is None else (Path(base_dir, run), *((Path(run),) if "/" in run or run == ".." else ()))
+    return tuple(str(folder.resolve() / _ANSWERS) for folder in folders if is_file(folder / _ANSWERS))[:1]
 
 
 class PairwiseEvaluator:

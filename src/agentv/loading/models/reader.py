@@ -242,7 +242,7 @@ class Reader:
             if self.is_open((*at, *path), error["type"]):
                 continue
             if expected_kind(error) is None:
-                self._record_error(at, path, raw, error)
+                self._record_error(at, path, raw, error, notes)
             elif not any(_is_closer(other, path, known) for known, other in located):
                 groups.setdefault(path, []).append(error)
         for path, group in groups.items():
@@ -254,13 +254,15 @@ class Reader:
         """Return True if the value at a path cannot be judged yet; a subclass may override this."""
         return False
 
-    def _record_error(self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails) -> None:
+    def _record_error(
+        self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails, notes: SpellingNotes
+    ) -> None:
         """Record one error. A message of a class that starts with one of its keys is reported at that key."""
         value = value_at(raw, path)
         wording = sentence(error, value)
         first_word = wording.message.split(maxsplit=1)[0].strip("`'\":")
-        if error["type"] == "value_error" and has_child(value, first_word):
-            path = (*path, first_word)
+        if error["type"] == "value_error":
+            path = (*path, *_path_to((first_word,), value, notes))
         self._record((*at, *path), wording)
 
     def _record(self, at: JsonPath, wording: Sentence) -> None:
@@ -277,12 +279,22 @@ def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> Js
     path: list[int | str] = []
     value = raw
     for step in loc:
-        spelled = [step, *notes.written.get(str(step), ())]
-        key = next((key for key in spelled if has_child(value, key)), None)
-        if key is not None:
-            path.append(key)
-            value = child(value, key)
+        further = _path_to((step, *notes.written.get(str(step), ())), value, notes)
+        path += further
+        value = value_at(value, further)
     return tuple(path)
+
+
+def _path_to(spellings: Iterable[int | str], value: JsonValue, notes: SpellingNotes) -> JsonPath:
+    """Return the path in a value to the first of some keys that it has, perhaps in a nested object; () if none."""
+    spellings = tuple(spellings)
+    nested = notes.nested_key_of(value)
+    for outer in ((), (nested,)) if nested is not None else ((),):
+        inner = value_at(value, outer)
+        for key in spellings:
+            if has_child(inner, key):
+                return (*outer, key)
+    return ()
 
 
 def value_at(raw: JsonValue, path: JsonPath) -> JsonValue:

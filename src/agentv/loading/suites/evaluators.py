@@ -194,7 +194,9 @@ def _are_admitted(
         return True
     outside = [path for path in files if not guard.admits(Path(path).resolve())]
     for path in outside:
-        texts = [(place, text) for place, text in _texts(settings, ()) if _leads_to(scope.base_dir, text) == path]
+        # An evaluator may read a file of a folder that a setting names.
+        names = (path, str(Path(path).parent))
+        texts = [(place, text) for place, text in _texts(settings, ()) if _leads_to(scope.base_dir, text) in names]
         place, written = texts[0] if texts else (_path_naming(path, settings), path)
         refusal = guard.refusal(Path(path).resolve(), written)
         reader.error((*at, *place), refusal.message, allowed=refusal.allowed)
@@ -260,16 +262,16 @@ def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> 
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
-    """Check the single form of the object at `at`: the type must be known and need no settings."""
-    for key in SINGLE_FORM_KEYS:
-        raw = getattr(model, key)
-        if raw is None:
-            continue
-        place = (*at, key)
-        spec = find_type(reader, place, raw, scope)
-        dataclass = settings_type(reader, place, spec) if spec is not None else None
-        if dataclass is not None:
-            validate_settings(reader, dataclass, {}, place)
+    """Check the single form of the object at `at`: the type that counts must be known and need no settings."""
+    key = next((key for key in SINGLE_FORM_KEYS if getattr(model, key) is not None), None)
+    raw = None if key is None else getattr(model, key)
+    if key is None or not isinstance(raw, str):
+        return
+    place = (*at, key)
+    spec = find_type(reader, place, raw, scope)
+    dataclass = settings_type(reader, place, spec) if spec is not None else None
+    if dataclass is not None:
+        validate_settings(reader, dataclass, {}, place)
 
 
 def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorConfig | None:

@@ -1,17 +1,18 @@
 """Models of eval files (docs/reference/eval-files.md). Parts that depend on plug-ins or other files are read later."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from msgspec import field
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, DefinedAs, FileModel, Limits
-from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
 from agentv.loading.suites.keys_of_others import CASE_KEYS, SUITE_KEYS
 from agentv.types.cases import TurnAggregate
 from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, ToolCall
@@ -27,18 +28,28 @@ class SingleFormModel(FileModel, frozen=True, kw_only=True):
     """The short form of `evaluators` in suites and cases: one evaluator, named by its type."""
 
     evaluator: EvaluatorType | None = None
-    grader: Annotated[EvaluatorType | None, DEPRECATED] = None
+    grader: Annotated[object, DefinedAs("EvaluatorType"), DEPRECATED] = None
 
 
 SINGLE_FORM_KEYS = SingleFormModel.__struct_fields__
+"""The keys of the single form; the first one that is given counts."""
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:
-    """Return the legacy `grader` of the object at `at`, with a warning; None if it also has `evaluator`."""
+    """Return the legacy `grader` of the object at `at`, with a warning; None if it also has `evaluator`, which wins."""
     if model.grader is None:
         return None
     reader.warn((*at, "grader"), _WARNING, allowed="write `evaluator` instead", on_key=True)
-    return None if model.evaluator is not None else model.grader
+    if model.evaluator is not None:
+        return None
+    if not isinstance(model.grader, str) or not model.grader:
+        reader.error((*at, "grader"), f"must be the name of an evaluator type, but is {_kind(model.grader)}")
+        return None
+    return model.grader
+
+
+def _kind(value: object) -> str:
+    return "empty" if value == "" else kind_of(cast(JsonValue, value))
 
 
 def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -72,7 +72,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
     owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
     labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in owned]
     if labels:
-        append_labels(Path(store.folder), labels, run_id=store.run_id)
+        append_labels(Path(store.folder), labels, run_id=store.run_id, note=store.note)
 
 
 def _key(row: CaseResult) -> int:

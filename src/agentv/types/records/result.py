@@ -165,11 +165,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})
-FLAT_REQUESTS = ("evaluator_provider_request", "evaluator_raw_request")
-"""The request to a judge, under its present and its older name.
-
-Exports write its evaluator's fields into the row itself if the case used the older one-evaluator form.
-"""
+FLAT_REQUEST = "evaluator_raw_request"
+"""The judge's request of a case in the older one-evaluator form, whose fields exports write into the row itself."""
 
 
 def _export_keys() -> Iterator[str]:
@@ -177,7 +174,7 @@ def _export_keys() -> Iterator[str]:
         if key not in _IN_THE_FOLDER_ONLY:
             yield key
         if key == "evaluator_results":
-            yield from (*FLAT_REQUESTS, "evaluator_error")
+            yield from (FLAT_REQUEST, "evaluator_error")
 
 
 EXPORT_KEYS = tuple(_export_keys())
