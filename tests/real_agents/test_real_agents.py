@@ -196,6 +196,20 @@ def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path)
     assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
 
 
+@pytest.mark.parametrize("then", [NoResponse(), Refusal(400)], ids=["hang", "crash"])
+def test_one_that_fails_keeps_what_it_called_used_and_cost(agent: str, tmp_path: Path, then: Step) -> None:
+    price = {"input_per_million": 1_000, "output_per_million": 1_000}
+
+    ran = run(agent, tmp_path, AGENTS[agent].steps[0], then, timeout_seconds=25, price=price)
+
+    assert (ran.row["status"], ran.row["candidate_answer"], ran.row["evaluator_results"]) == ("error", "", [])
+    (call,) = [call for message in ran.row["partial"]["output_messages"] for call in message.get("tool_calls", [])]
+    assert call["tool"] == AGENTS[agent].shell
+    assert "Order 7\nIt is 20 euros." in call["output"]
+    assert ran.row["cost_usd"] == ran.answer["billed_usd"] > 0
+    assert ran.row["usage_by"]["target"]["input"] >= (1 if agent in ("codex", "copilot") else INPUT_TOKENS)
+
+
 def environment_of(process: psutil.Process) -> set[str]:
     try:
         return set(process.environ().values())
