@@ -271,10 +271,11 @@ def test_an_attempt_that_failed_in_silence_does_not_hide_what_an_earlier_one_sai
 
 async def said_then_hung(_number: int, _ends_at: float) -> ProviderResponse:
     try:
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.Event().wait()
     except asyncio.CancelledError as error:
         keep_call(error, HALF)
         raise
+    return ANSWER
 
 
 def test_an_attempt_cut_off_at_the_deadline_keeps_what_it_said() -> None:
