@@ -44,13 +44,25 @@ class NoResponse:
 Step: TypeAlias = Call | Refusal | NoResponse | str
 
 
+class UnansweredError(Exception):
+    """The script has no answer to a request but this step."""
+
+    def __init__(self, step: Refusal | NoResponse) -> None:
+        self.step = step
+        super().__init__(step)
+
+
 @dataclass
 class Model:
-    """The script, and the requests received: `(path, body, authorization)` of each."""
+    """The script, and the requests received: `(path, body, authorization)` of each.
+
+    `hangs` is set when a request of the agent waits for ever.
+    """
 
     steps: Sequence[Step]
     requests: list[tuple[str, Json, str]] = field(default_factory=list)
     port: int = 0
+    hangs: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
@@ -58,21 +70,35 @@ class Model:
 
     def step(self, body: Json, results: int) -> Step:
         """Return the next step; a request without tools is a side request, not the agent's work."""
-        return self.steps[min(results, len(self.steps) - 1)] if body.get("tools") else "A title"
+        step = self.steps[min(results, len(self.steps) - 1)] if body.get("tools") else "A title"
+        if isinstance(step, Refusal | NoResponse):
+            raise UnansweredError(step)
+        return step
+
+    async def leave(self, step: Refusal | NoResponse) -> web.StreamResponse:
+        """Refuse a request, or never answer it."""
+        if isinstance(step, NoResponse):
+            self.hangs.set()
+            await asyncio.Event().wait()
+        error = {"type": "refused", "message": "No entry"}
+        return web.json_response(
+            {"type": "error", "error": error}, status=step.status if isinstance(step, Refusal) else 500
+        )
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         key = request.headers.get("x-api-key") or request.headers.get("authorization") or ""
         self.requests.append((request.path, body, key))
-        if isinstance(self.steps[0], Refusal):
-            error = {"type": "refused", "message": "No entry"}
-            return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)
-        if isinstance(self.steps[0], NoResponse):
-            await asyncio.Event().wait()
+        if isinstance(self.steps[0], Refusal | NoResponse):
+            return await self.leave(self.steps[0])
         dialect = next(speak for path, speak in DIALECTS.items() if request.path.endswith(path))
+        try:
+            events = [event async for event in dialect(self, body)]
+        except UnansweredError as unanswered:
+            return await self.leave(unanswered.step)
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        async for name, data in dialect(self, body):
+        for name, data in events:
             head = f"event: {name}\n" if name else ""
             await response.write(f"{head}data: {json.dumps(data)}\n\n".encode())
         if request.path.endswith("/completions"):

@@ -4,9 +4,11 @@ import base64
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,8 +78,18 @@ class Ran:
     model: Model
 
 
-def run(name: str, folder: Path, *steps: Step, suite: str = SUITE, **settings: object) -> Ran:
-    """Run one case with a real agent, on the command line, with only PATH in its environment."""
+def run(
+    name: str,
+    folder: Path,
+    *steps: Step,
+    suite: str = SUITE,
+    when_it_hangs: Callable[["subprocess.Popen[str]"], object] | None = None,
+    **settings: object,
+) -> Ran:
+    """Run one case with a real agent, on the command line, with only PATH in its environment.
+
+    `when_it_hangs` is called with the process of agentv once the agent waits for its model.
+    """
     files = {
         ".git/HEAD": "",
         "evals/suite.yaml": suite.replace("SHELL", AGENTS[name].shell),
@@ -93,12 +105,18 @@ def run(name: str, folder: Path, *steps: Step, suite: str = SUITE, **settings: o
         (folder / "repo" / "targets.yaml").write_text(json.dumps(targets))
         command = [sys.executable, "-m", "agentv", "run", "evals", "-o", "rows.jsonl", "--include-trace"]
         env = {"PATH": os.environ["PATH"], "CANARY_KEY": KEY, "HOME": str(folder / "home")}
-        done = subprocess.run(command, cwd=folder / "repo", env=env, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
+        output = subprocess.PIPE
+        with subprocess.Popen(
+            command, cwd=folder / "repo", env=env, text=True, stdout=output, stderr=subprocess.STDOUT
+        ) as done:
+            if when_it_hangs is not None:
+                assert model.hangs.wait(60)
+                when_it_hangs(done)
+            said = done.communicate()[0]
     rows = folder / "repo" / "rows.jsonl"
     answers = list((folder / "repo" / ".agentv" / "runs").glob("*/answers.jsonl"))
     assert rows.exists(), said
-    row, answer = json.loads(rows.read_text()), json.loads(answers[0].read_text())
+    row, answer = json.loads(rows.read_text() or "{}"), json.loads(answers[0].read_text())
     return Ran(done.returncode, said, row, answer, folder, model)
 
 
@@ -193,6 +211,52 @@ def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
     assert ran.model.requests
+    assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
+
+
+@pytest.mark.parametrize("then", [NoResponse(), Refusal(400)], ids=["hang", "crash"])
+def test_one_that_fails_keeps_what_it_called_used_and_cost(agent: str, tmp_path: Path, then: Step) -> None:
+    price = {"input_per_million": 1_000, "output_per_million": 1_000}
+
+    ran = run(agent, tmp_path, AGENTS[agent].steps[0], then, timeout_seconds=25, price=price)
+
+    assert (ran.row["status"], ran.row["candidate_answer"], ran.row["evaluator_results"]) == ("error", "", [])
+    (call,) = [call for message in ran.row["partial"]["output_messages"] for call in message.get("tool_calls", [])]
+    assert call["tool"] == AGENTS[agent].shell
+    assert "Order 7\nIt is 20 euros." in call["output"]
+    assert ran.row["cost_usd"] == ran.answer["billed_usd"] > 0
+    assert ran.row["usage_by"]["target"]["input"] >= (1 if agent in ("codex", "copilot") else INPUT_TOKENS)
+
+
+def test_one_that_is_killed_keeps_what_it_called(agent: str, tmp_path: Path) -> None:
+    def kill_it(run: "subprocess.Popen[str]") -> None:
+        ours = psutil.Process(run.pid).exe()
+        for process in psutil.Process(run.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if process.exe() != ours:
+                    process.kill()
+
+    ran = run(agent, tmp_path, AGENTS[agent].steps[0], NoResponse(), when_it_hangs=kill_it)
+
+    assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_exit"), ran.said
+    (call,) = [call for message in ran.row["partial"]["output_messages"] for call in message.get("tool_calls", [])]
+    assert call["tool"] == AGENTS[agent].shell
+
+
+def test_one_that_is_interrupted_by_ctrl_c_keeps_what_it_called_in_its_answer(agent: str, tmp_path: Path) -> None:
+    price = {"input_per_million": 1_000, "output_per_million": 1_000}
+
+    def press(run: "subprocess.Popen[str]") -> None:
+        run.send_signal(signal.SIGINT)
+
+    ran = run(agent, tmp_path, AGENTS[agent].steps[0], NoResponse(), when_it_hangs=press, price=price)
+
+    assert (ran.code, ran.row) == (130, {}), ran.said
+    assert ran.answer["error"]["kind"] == "cancelled"
+    messages = ran.answer["partial"]["output_messages"]
+    (call,) = [call for message in messages for call in message.get("tool_calls", [])]
+    assert call["tool"] == AGENTS[agent].shell
+    assert ran.answer["billed_usd"] > 0
     assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
 
 
