@@ -21,7 +21,9 @@ from agentv.providers.apis.dialogue import (
 )
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
+from agentv.providers.apis.replies import last_answer
 from agentv.providers.apis.request_json import Image
+from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -103,26 +105,32 @@ class ModelProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer, with all turns as output messages if tools were called.
 
-        A ProviderError of a later turn holds the usage of the earlier turns in `details.usage`.
+        A ProviderError holds in `partial` what the model said before, also of a turn whose stream was cut, and of a
+        later turn in `details.usage` the usage of the earlier turns.
         """
         now = asyncio.get_running_loop().time
-        ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
+        started_at = now()
+        ends_at = started_at + (request.timeout_s or self._target.try_timeout_s)
         conversation = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
+        first_token_at: float | None = None
         while True:
             try:
                 turn = await self._next_turn(conversation, timeout_s=ends_at - now())
-                usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
                 requested = turn.tool_calls if len(turns) < self._settings.max_steps else ()
+                usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
+                first_token_at = first_token_at or turn.first_token_at
+                turns.append(to_message(turn))
                 calls = await self._tools.answer(requested, timeout_s=ends_at - now()) if requested else ()
             except ProviderError as error:
-                if usage is None:
+                if not turns:
                     raise
-                raise _with_usage(error, usage) from error
-            turns.append(to_message(turn, calls))
+                raise _after_turns(error, turns, usage) from error
+            turns[-1] = to_message(turn, calls)
             if not calls:
-                return to_response(turn, turns, usage)
+                first_token_ms = None if first_token_at is None else 1000 * (first_token_at - started_at)
+                return replace(to_response(turn, turns, usage), first_token_ms=first_token_ms)
             conversation = continue_conversation(self._dialogue, conversation, turn, calls)
 
     def _open(self, request: ProviderRequest) -> Conversation:
@@ -135,7 +143,25 @@ class ModelProvider:
         ends_at = now() + timeout_s
         auth = await self._credentials.headers(timeout_s=timeout_s)
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
-        return parse_turn(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
+        reply = StreamedReply(self._dialogue.collector(), now=now)
+        try:
+            response = await send(request, self._shared, timeout_s=ends_at - now(), listener=reply.feed)
+            streamed = reply.finish() if response.is_event_stream else None
+            turn = parse_turn(self._dialogue, response, streamed)
+        except ProviderError as error:
+            cut = self._cut_turn(reply)
+            if cut is None:
+                raise
+            raise ProviderError(error.failure, partial=to_response(cut, [to_message(cut)], cut.usage)) from error
+        return replace(turn, first_token_at=reply.first_token_at)
+
+    def _cut_turn(self, reply: StreamedReply) -> Turn | None:
+        """Return what a stream brought before it failed; None if that is nothing, or no turn of the model."""
+        value = reply.so_far()
+        try:
+            return None if value is None else self._dialogue.parse(value)
+        except ProviderError:
+            return None
 
 
 def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:
@@ -159,10 +185,16 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
     )
 
 
-def _with_usage(error: ProviderError, usage: Usage) -> ProviderError:
-    """Return the error with the usage of earlier turns, which are billed."""
-    details = {**(error.failure.details or {}), "usage": structs.asdict(usage)}
-    return ProviderError(replace(error.failure, details=details), calls=error.calls)
+def _after_turns(error: ProviderError, turns: Sequence[Message], usage: Usage | None) -> ProviderError:
+    """Return the error of a dialogue, with the turns before it and their usage, which is billed."""
+    cut = error.partial
+    messages = [*turns, *(cut.output_messages or [Message("assistant", cut.text)] if cut else ())]
+    used = usage if cut is None or cut.usage is None else cut.usage if usage is None else usage + cut.usage
+    partial = ProviderResponse(last_answer(messages) or "", output_messages=tuple(messages), usage=used)
+    details = error.failure.details
+    if usage is not None:
+        details = {**(details or {}), "usage": structs.asdict(usage)}
+    return ProviderError(replace(error.failure, details=details), calls=error.calls, partial=partial)
 
 
 def _images(paths: Sequence[str]) -> list[Image]:
