@@ -12,6 +12,7 @@ from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Quota
 
+EVENT_STREAM = "text/event-stream"
 _EXCERPT = 2_000
 _MESSAGE = 500
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
@@ -42,7 +43,7 @@ class HttpResponse(Struct, frozen=True, gc=False):
     @property
     def is_event_stream(self) -> bool:
         """True if the body is a stream of server-sent events."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
 
     @property
     def quota(self) -> Quota | None:
