@@ -25,7 +25,7 @@ def run(
     server: FakeServer, folder: Path, judge: EvaluatorConfig = HAS, model: str = "m", **settings: Any
 ) -> tuple[RunReport, dict[str, Any]]:
     """Run one case and return the report with the stored answer."""
-    base = {"model": model, "base_url": f"{server.url}/v1", "api_key": "k", "retry_initial_delay_ms": 1}
+    base: dict[str, Any] = {"model": model, "base_url": f"{server.url}/v1", "api_key": "k", "retry_initial_delay_ms": 1}
     target = TargetConfig("fake", "openai", {**base, "max_retries": 1, "stream": True, **settings})
     case = EvalCase("a", (Message("user", "Where is it?"),), expected_outcome="an answer")
     report = evaluate([case], target=target, evaluators=[judge], folder=folder, gates=(), cache="on")
