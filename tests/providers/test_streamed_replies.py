@@ -1,6 +1,8 @@
 """A reply that comes as events is the same response as one that comes whole; one that is cut is a failure with it."""
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
@@ -437,10 +439,14 @@ def so_far(form: str, beginning: bytes) -> JsonValue:
     return reader.so_far()
 
 
-def test_usage_that_came_before_the_cut_is_kept(server: FakeServer) -> None:
+def test_usage_that_came_before_the_cut_is_kept_and_what_was_written_is_estimated(server: FakeServer) -> None:
     error = raised_by(MODEL_APIS["anthropic"].target(server.url, "m@cut", stream=True))
     assert error.partial is not None
-    assert error.partial.usage == Usage(input=5, output=0, total=5, requests=1)
+    written = round(len(error.partial.text) / 4)
+    assert written > 0
+    assert error.partial.usage == Usage(input=5, output=written, total=5 + written, requests=1)
+    assert error.partial.estimated
+    assert error.partial.first_token_ms is not None
 
 
 # --- errors and oddities --------------------------------------------------------------------------------------------
@@ -521,3 +527,26 @@ def test_an_older_api_of_azure_is_not_asked_for_usage(server: FakeServer) -> Non
 def test_a_batch_cannot_be_streamed() -> None:
     with pytest.raises(ValueError, match="stream cannot be combined with batch_api"):
         MODEL_APIS["openai-chat"].target("http://127.0.0.1:1", stream=True, batch_api=True)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_packed_stream_is_unpacked(encoding: str) -> None:
+    body = stream_of(chunks({"content": "x" * 3 * 2**20}), end="data: [DONE]\n\n")
+    packed = gzip.compress(body, mtime=0) if encoding == "gzip" else zlib.compress(body)
+    with serving(reply(packed, headers={**EVENTS, "Content-Encoding": encoding})) as service:
+        response = ask(MODEL_APIS["openai-chat"].target(service.url, stream=True))
+    assert len(response.text) == 3 * 2**20
+
+
+def test_a_packed_stream_that_is_cut_is_a_failure() -> None:
+    body = gzip.compress(stream_of(chunks({"content": "4" * 99}, {"content": "5"})), mtime=0)[:-12]
+    with serving(reply(body, headers={**EVENTS, "Content-Encoding": "gzip"})) as service:
+        error = raised_by(MODEL_APIS["openai-chat"].target(service.url, stream=True))
+    assert (error.failure.kind, error.failure.retryable) == ("transport", True)
+
+
+def test_a_redirect_or_a_refusal_with_events_is_not_read_as_an_answer() -> None:
+    events = stream_of(chunks({"content": "4"}), end="data: [DONE]\n\n")
+    for status, kind in (("429 Slow", "rate_limited"), ("302 Found", "transport")):
+        with serving(reply(events, status=status, headers=EVENTS)) as service:
+            assert raised_by(MODEL_APIS["openai-chat"].target(service.url, stream=True)).failure.kind == kind

@@ -86,6 +86,7 @@ class ProviderResponse(Struct, frozen=True):
     """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row.
 
     `reasoning` is what the model thought before it answered, where the API gives it apart from the answer.
+    `estimated` says that a part of `usage` was estimated from texts, because the vendor did not report it.
     """
 
     text: str
@@ -107,6 +108,7 @@ class ProviderResponse(Struct, frozen=True):
     metadata: JsonObject = field(default_factory=dict)
     cached: CachedFrom | None = None
     reasoning: str | None = None
+    estimated: bool = False
 
 
 @runtime_checkable

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from agentv.providers.apis.replies import member, name_of, objects, wrong_shape
 from agentv.providers.apis.streamed_reply import first_of_all, text_in
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages_json import compact_json
 
 _KEYS = ("candidates", "promptFeedback", "usageMetadata")
 _TEXT_KEYS = frozenset({"text", "thought"})
@@ -54,7 +53,7 @@ class ContentCollector:
         is_text = part.keys() <= _TEXT_KEYS
         if not is_text:
             self._parts.append(_Part(part, None))
-            return len(compact_json(part))
+            return max(1, len(str(part.get("text", ""))))
         text = text_in(part, "text")
         last = self._parts[-1] if self._parts else None
         if not text and last is not None:

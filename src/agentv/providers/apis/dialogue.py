@@ -43,8 +43,8 @@ class Turn(Struct, frozen=True):
     """A turn of the model. `items` hold it in the API's format, to be sent back when the conversation continues.
 
     `is_cut` is True if it stopped at the token limit. `finish_reason` is the API's own value.
-    `first_token_at` is the time of the event loop at which a streamed turn brought its first text, reasoning or
-    argument of a tool.
+    `first_token_ms` is the time from the start of the call to the first text, reasoning or argument of a tool, if it
+    was streamed.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Turn(Struct, frozen=True):
     model: str | None
     quota: Quota | None = None
     reasoning: str | None = None
-    first_token_at: float | None = None
+    first_token_ms: float | None = None
 
 
 class Dialogue(Protocol):

@@ -34,7 +34,7 @@ class MessagesCollector:
     def add(self, event: JsonObject) -> int | None:
         """Add an event and return how many characters the model wrote in it; None for an event of another type."""
         kind = event.get("type")
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             return None
         match kind:
             case "message_start":

@@ -29,11 +29,13 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
+CHARACTERS_PER_TOKEN = 4.0
 _PREFIX = "python:"
 
 
@@ -114,22 +116,21 @@ class ModelProvider:
         conversation = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
-        first_token_at: float | None = None
+        first_token_ms: float | None = None
         while True:
             try:
-                turn = await self._next_turn(conversation, timeout_s=ends_at - now())
+                turn = await self._next_turn(conversation, started_at=started_at, ends_at=ends_at)
                 requested = turn.tool_calls if len(turns) < self._settings.max_steps else ()
                 usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
-                first_token_at = first_token_at or turn.first_token_at
+                first_token_ms = turn.first_token_ms if first_token_ms is None else first_token_ms
                 turns.append(to_message(turn))
                 calls = await self._tools.answer(requested, timeout_s=ends_at - now()) if requested else ()
             except ProviderError as error:
                 if not turns:
                     raise
-                raise _after_turns(error, turns, usage) from error
+                raise _after_turns(error, turns, usage, first_token_ms) from error
             turns[-1] = to_message(turn, calls)
             if not calls:
-                first_token_ms = None if first_token_at is None else 1000 * (first_token_at - started_at)
                 return replace(to_response(turn, turns, usage), first_token_ms=first_token_ms)
             conversation = continue_conversation(self._dialogue, conversation, turn, calls)
 
@@ -138,10 +139,9 @@ class ModelProvider:
             request = replace(request, system_prompt=self._target.system_prompt)
         return open_conversation(self._dialogue, request, _images(request.input_files))
 
-    async def _next_turn(self, conversation: Conversation, *, timeout_s: float) -> Turn:
+    async def _next_turn(self, conversation: Conversation, *, started_at: float, ends_at: float) -> Turn:
         now = asyncio.get_running_loop().time
-        ends_at = now() + timeout_s
-        auth = await self._credentials.headers(timeout_s=timeout_s)
+        auth = await self._credentials.headers(timeout_s=ends_at - now())
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
         reply = StreamedReply(self._dialogue.collector(), now=now)
         try:
@@ -152,8 +152,9 @@ class ModelProvider:
             cut = self._cut_turn(reply)
             if cut is None:
                 raise
-            raise ProviderError(error.failure, partial=to_response(cut, [to_message(cut)], cut.usage)) from error
-        return replace(turn, first_token_at=reply.first_token_at)
+            cut = replace(cut, first_token_ms=reply.first_token_ms(started_at))
+            raise ProviderError(error.failure, partial=_cut_response(cut)) from error
+        return replace(turn, first_token_ms=reply.first_token_ms(started_at))
 
     def _cut_turn(self, reply: StreamedReply) -> Turn | None:
         """Return what a stream brought before it failed; None if that is nothing, or no turn of the model."""
@@ -185,12 +186,31 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
     )
 
 
-def _after_turns(error: ProviderError, turns: Sequence[Message], usage: Usage | None) -> ProviderError:
+def _cut_response(turn: Turn) -> ProviderResponse:
+    """Return a turn that was cut as the response so far; output that its usage does not count yet is estimated."""
+    usage = turn.usage
+    if usage is not None:
+        calls = [compact_json(call.input) for call in turn.tool_calls]
+        written = sum(map(len, (turn.text, turn.reasoning or "", *calls)))
+        output = max(usage.output, round(written / CHARACTERS_PER_TOKEN))
+        usage = replace(usage, output=output, total=usage.input + output)
+    response = to_response(turn, [to_message(turn)], usage)
+    return replace(response, first_token_ms=turn.first_token_ms, estimated=usage is not None)
+
+
+def _after_turns(
+    error: ProviderError, turns: Sequence[Message], usage: Usage | None, first_token_ms: float | None
+) -> ProviderError:
     """Return the error of a dialogue, with the turns before it and their usage, which is billed."""
     cut = error.partial
     messages = [*turns, *(cut.output_messages or [Message("assistant", cut.text)] if cut else ())]
-    used = usage if cut is None or cut.usage is None else cut.usage if usage is None else usage + cut.usage
-    partial = ProviderResponse(last_answer(messages) or "", output_messages=tuple(messages), usage=used)
+    partial = ProviderResponse(
+        last_answer(messages) or "",
+        output_messages=tuple(messages),
+        usage=total_usage((usage, None if cut is None else cut.usage)),
+        first_token_ms=first_token_ms,
+        estimated=cut is not None and (cut.estimated or usage is not None),
+    )
     details = error.failure.details
     if usage is not None:
         details = {**(details or {}), "usage": structs.asdict(usage)}

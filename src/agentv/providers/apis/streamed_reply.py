@@ -58,6 +58,10 @@ class StreamedReply:
         """Return the JSON of what came so far; None if nothing did."""
         return self.collector.value() if self._understood else None
 
+    def first_token_ms(self, started_at: float) -> float | None:
+        """Return the time from `started_at` to the first text, reasoning or argument; None if there was none."""
+        return None if self.first_token_at is None else 1000 * (self.first_token_at - started_at)
+
     def feed(self, chunk: bytes) -> bool:
         """Read the next bytes of the response; return True if nothing of the reply can follow.
 

@@ -116,7 +116,8 @@ async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
 
 
 async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
-    async with aclosing(_pieces(response, MAX_STREAM_BYTES)) as pieces:
+    # Whether a stream is complete, its listener knows, also if it is compressed.
+    async with aclosing(_pieces(response, MAX_STREAM_BYTES, checks_end=False)) as pieces:
         async for piece in pieces:
             if listener(piece):
                 break
@@ -128,12 +129,12 @@ async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     body = bytearray()
-    async for piece in _pieces(response, max_bytes):
+    async for piece in _pieces(response, max_bytes, checks_end=True):
         body += piece
     return bytes(body)
 
 
-async def _pieces(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncGenerator[bytes, None]:
+async def _pieces(response: aiohttp.ClientResponse, max_bytes: int, *, checks_end: bool) -> AsyncGenerator[bytes, None]:
     """Yield a body decompressed, and stop as soon as it is too large, compressed or not."""
     decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
     unpacked = on_the_wire = 0
@@ -145,7 +146,7 @@ async def _pieces(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncGene
                 message = f"the response is larger than {max_bytes / 2**20:g} MiB; the answer was discarded"
                 raise ProviderError(Failure("too_large", message))
             yield piece
-    if decompressor and on_the_wire and not decompressor.eof:
+    if checks_end and decompressor and on_the_wire and not decompressor.eof:
         raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
 
 

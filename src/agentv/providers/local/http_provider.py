@@ -175,9 +175,11 @@ class HttpProvider:
         except ProviderError as error:
             if reply.so_far() is None:
                 raise
-            raise ProviderError(error.failure, partial=self._partial(events)) from error
-        first_token_ms = None if reply.first_token_at is None else 1000 * (reply.first_token_at - started_at)
-        return replace(answer, request_id=response.request_id, first_token_ms=first_token_ms)
+            partial = self._partial(events)
+            if partial is not None:
+                partial = replace(partial, first_token_ms=reply.first_token_ms(started_at))
+            raise ProviderError(error.failure, partial=partial) from error
+        return replace(answer, request_id=response.request_id, first_token_ms=reply.first_token_ms(started_at))
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
