@@ -171,13 +171,23 @@ def _refuse(problem: Problem) -> JsonObject:
     return {"type": "error", "error": error, "request_id": "req_fake"}
 
 
+def _report(problem: Problem) -> str:
+    return event(_refuse(problem), "error")
+
+
 def _count(question: Question, _: Reply) -> JsonObject:
     return {"input_tokens": question.input_tokens}
 
 
 _VERSION = ("anthropic-version",)
 ANTHROPIC = Api(
-    name="anthropic-messages", read=_read, write=_write, refuse=_refuse, stream=_stream, needed_headers=_VERSION
+    name="anthropic-messages",
+    read=_read,
+    write=_write,
+    refuse=_refuse,
+    stream=_stream,
+    report=_report,
+    needed_headers=_VERSION,
 )
 ANTHROPIC_COUNT = Api(
     "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION

@@ -35,7 +35,8 @@ class RefusedError(Exception):
 class Api(Struct, frozen=True):
     """One API. `read` raises RefusedError for a request that the real API would refuse.
 
-    `stream` yields a reply's events as they are sent. `speaks` is False for an API that only counts or embeds its
+    `stream` yields a reply's events as they are sent, and `report` returns the event that reports an error in the
+    middle of them. `speaks` is False for an API that only counts or embeds its
     input, without a reply of the model.
     """
 
@@ -44,6 +45,7 @@ class Api(Struct, frozen=True):
     write: Callable[[Question, Reply], JsonObject]
     refuse: Callable[[Problem], JsonObject]
     stream: Callable[[Question, Reply], Iterator[str]] | None = None
+    report: Callable[[Problem], str] | None = None
     speaks: bool = True
     billed: bool = True
     refuses_blocked_prompts: bool = True

@@ -19,6 +19,7 @@ SAYS_NOTHING_OF_ANSWERS = frozenset(
         "provider_batching",
         "batch_api",
         "batch_size",
+        "stream",
         "retry",
         "timeout_seconds",
         "requests_per_minute",
