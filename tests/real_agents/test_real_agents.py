@@ -15,7 +15,6 @@ from urllib.parse import quote
 import psutil
 import pytest
 from tests.real_agents.agents import AGENTS, ANSWER, COMMAND, KEY, target_of
-from tests.real_agents.install import install, program_of
 from tests.real_agents.model_server import (
     CACHED_TOKENS,
     INPUT_TOKENS,
@@ -49,19 +48,6 @@ evalcases:
       - {name: noted, type: contains, value: It is 20 euros., source: files.notes.txt}
       - {name: changed, type: contains, value: "+It is 20 euros.", source: diff}
 """
-
-
-@pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest) -> str:
-    """One agent after the other; skipped unless it is installed or AGENTV_REAL_AGENTS=1."""
-    name: str = request.param
-    if not program_of(name).exists():
-        if os.environ.get("AGENTV_REAL_AGENTS") != "1":
-            pytest.skip(
-                f"{program_of(name)} is not there: run tests/real_agents/install.py, or set AGENTV_REAL_AGENTS=1"
-            )
-        install(name)
-    return name
 
 
 @dataclass(frozen=True)
