@@ -179,7 +179,13 @@ def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
     assert ran.model.requests
-    assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
+    assert started_and_alive(tmp_path / "home") == []
+
+
+def started_and_alive(home: Path) -> list[psutil.Process]:
+    """Return the processes that a run with this HOME started and that live five seconds after it."""
+    started = [process for process in psutil.process_iter() if str(home) in environment_of(process)]
+    return psutil.wait_procs(started, timeout=5)[1]
 
 
 def environment_of(process: psutil.Process) -> set[str]:
