@@ -139,6 +139,12 @@ def test_calls_made_at_once_stand_in_one_message() -> None:
             "claude failed: Not logged in; check its API key or login",
         ),
         (
+            lines({**RESULT, "is_error": True, "stop_reason": "refusal", "result": "API Error: flagged"}),
+            "content_filter",
+            None,
+            "claude failed: API Error: flagged",
+        ),
+        (
             lines({"type": "result", "subtype": "error_max_turns", "is_error": True, "errors": ["Reached 1 turn"]}),
             "target_exit",
             None,
@@ -153,6 +159,14 @@ def test_failures_hold_the_messages_of_the_agent(
 
     assert (failure.kind, failure.http_status) == (kind, status)
     assert failure.message.partition("; log: ")[0] == message
+
+
+@pytest.mark.parametrize("mark", [{"is_api_error_message": True}, {"error": "unknown"}])
+def test_an_error_written_as_a_message_is_not_the_agents_word(mark: JsonObject) -> None:
+    transcript = transcript_of(said("Hi."), {**said("API Error"), **mark})
+
+    assert transcript.answer == "Hi."
+    assert transcript.failed is not None
 
 
 def test_denied_tools_are_noted() -> None:

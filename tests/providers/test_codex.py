@@ -152,6 +152,8 @@ def test_a_failure_without_a_status_is_the_agents_own(tmp_path: Path, is_turn: b
     [
         ('{"error": {"type": "invalid", "message": "No such tool."}}', "bad_request", 400, "No such tool"),
         ("We are currently experiencing high demand.", "server_error", None, "We are"),
+        ("stream disconnected before completion: network error", "transport", None, "stream disconnected"),
+        ("stream disconnected: Incomplete, reason: content_filter", "content_filter", None, "stream disconnected"),
     ],
 )
 def test_a_server_error_that_names_no_status_is_classified(

@@ -85,7 +85,12 @@ def ended(reason: str, error: str | None = None, text: str = "") -> JsonObject:
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "status"), [("401 No entry", "auth", 401), ("Connection error.", "target_exit", None)]
+    ("error", "kind", "status"),
+    [
+        ("401 No entry", "auth", 401),
+        ("Connection error.", "target_exit", None),
+        ("Provider finish_reason: content_filter", "content_filter", None),
+    ],
 )
 def test_an_error_is_one_although_it_exits_with_0(tmp_path: Path, error: str, kind: str, status: int | None) -> None:
     agent = stand_in(tmp_path / "agent", lines(ended("error", error)))

@@ -10,6 +10,7 @@ from agentv.providers.agents.json import amount_of, count_of, object_of, objects
 from agentv.providers.agents.log import LogFormat
 from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
+from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -94,7 +95,8 @@ def _read_system(event: JsonObject) -> Iterator[Step]:
 def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
     message = object_of(event.get("message"))
     parent = text_of(event.get("parent_tool_use_id"))
-    is_error = event.get("is_api_error_message") is True
+    # An error that the program itself writes as a message; not every version sets both marks.
+    is_error = event.get("is_api_error_message") is True or text_of(event.get("error")) is not None
     is_agent = event.get("type") == "assistant"
     for block in objects_of(message.get("content")):
         kind, text = str(block.get("type")), text_of(block.get("text"))
@@ -120,8 +122,12 @@ def _output(block: JsonObject) -> JsonValue:
 
 
 def _failed(message: str, event: JsonObject) -> Failed:
-    is_login = event.get("error") == "authentication_failed"
-    return Failed(message, status_of(event.get("api_error_status")), "auth" if is_login else None)
+    kind: FailureKind | None = None
+    if event.get("error") == "authentication_failed":
+        kind = "auth"
+    elif "refusal" in (event.get("stop_reason"), object_of(event.get("message")).get("stop_reason")):
+        kind = "content_filter"
+    return Failed(message, status_of(event.get("api_error_status")), kind)
 
 
 def _read_result(event: JsonObject) -> Iterator[Step]:

@@ -24,7 +24,13 @@ from agentv.types.usage import Usage
 _FIXED = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
 _MESSAGES = ("agent_message", "response", "output")
 _STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
-_OVERLOADED = "currently experiencing high demand"
+_KINDS: Mapping[str, FailureKind] = {
+    "currently experiencing high demand": "server_error",
+    "reason: content_filter": "content_filter",
+    "stream disconnected": "transport",
+}
+"""The kinds of failures whose messages hold no status, by a part of the message; the first counts."""
+
 _BAD_REQUEST = 400
 _THREAD = re.compile(r"[0-9a-fA-F-]{36}")
 
@@ -152,7 +158,7 @@ def _failed(message: str) -> Failed:
     if refused:
         return Failed(text_of(refused.get("message")) or message, _BAD_REQUEST)
     status = _STATUS.search(message)
-    kind: FailureKind | None = "server_error" if _OVERLOADED in message else None
+    kind = next((kind for part, kind in _KINDS.items() if part in message), None)
     return Failed(message, int(status[1]) if status else None, kind)
 
 

@@ -36,6 +36,7 @@ _KEY_NAMES: Mapping[str, str] = {
 }
 """The variables of the providers' keys that are not named PROVIDER_API_KEY."""
 
+_FILTERED = "content_filter"
 _STATUS = re.compile(r"([45][0-9]{2})\b")
 
 
@@ -130,7 +131,7 @@ def _read_message(message: JsonObject, received_at: str) -> Iterator[Step]:
     if message.get("stopReason") in ("error", "aborted"):
         error = text_of(message.get("errorMessage")) or "no details"
         status = _STATUS.match(error)
-        yield Failed(error, int(status[1]) if status else None)
+        yield Failed(error, int(status[1]) if status else None, "content_filter" if _FILTERED in error else None)
 
 
 def _usage(usage: JsonObject) -> Usage:
