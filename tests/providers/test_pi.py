@@ -5,7 +5,8 @@ import pytest
 from tests.support.agents import calls_of, lines, recorded, stand_in
 from tests.support.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments
+from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments, read_pi
+from agentv.providers.agents.steps import Transcript
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 
@@ -76,6 +77,15 @@ def test_the_key_is_in_the_environment_and_struck_from_what_is_said(tmp_path: Pa
     assert response.text == "It is ***."
     assert "sk-0123456789" not in json.dumps(response.request)
     assert "sk-0123456789" not in Path(response.log_paths[0]).read_text()
+
+
+def test_reasoning_tokens_are_read_where_pi_reports_them() -> None:
+    usage = {"input": 60, "output": 10, "cacheRead": 40, "reasoning": 4}
+    event: JsonObject = {"type": "message_end", "message": {"role": "assistant", "usage": usage}}
+
+    used = Transcript(read_pi(event, "now")).response().usage
+
+    assert used == Usage(input=100, output=10, cached_input=40, reasoning=4, total=110, requests=1)
 
 
 def ended(reason: str, error: str | None = None, text: str = "") -> JsonObject:

@@ -15,7 +15,7 @@ PACKAGES = {
     "claude": ("@anthropic-ai/claude-code", "2.1.330"),
     "codex": ("@openai/codex", "0.169.0"),
     "copilot": ("@github/copilot", "1.0.102"),
-    "pi": ("@mariozechner/pi-coding-agent", "0.73.1"),
+    "pi": ("@earendil-works/pi-coding-agent", "0.74.2"),
 }
 
 

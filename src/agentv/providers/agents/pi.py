@@ -66,7 +66,7 @@ def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
     agent = Agent(
         kind="pi",
         executable=settings.executable,
-        install="npm install -g @mariozechner/pi-coding-agent",
+        install="npm install -g @earendil-works/pi-coding-agent",
         settings=settings,
         arguments=lambda request, _: pi_arguments(settings, request),
         env={key_name(settings): settings.api_key} if settings.api_key else {},
@@ -139,4 +139,7 @@ def _usage(usage: JsonObject) -> Usage:
     cached = count_of(usage.get("cacheRead"))
     sent = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
     received = count_of(usage.get("output"))
-    return Usage(input=sent, output=received, cached_input=cached, total=sent + received, requests=1)
+    reasoning = count_of(usage.get("reasoning"))
+    return Usage(
+        input=sent, output=received, cached_input=cached, reasoning=reasoning, total=sent + received, requests=1
+    )
