@@ -149,7 +149,7 @@ class ResumePlan(Struct):
         # The answers of a renamed suite are stored under its old name.
         found = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
         answer = next((each for each in found if each is not None), None)
-        if answer is None:
+        if answer is None or (answer.error is not None and answer.error.kind == "cancelled"):
             return None
         before = row if answer.slot == result_key else self.rows.find(answer.slot)
         generation = answer.generation if row is None else self.rows.next_generation(result_key, row)

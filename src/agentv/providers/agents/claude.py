@@ -12,10 +12,13 @@ from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
+
+_CHARACTERS_PER_TOKEN = 4
 
 
 class ClaudeSettings(AgentSettings, frozen=True, kw_only=True):
@@ -98,6 +101,8 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
     # An error that the program itself writes as a message; not every version sets both marks.
     is_error = event.get("is_api_error_message") is True or text_of(event.get("error")) is not None
     is_agent = event.get("type") == "assistant"
+    if is_agent and not is_error:
+        yield from _used_so_far(message)
     for block in objects_of(message.get("content")):
         kind, text = str(block.get("type")), text_of(block.get("text"))
         if kind == "text" and text and is_error:
@@ -114,6 +119,23 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
             )
         elif kind.endswith("tool_result"):
             yield Returned(str(block.get("tool_use_id", "")), _output(block))
+
+
+def _used_so_far(message: JsonObject) -> Iterator[Step]:
+    """Read the usage of a model call that goes on; its `result` is exact and replaces it.
+
+    Its output is estimated from the blocks of the message: what is reported is a count from before it was written.
+    """
+    reported, call = object_of(message.get("usage")), text_of(message.get("id"))
+    if not reported or call is None:
+        return
+    texts = (
+        block.get("text") or block.get("thinking") or compact_json(block.get("input"))
+        for block in objects_of(message.get("content"))
+    )
+    written = sum(len(text) for text in texts if isinstance(text, str)) // _CHARACTERS_PER_TOKEN
+    usage = _usage({**reported, "output_tokens": written}, {"num_turns": 1})
+    yield Used(usage, call=call, is_estimate=True)
 
 
 def _output(block: JsonObject) -> JsonValue:

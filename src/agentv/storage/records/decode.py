@@ -169,9 +169,10 @@ def _sentence(message: str) -> str:
 
 
 def _read_answer_messages(value: Answer | CaseResult) -> None:
-    written: Any = value.output_messages
-    if written is not None:
-        force_setattr(value, "output_messages", messages_from_json(written))
+    for holder in (value, value.partial):
+        written: Any = None if holder is None else holder.output_messages
+        if holder is not None and written is not None:
+            force_setattr(holder, "output_messages", messages_from_json(written))
 
 
 def _read_case_messages(value: CaseRecord) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.evaluation import EvaluatorResult
@@ -12,7 +14,7 @@ _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "
 
 
 def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
-    """Return a result as exports write it; `trace` and `output_messages` only with `include_trace`.
+    """Return a result as exports write it; `trace` and `output_messages`, also of `partial`, only with `include_trace`.
 
     A case in the single form has no `evaluator_results`: its evaluator's fields are at the top (seed REQ-EVAL-008).
     Values from plug-ins that are not JSON are converted as in the run folder.
@@ -21,6 +23,8 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObj
     if not include_trace:
         record.pop("trace", None)
         record.pop("output_messages", None)
+        if result.partial is not None:
+            record["partial"] = to_record(replace(result.partial, trace=None, output_messages=None))
     if result.single_form:
         record |= _flat_fields(result.evaluator_results)
         record.pop("evaluator_results", None)

@@ -11,7 +11,7 @@ from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
-from agentv.types.records.answer import AnswerRef, ResultKey
+from agentv.types.records.answer import AnswerRef, Partial, ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, always
 from agentv.types.usage import Usage
 
@@ -19,7 +19,10 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The usage and cost of the target or the judges of a row; tokens are None when they are not known."""
+    """The usage and cost of the target or the judges of a row; tokens are None when they are not known.
+
+    `estimated` says that a part of them was estimated from texts.
+    """
 
     input: int | None = None
     output: int | None = None
@@ -28,12 +31,13 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
     total: int | None = None
     requests: int | None = None
     cost_usd: float | None = None
+    estimated: bool = False
 
     @classmethod
-    def of(cls, usage: Usage | None, cost_usd: float | None) -> Self | None:
+    def of(cls, usage: Usage | None, cost_usd: float | None, *, estimated: bool = False) -> Self | None:
         """Return a usage and its cost together; None when neither is known."""
         if usage is None:
-            return None if cost_usd is None else cls(cost_usd=cost_usd)
+            return None if cost_usd is None else cls(cost_usd=cost_usd, estimated=estimated)
         return cls(
             input=usage.input,
             output=usage.output,
@@ -42,6 +46,7 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
             total=usage.total,
             requests=usage.requests,
             cost_usd=cost_usd,
+            estimated=estimated,
         )
 
     @property
@@ -81,7 +86,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
     but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, for
     which exports write its evaluator's fields into the row itself. `empty_answer` says that the target answered with
-    nothing but white space. `eval_id`, `suite`, `target` and `trial` repeat `slot`, for people who read lines.
+    nothing but white space. `partial` is what the target said before it failed. `eval_id`, `suite`, `target` and
+    `trial` repeat `slot`, for people who read lines.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -123,6 +129,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: float | None = None
     cached: bool = always(False)
     error: Failure | None = None
+    partial: Partial | None = None
     single_form: bool = False
     file: str = ""
     line: int = 0
@@ -157,6 +164,11 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def target_cost_usd(self) -> float | None:
         """The cost of the target."""
         return None if self.usage_by is None or self.usage_by.target is None else self.usage_by.target.cost_usd
+
+    @property
+    def is_target_estimated(self) -> bool:
+        """True if a part of the target's usage and cost was estimated."""
+        return self.usage_by is not None and self.usage_by.target is not None and self.usage_by.target.estimated
 
     @property
     def judge_cost_usd(self) -> float | None:
