@@ -45,8 +45,9 @@ def install(agent: str) -> None:
         made = Path(new, folder.name)
         options = ["--prefix", str(made), "--no-audit", "--no-fund", "--loglevel=error"]
         subprocess.run(["npm", "install", *options, f"{package}@{version}"], check=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
+        if not program_of(agent).exists():  # another process may have been faster
+            shutil.rmtree(folder, ignore_errors=True)
+            made.rename(folder)
 
 
 if __name__ == "__main__":

@@ -93,10 +93,22 @@ def test_its_program_calls_tools_and_reports_usage(agent: str, tmp_path: Path) -
     assert [call["tool"] for call in calls] == [AGENTS[agent].shell] * 2
     assert "20 euros" in calls[1]["output"]
     assert ran.answer["text"] == "It is 20 euros."
-    work = [call for call in ran.calls if call.input_tokens > 500]  # questions on the side are short
-    assert len(work) == 3
-    assert ran.answer["usage"]["input"] == sum(call.input_tokens for call in work)
-    assert ran.answer["usage"]["output"] == sum(call.output_tokens for call in work)
+    assert len(ran.calls) == 3
+    assert ran.answer["usage"]["input"] == sum(call.input_tokens for call in ran.calls)
+    assert ran.answer["usage"]["output"] == sum(call.output_tokens for call in ran.calls)
+
+
+def test_the_tokens_of_a_subagent_of_claude_are_counted(tmp_path: Path) -> None:
+    inner = '@call Bash {"command": "echo 20 euros", "description": "Say it"}\n@say Inner done.'
+    task = {"description": "Say it", "prompt": inner, "subagent_type": "general-purpose"}
+
+    ran = run(installed("claude"), f"@call Agent {json.dumps(task)}\n@say It is 20 euros.", tmp_path)
+
+    calls = [call for message in ran.row["output_messages"] for call in message.get("tool_calls", [])]
+    assert [call["tool"] for call in calls] == ["Agent", "Bash"]
+    assert ran.answer["usage"]["input"] == sum(call.input_tokens for call in ran.calls)
+    assert ran.answer["usage"]["output"] == sum(call.output_tokens for call in ran.calls)
+    assert ran.answer["usage"]["requests"] == len(ran.calls) > 3
 
 
 @pytest.mark.parametrize("api", ["openai-responses", "anthropic-messages"])

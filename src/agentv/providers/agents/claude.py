@@ -156,7 +156,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
     subtype = text_of(event.get("subtype"))
     yield SessionInfo(session=text_of(event.get("session_id")), finish_reason=text_of(event.get("stop_reason")))
     cost_usd = amount_of(event.get("total_cost_usd"))
-    yield Used(_usage(object_of(event.get("usage")), event), cost_usd, is_total=True)
+    yield Used(_usage_of_models(event), cost_usd, is_total=True)
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
         advice = "permit tools with args, such as [--permission-mode, acceptEdits]"
@@ -172,7 +172,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
 
 
 def _usage(usage: JsonObject, event: JsonObject) -> Usage:
-    """Return the usage; tokens read from or written to the cache count as input."""
+    """Return the usage of one model call; tokens read from or written to the cache count as input."""
     cached = count_of(usage.get("cache_read_input_tokens"))
     sent = count_of(usage.get("input_tokens")) + cached + count_of(usage.get("cache_creation_input_tokens"))
     received = count_of(usage.get("output_tokens"))
@@ -183,4 +183,29 @@ def _usage(usage: JsonObject, event: JsonObject) -> Usage:
         reasoning=count_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
         total=sent + received,
         requests=count_of(event.get("num_turns")),
+    )
+
+
+def _usage_of_models(event: JsonObject) -> Usage:
+    """Return the usage in a result: that of all models so far, subagents and side questions included, as in its cost.
+
+    `usage` is that of the last turn only: there are several results if subagents work in the background.
+    """
+    models = [object_of(value) for value in object_of(event.get("modelUsage")).values()]
+    if not models:
+        return _usage(object_of(event.get("usage")), event)
+    cached, written, given, received, thought = (
+        sum(count_of(model.get(name)) for model in models)
+        for name in (
+            "cacheReadInputTokens",
+            "cacheCreationInputTokens",
+            "inputTokens",
+            "outputTokens",
+            "thinkingTokens",
+        )
+    )
+    sent = given + cached + written
+    turns = count_of(event.get("num_turns"))
+    return Usage(
+        input=sent, output=received, cached_input=cached, reasoning=thought, total=sent + received, requests=turns
     )
