@@ -185,7 +185,8 @@ class CliProvider:
                     printed=printed,
                 )
             except ProviderError as error:
-                said = None if len(requests) > 1 else self._said(folder, printed, max_bytes)
+                is_unsaid = len(requests) > 1 or error.failure.kind == "too_large"
+                said = None if is_unsaid else self._said(folder, printed, max_bytes)
                 raise ProviderError(error.failure, partial=said) from None
             except asyncio.CancelledError as error:
                 keep_call(error, None if len(requests) > 1 else self._said(folder, printed, max_bytes))
