@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,6 @@ SUITE = {
     ]
 }
 PRICE = {"input_per_million": 1000, "output_per_million": 10_000}
-INPUT_USD = INPUT_TOKENS * 1000 / 1e6
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class Project:
             return False
 
 
-def work_of(agent: str, command: str = COMMAND) -> Call:
+def work_of(agent: str) -> Call:
     """Return a call of the agent's shell."""
     tools = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}
     tool, key = tools.get(agent, ("bash", "command"))
-    return Call(tool, {key: command, "description": "Note it"})
+    return Call(tool, {key: COMMAND, "description": "Note it"})
 
 
 def assert_failed(project: Project, kind: str) -> None:
@@ -105,24 +105,23 @@ def assert_kept(answer: Mapping[str, Any], agent: str) -> None:
     calls = [call for message in partial["output_messages"] for call in message.get("tool_calls", [])]
     assert [call["tool"] for call in calls] == [AGENTS[agent].shell] * len(calls)
     assert "It is 20 euros." in calls[0]["output"]
-    model_calls = len(calls)
-    assert partial["usage"]["input"] == model_calls * INPUT_TOKENS
-    assert partial["usage"]["cached_input"] == model_calls * CACHED_TOKENS
-    assert answer["text"] == ""
-    if partial.get("estimated"):  # Claude Code reports the output of a call only at the end of its work
-        assert agent == "claude"
-        assert partial["usage"]["output"] > 0
-        assert answer["billed_usd"] > model_calls * INPUT_USD
+    usage = partial["usage"]
+    if partial.get("estimated"):
+        assert agent in ("claude", "copilot")  # they report output, copilot also input, only at their end
+        assert usage["output"] > 0
     else:
-        assert partial["usage"]["output"] == model_calls * OUTPUT_TOKENS
-        assert answer["billed_usd"] > 0
+        assert usage["output"] == len(calls) * OUTPUT_TOKENS
+    if agent != "copilot":
+        assert (usage["input"], usage["cached_input"]) == (len(calls) * INPUT_TOKENS, len(calls) * CACHED_TOKENS)
+    assert answer["billed_usd"] > 0
+    assert answer["text"] == ""
     assert answer["log_paths"]
 
 
 def test_a_hang_keeps_the_work_before_it(agent: str, tmp_path: Path) -> None:
     with playing(work_of(agent), NoResponse()) as model:
         project = Project(agent, tmp_path, model)
-        project.write(timeout_seconds=10)
+        project.write(timeout_seconds=15)
         project.call("run", "suite.yaml")
 
     assert_failed(project, "target_timeout")
@@ -130,10 +129,17 @@ def test_a_hang_keeps_the_work_before_it(agent: str, tmp_path: Path) -> None:
 
 
 def test_a_kill_of_the_agent_keeps_the_work_before_it(agent: str, tmp_path: Path) -> None:
-    with playing(work_of(agent), work_of(agent, "kill -9 $PPID"), ANSWER) as model:
+    with playing(work_of(agent), NoResponse()) as model:
         project = Project(agent, tmp_path, model)
         project.write()
-        project.call("run", "suite.yaml")
+        with project.start("run", "suite.yaml") as process:
+            assert model.stalled.wait(60)
+            agentv = psutil.Process(process.pid)
+            for started in agentv.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    if started.exe() != agentv.exe():
+                        started.kill()
+            process.communicate()
 
     assert_failed(project, "target_exit")
     assert project.alive() == []

@@ -175,7 +175,7 @@ def test_a_refused_key_is_an_auth_failure_that_stops_the_target(agent: str, tmp_
 
 
 def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path) -> None:
-    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=8)
+    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=15)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
     assert ran.model.requests
