@@ -4,11 +4,9 @@ import base64
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from urllib.parse import quote
 import psutil
 import pytest
 from tests.real_agents.agents import AGENTS, ANSWER, COMMAND, KEY, target_of
-from tests.real_agents.install import install, program_of
 from tests.real_agents.model_server import (
     CACHED_TOKENS,
     INPUT_TOKENS,
@@ -53,19 +50,6 @@ evalcases:
 """
 
 
-@pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest) -> str:
-    """One agent after the other; skipped unless it is installed or AGENTV_REAL_AGENTS=1."""
-    name: str = request.param
-    if not program_of(name).exists():
-        if os.environ.get("AGENTV_REAL_AGENTS") != "1":
-            pytest.skip(
-                f"{program_of(name)} is not there: run tests/real_agents/install.py, or set AGENTV_REAL_AGENTS=1"
-            )
-        install(name)
-    return name
-
-
 @dataclass(frozen=True)
 class Ran:
     """The exit code of a run, its one result and answer, and the folder of its files."""
@@ -78,18 +62,8 @@ class Ran:
     model: Model
 
 
-def run(
-    name: str,
-    folder: Path,
-    *steps: Step,
-    suite: str = SUITE,
-    when_it_hangs: Callable[["subprocess.Popen[str]"], object] | None = None,
-    **settings: object,
-) -> Ran:
-    """Run one case with a real agent, on the command line, with only PATH in its environment.
-
-    `when_it_hangs` is called with the process of agentv once the agent waits for its model.
-    """
+def run(name: str, folder: Path, *steps: Step, suite: str = SUITE, **settings: object) -> Ran:
+    """Run one case with a real agent, on the command line, with only PATH in its environment."""
     files = {
         ".git/HEAD": "",
         "evals/suite.yaml": suite.replace("SHELL", AGENTS[name].shell),
@@ -105,18 +79,12 @@ def run(
         (folder / "repo" / "targets.yaml").write_text(json.dumps(targets))
         command = [sys.executable, "-m", "agentv", "run", "evals", "-o", "rows.jsonl", "--include-trace"]
         env = {"PATH": os.environ["PATH"], "CANARY_KEY": KEY, "HOME": str(folder / "home")}
-        output = subprocess.PIPE
-        with subprocess.Popen(
-            command, cwd=folder / "repo", env=env, text=True, stdout=output, stderr=subprocess.STDOUT
-        ) as done:
-            if when_it_hangs is not None:
-                assert model.hangs.wait(60)
-                when_it_hangs(done)
-            said = done.communicate()[0]
+        done = subprocess.run(command, cwd=folder / "repo", env=env, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
     rows = folder / "repo" / "rows.jsonl"
     answers = list((folder / "repo" / ".agentv" / "runs").glob("*/answers.jsonl"))
     assert rows.exists(), said
-    row, answer = json.loads(rows.read_text() or "{}"), json.loads(answers[0].read_text())
+    row, answer = json.loads(rows.read_text()), json.loads(answers[0].read_text())
     return Ran(done.returncode, said, row, answer, folder, model)
 
 
@@ -207,57 +175,17 @@ def test_a_refused_key_is_an_auth_failure_that_stops_the_target(agent: str, tmp_
 
 
 def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path) -> None:
-    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=8)
+    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=15)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
     assert ran.model.requests
-    assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
+    assert started_and_alive(tmp_path / "home") == []
 
 
-@pytest.mark.parametrize("then", [NoResponse(), Refusal(400)], ids=["hang", "crash"])
-def test_one_that_fails_keeps_what_it_called_used_and_cost(agent: str, tmp_path: Path, then: Step) -> None:
-    price = {"input_per_million": 1_000, "output_per_million": 1_000}
-
-    ran = run(agent, tmp_path, AGENTS[agent].steps[0], then, timeout_seconds=25, price=price)
-
-    assert (ran.row["status"], ran.row["candidate_answer"], ran.row["evaluator_results"]) == ("error", "", [])
-    (call,) = [call for message in ran.row["partial"]["output_messages"] for call in message.get("tool_calls", [])]
-    assert call["tool"] == AGENTS[agent].shell
-    assert "Order 7\nIt is 20 euros." in call["output"]
-    assert ran.row["cost_usd"] == ran.answer["billed_usd"] > 0
-    assert ran.row["usage_by"]["target"]["input"] >= (1 if agent in ("codex", "copilot") else INPUT_TOKENS)
-
-
-def test_one_that_is_killed_keeps_what_it_called(agent: str, tmp_path: Path) -> None:
-    def kill_it(run: "subprocess.Popen[str]") -> None:
-        ours = psutil.Process(run.pid).exe()
-        for process in psutil.Process(run.pid).children(recursive=True):
-            with suppress(psutil.Error):
-                if process.exe() != ours:
-                    process.kill()
-
-    ran = run(agent, tmp_path, AGENTS[agent].steps[0], NoResponse(), when_it_hangs=kill_it)
-
-    assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_exit"), ran.said
-    (call,) = [call for message in ran.row["partial"]["output_messages"] for call in message.get("tool_calls", [])]
-    assert call["tool"] == AGENTS[agent].shell
-
-
-def test_one_that_is_interrupted_by_ctrl_c_keeps_what_it_called_in_its_answer(agent: str, tmp_path: Path) -> None:
-    price = {"input_per_million": 1_000, "output_per_million": 1_000}
-
-    def press(run: "subprocess.Popen[str]") -> None:
-        run.send_signal(signal.SIGINT)
-
-    ran = run(agent, tmp_path, AGENTS[agent].steps[0], NoResponse(), when_it_hangs=press, price=price)
-
-    assert (ran.code, ran.row) == (130, {}), ran.said
-    assert ran.answer["error"]["kind"] == "cancelled"
-    messages = ran.answer["partial"]["output_messages"]
-    (call,) = [call for message in messages for call in message.get("tool_calls", [])]
-    assert call["tool"] == AGENTS[agent].shell
-    assert ran.answer["billed_usd"] > 0
-    assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
+def started_and_alive(home: Path) -> list[psutil.Process]:
+    """Return the processes that a run with this HOME started and that live five seconds after it."""
+    started = [process for process in psutil.process_iter() if str(home) in environment_of(process)]
+    return psutil.wait_procs(started, timeout=5)[1]
 
 
 def environment_of(process: psutil.Process) -> set[str]:

@@ -36,8 +36,8 @@ class Api(Struct, frozen=True):
     """One API. `read` raises RefusedError for a request that the real API would refuse.
 
     `stream` yields a reply's events as they are sent, and `report` returns the event that reports an error in the
-    middle of them. `speaks` is False for an API that only counts or embeds its
-    input, without a reply of the model.
+    middle of them. `speaks` is False for an API that only counts or embeds its input, without a reply of the model.
+    `check` raises RefusedError for a body that needs other headers.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Api(Struct, frozen=True):
     refuses_blocked_prompts: bool = True
     needed_headers: tuple[str, ...] = ()
     needed_query: tuple[str, ...] = ()
+    check: Callable[[JsonObject, Mapping[str, str]], None] | None = None
 
 
 def refused(message: str, *, status: int = 400) -> RefusedError:

@@ -59,6 +59,8 @@ class Endpoints(Struct):
             model = model or as_text(body.get("model"))
             call = replace(call, model=model)
             check_form(request, api)
+            if api.check is not None:
+                api.check(body, request.headers)
             parsed = self.parse(api, body, model)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)

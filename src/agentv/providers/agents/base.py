@@ -222,9 +222,10 @@ def utc_now() -> datetime:
 class Agent(Struct, frozen=True, kw_only=True):
     """The definition of one agent.
 
-    `arguments` is called with a request and a folder for side files, from which `read_side_files` reads steps after the
-    agent has ended. `noise` holds the types of events that only repeat others in pieces. `env` is added to the
-    environment; keys belong there, never in the arguments. `writes_prompt_file`: a fresh workspace gets `prompt.md`.
+    `arguments` is called with a request and a folder for side files. `read_side_files`, called after the agent has
+    ended with this folder and what is known of its answer, reads further steps. `noise` holds the types of events that
+    only repeat others in pieces. `env` is added to the environment; keys belong there, never in the arguments.
+    `writes_prompt_file`: a fresh workspace gets `prompt.md`.
     """
 
     kind: str
@@ -240,7 +241,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     is_logged: bool = True
     log_dir: str | None = None
     log_format: LogFormat = "summary"
-    read_side_files: Callable[[Path], Iterable[Step]] = lambda _: ()
+    read_side_files: Callable[[Path, ProviderResponse], Iterable[Step]] = lambda _folder, _known: ()
 
 
 class AgentProvider:
@@ -287,7 +288,7 @@ class AgentProvider:
         stream = self._stream(log)
 
         def said(exit_code: int | None) -> ProviderResponse:
-            for step in self._agent.read_side_files(folder):
+            for step in self._agent.read_side_files(folder, stream.transcript.response()):
                 stream.transcript.add(step)
             response = stream.transcript.response()
             return replace(

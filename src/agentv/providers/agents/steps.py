@@ -45,7 +45,8 @@ class Returned(Struct, frozen=True):
 class Used(Struct, frozen=True):
     """Tokens and dollars of one more model call or, with `is_total`, of all calls so far.
 
-    Several steps of the same `call` add up their output only. `is_estimate`: a part of the tokens is estimated.
+    A total does not lower the number of requests. Several steps of the same `call` add up their output only.
+    `is_estimate`: a part of the tokens is estimated.
     """
 
     usage: Usage
@@ -223,8 +224,11 @@ class Transcript:
         self._messages[place[0]] = replace(message, tool_calls=calls)
 
     def _use(self, step: Used) -> None:
-        if step.is_total or self._used is None:
+        if self._used is None:
             self._used = step
+        elif step.is_total:
+            requests = max(self._used.usage.requests, step.usage.requests)
+            self._used = replace(step, usage=replace(step.usage, requests=requests))
         else:
             self._used = self._with_more(self._used, step)
         if step.call is not None:
