@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.loading.mutations import damaged
 from tests.loading.specs import SPECS
 
 from agentv.loading.files.attached import FileFinder
@@ -19,6 +18,7 @@ from agentv.loading.suites.cases import CaseScope, read_case
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.types.cases import EvalCase, Location
 from agentv.types.messages import Message
+from bench.mutations import damaged
 
 PLACE = Location("cases.jsonl", 7)
 SCOPE = CaseScope(

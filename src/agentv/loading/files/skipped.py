@@ -13,7 +13,7 @@ SHOWN_SKIPPED = 5
 _OTHER_CASE_KEYS = ("tests", "eval_cases", "evalCases", "test_cases", "testCases")
 """Keys under which other tools, and older files, list cases."""
 _JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
-_NAMED_LINES = re.compile(r"[^\s'\",{}]+\.jsonl")
+_WORD = re.compile(r"[^\s'\",{}]+")
 
 
 class SkippedFile(Struct, frozen=True):
@@ -66,7 +66,14 @@ def _yaml_reason(path: Path) -> str | None:
 def _named_lines(files: Sequence[Path]) -> set[str]:
     """Return the names and patterns of JSON Lines files in the text of YAML files."""
     texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
-    return {name.lstrip("./") for text in texts for name in _NAMED_LINES.findall(text)}
+    words = (word for text in texts if ".jsonl" in text for word in _WORD.findall(text))
+    return {name.lstrip("./") for word in words if (name := _up_to(word, ".jsonl"))}
+
+
+def _up_to(word: str, end: str) -> str:
+    """Return a word up to the last occurrence of `end`; empty if there is none after its first character."""
+    at = word.rfind(end)
+    return word[: at + len(end)] if at > 0 else ""
 
 
 def shown_path(path: Path, cwd: Path) -> str:

@@ -116,7 +116,7 @@ class _CommandOutput(Struct, frozen=True):
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
         """Return the response with the notes and files of the command."""
-        return replace(response, exit_code=0, notes=self.notes, log_paths=self.saved)
+        return replace(response, exit_code=0, notes=(*response.notes, *self.notes), log_paths=self.saved)
 
 
 class CliProvider:

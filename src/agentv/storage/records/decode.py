@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from agentv.storage.records.case_messages import case_messages_from_record
-from agentv.storage.records.json_line import decode
+from agentv.storage.records.json_line import decode, reason
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import messages_from_json
@@ -136,7 +136,7 @@ class LineDecoder(Generic[T]):
         except msgspec.ValidationError:
             return self.of_record(decode(line))
         except RecursionError as error:
-            raise ValueError("JSON is nested too deeply") from error
+            raise ValueError(reason(error)) from error
         return self._finished(value)
 
     def of_record(self, record: JsonObject) -> T:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
-from agentv.storage.records.json_line import decode, encode, fitted, pretty
+from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.line_file import LineFile, whole_lines
@@ -223,9 +223,9 @@ class RunFolder:
             try:
                 case = _decode_case(line)
                 self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 self._release()
-                raise StorageError(f"{self._cases.path}:{number}: {error}") from error
+                raise StorageError(f"{self._cases.path}:{number}: {reason(error)}") from error
 
     def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct) -> None:
         line = encode(record)
