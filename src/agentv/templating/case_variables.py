@@ -80,6 +80,37 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
     return _TOKEN.sub(put, text)
 
 
+def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Mapping[str, JsonValue]) -> str:
+    """Return a judge prompt with built-in names and variables filled in one pass; built-in names win.
+
+    A place without a value is left as it is written.
+    """
+
+    def put(match: re.Match[str]) -> str:
+        if match["raw"] is not None:
+            return match["raw"]
+        if not match["name"]:
+            return match[0]
+        built_in = None if match["filters"] else value_of(match["name"].strip())
+        if built_in is not None:
+            return built_in
+        value, is_filled = _value(match, values, lambda _fault: None)
+        return as_text(value) if is_filled else match[0]
+
+    return _TOKEN.sub(put, template)
+
+
+def prompt_faults(
+    template: str, is_built_in: Callable[[str], bool], values: Mapping[str, JsonValue]
+) -> tuple[Fault, ...]:
+    """Return the faults of a judge prompt's variables; those of built-in names are not looked for."""
+    faults: list[Fault] = []
+    for match in _TOKEN.finditer(template):
+        if match["name"] and (match["filters"] or not is_built_in(match["name"].strip())):
+            _value(match, values, faults.append)
+    return tuple(dict.fromkeys(faults))
+
+
 def as_text(value: JsonValue) -> str:
     """Return a value inside a text: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else compact_json(value)

@@ -152,7 +152,8 @@ class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
-    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run.
+    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. `variables` are the names
+    that `--var` may set.
     """
 
     path: str
@@ -176,6 +177,7 @@ class EvalSuite(Struct, frozen=True):
     redact: tuple[str, ...] = ()
     sha256: str = ""
     warnings: tuple[Problem, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:
