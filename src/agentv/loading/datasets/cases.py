@@ -257,6 +257,6 @@ class DatasetCases(Struct, frozen=True):
         """Yield the rows after the first `after` ones, each as a case with its warnings."""
         return (read_row(row, self.rows.shown, self.rules) for row in islice(self.rows, after, None))
 
-    def count_rows(self) -> int:
-        """Return the number of rows, without making cases of them."""
+    def count_rows(self) -> int | None:
+        """Return the number of rows, without making cases of them; None if it cannot be counted."""
         return self.rows.count()

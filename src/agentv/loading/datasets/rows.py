@@ -60,8 +60,8 @@ class RowFile(Protocol):
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows in order. Raises EvalFileError for a file that cannot be read at all."""
 
-    def count(self) -> int:
-        """Return the number of rows, without reading their values."""
+    def count(self) -> int | None:
+        """Return the number of rows, without reading their values; None if that would run code of the project."""
 
 
 class TableFile(Struct, frozen=True):
@@ -246,13 +246,21 @@ class ParquetFile(Struct, frozen=True):
             from arro3.io import read_parquet  # noqa: PLC0415 - an optional package
         except ImportError:
             raise MissingExtraError("a Parquet file", "parquet") from None
-        with open_file(self.path):
-            pass
+        with open_file(self.path) as file:
+            starts = file.read(len(_MAGIC)) == _MAGIC
+        if not starts:
+            problem = Problem(self.shown, f"not a valid Parquet file: it does not start with {_MAGIC.decode()}")
+            raise EvalFileError(self.shown, (problem,))
         try:
             yield from cast("Iterator[Batch]", read_parquet(str(self.path)))
-        except Exception as error:  # noqa: BLE001 - the package raises classes of its own
+        except BaseException as error:  # the package is in Rust, whose panics are no Exceptions
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             problem = Problem(self.shown, f"not a valid Parquet file: {error}")
             raise EvalFileError(self.shown, (problem,)) from None
+
+
+_MAGIC = b"PAR1"
 
 
 class Scalar(Protocol):

@@ -381,7 +381,9 @@ def read_suite(
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = replace(_with_project(suite, sha256, finder, project), variables=used)
+        suite = replace(
+            _with_project(suite, sha256, finder, project), variables=used, is_filled=own_variables is not None
+        )
     return ParsedSuite(
         suite,
         tuple(warned_once(found)),
