@@ -20,7 +20,7 @@ from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
-from agentv.loading.suites.suites import ParsedSuite, read_suite
+from agentv.loading.suites.suites import ParsedSuite, read_suite, together
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.settings import check_target
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
@@ -155,9 +155,11 @@ def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> I
 def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
     specs = at.specs
     parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths, variables=at.variables)
-    yield from parsed.problems
+    yield from parsed.own_problems
+    rows = [*parsed.row_problems]
     if parsed.suite is not None:
-        yield from _check_cases(parsed.suite)
+        yield from _check_cases(parsed.suite, rows)
+    yield from together(rows)
     try:
         values = load_env(path.resolve().parent, at.env)
     except EvalFileError as error:
@@ -174,15 +176,15 @@ def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
         yield from check_gate_names(parsed, None)
 
 
-def _check_cases(suite: EvalSuite) -> Iterator[Problem]:
-    """Yield the problems of a stream's lines, and one warning if questions or expectations have `{{ names }}`."""
+def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
+    """Add the problems of a stream's lines to `rows`; yield one warning if texts of cases have `{{ names }}`."""
     found: list[tuple[EvalCase, str]] = []
     others = 0
     try:
         for case in suite.cases:
             is_filled = suite.is_filled and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
-                yield from case.problems if suite.cases.count is None else ()
+                rows += case.problems if suite.cases.count is None else ()
             elif not is_filled and (name := _first_name(case)):
                 others += len(found)
                 found = found or [(case, name)]

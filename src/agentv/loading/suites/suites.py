@@ -66,6 +66,7 @@ class CasesReader(Struct):
     calls_functions: bool = True
     parts: list[CaseSource] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    row_problems: list[Problem] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     code: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
@@ -174,14 +175,16 @@ class CasesReader(Struct):
         return replace(rules, scope=self._scope_of(path))
 
     def _read_rows(self, rows: RowFile, rules: RowRules) -> None:
-        """Add rows as a source of cases, after checking the first ones; a list is checked whole."""
+        """Add rows as a source of cases, after checking the first ones: all rows of a list or of a short file."""
         try:
             if isinstance(rows, ListFile | ListedRows):
                 read = list(DatasetCases(rows, rules).read())
                 cases: CaseSource = ListedCases(tuple(each.case for each in read))
             else:
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
-                cases = DatasetCases(rows, rules, tuple(each.case for each in read))
+                head = tuple(each.case for each in read)
+                is_whole = len(read) < LINES_CHECKED_AT_LOAD
+                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, head)
         except EvalFileError as error:
             self.problems += error.problems
             return
@@ -233,8 +236,7 @@ class CasesReader(Struct):
             self.problems += error.problems
 
     def _add_problems(self, read: Sequence[ReadRow], name: str) -> None:
-        """Record the problems of the first rows of a file; the same one of several rows is recorded once."""
-        found: dict[tuple[str, str], list[Problem]] = {}
+        """Record the problems of the first rows of a file."""
         for each in read:
             case = each.case
             problems = case.problems if isinstance(case, BrokenCase) else each.warnings
@@ -243,9 +245,7 @@ class CasesReader(Struct):
                 first = self._ids.setdefault(case.id, place)
                 if first is not place:
                     problems = (*problems, replace(repeated_id(case.id, place, first), path=name))
-            for problem in problems:
-                found.setdefault((problem.json_path or "", problem.message), []).append(problem)
-        self.problems += (_together(problems) for problems in found.values())
+            self.row_problems += problems
         if not read:
             self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
@@ -256,7 +256,15 @@ class CasesReader(Struct):
 _LINES_NAMED = 5
 
 
-def _together(problems: Sequence[Problem]) -> Problem:
+def together(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems of rows; the same one of several rows of a file only once."""
+    found: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in dict.fromkeys(problems):
+        found.setdefault((problem.path, problem.json_path, problem.message), []).append(problem)
+    yield from (_as_one(same) for same in found.values())
+
+
+def _as_one(problems: Sequence[Problem]) -> Problem:
     """Return one problem of several rows as the first of them, with the lines of the others."""
     first, others = problems[0], problems[1:]
     if not others:
@@ -275,16 +283,23 @@ def relative_name(path: Path, root: Path) -> str:
 class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
-    `reader` is that of its top level, for further checks. `files` are those of its cases, `code` the files of functions
-    that return cases.
+    `own_problems` are those of everything but the rows of datasets. `reader` is that of its top level, for further
+    checks. `files` are those of its cases, `code` the files of functions that return cases.
     """
 
     suite: EvalSuite | None
-    problems: tuple[Problem, ...]
+    own_problems: tuple[Problem, ...]
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
     files: tuple[Path, ...] = ()
     code: tuple[Path, ...] = ()
+    row_problems: tuple[Problem, ...] = ()
+    """The problems of the first rows of datasets, each of them."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems; the same one of several rows only once."""
+        return (*self.own_problems, *together(self.row_problems))
 
 
 def load_suite(
@@ -378,8 +393,9 @@ def read_suite(
         cases.read(reader)
     suite = _suite(reader, scope, defaults, cases)
     found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if suite is not None:
-        is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
+        is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = replace(
             _with_project(suite, sha256, finder, project), variables=used, is_filled=own_variables is not None
@@ -391,6 +407,7 @@ def read_suite(
         reader=reader,
         files=tuple(cases.files),
         code=tuple(cases.code),
+        row_problems=tuple(cases.row_problems),
     )
 
 
