@@ -91,11 +91,12 @@ def load_inputs(
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
     plugins_imported: bool = True,
+    evaluators_given: bool = False,
 ) -> Inputs:
     """Read eval files, as `find_eval_files` found them, and what belongs to them.
 
-    Without `plugins_imported` no code of the project is imported. Raises EvalFileError with the problems of all files
-    at once.
+    With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
+    project is imported. Raises EvalFileError with the problems of all files at once.
     """
     plugins, gates = _project_parts(file.parent for file in files)
     specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)
@@ -115,6 +116,7 @@ def load_inputs(
                 allow_paths=options.allow_paths,
                 variables=variables,
                 plugins_imported=plugins_imported,
+                evaluators_given=evaluators_given,
             )
             suites.append(SuiteInput(suite, targets_loader.load_targets(file.parent)))
         except EvalFileError as error:

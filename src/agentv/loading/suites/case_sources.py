@@ -125,7 +125,23 @@ class JsonLinesCases(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each line; skip blank lines, and yield a BrokenCase for a line with problems."""
-        return chain(self.head, (read.case for read in self.read(after=len(self.head))))
+        last = self.head[-1].location if self.head else None
+        lines = self._lines(after=0 if last is None else last.line)
+        if self._are_filled:
+            return chain(self.head, (self._case(number, line).case for number, line in lines))
+        file = self.scope.file
+        return chain(
+            self.head,
+            (
+                (read_plain(line, Location(file, number)) if len(line) <= MAX_BYTES else None)
+                or self._case(number, line).case
+                for number, line in lines
+            ),
+        )
+
+    @property
+    def _are_filled(self) -> bool:
+        return self.scope.parts is not None and self.scope.parts.are_filled
 
     def read(self, *, after: int = 0) -> Iterator[ReadRow]:
         """Yield the lines after the first `after` ones, each as a case with its warnings."""
@@ -147,8 +163,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     def _case(self, number: int, data: bytes) -> ReadRow:
         location = Location(self.scope.file, number)
-        needs_filling = self.scope.parts is not None and self.scope.parts.are_filled
-        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not needs_filling else None
+        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self._are_filled else None
         if plain is not None:
             return ReadRow(plain)
         fallback = f"line-{number}"

@@ -87,6 +87,8 @@ class SuiteParts(Struct, frozen=True):
     suite: EvalSuite
     evaluators: Template | None = None
     criteria: Template | None = None
+    needs_outcomes: bool = True
+    """False if the evaluators are not those of the suite, so that what they compare with is not known."""
 
     @property
     def are_filled(self) -> bool:
@@ -120,10 +122,17 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
     case = _read_own(reader, at, scope)
     if case is not None and _count_errors(reader) == before:
         return complete_case(reader, at, case, scope)
-    if case is None and isinstance(raw, Mapping) and scope.parts is not None and not scope.parts.are_filled:
+    parts = scope.parts
+    if (
+        case is None
+        and isinstance(raw, Mapping)
+        and parts is not None
+        and parts.needs_outcomes
+        and not parts.are_filled
+    ):
         names = CaseModel.names()
         if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_OWN_EVALUATORS)):
-            _check_outcome(reader, at, EvalCase("", ()), scope.parts.suite, scope.evaluators)
+            _check_outcome(reader, at, EvalCase("", ()), parts.suite, scope.evaluators)
     return case
 
 
@@ -140,7 +149,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     before = _count_errors(reader)
     if scope.parts.are_filled:
         case = _with_parts(reader, at, case, scope.parts, scope)
-    if not case.expected_outcome and _count_errors(reader) == before:
+    if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, scope.parts.suite, scope.evaluators)
     return case
 

@@ -309,14 +309,21 @@ def load_suite(
     allow_paths: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     plugins_imported: bool = True,
+    evaluators_given: bool = False,
 ) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
     Of a dataset, the first 1,000 rows are checked now, the others when they are read. `variables` win over those of
-    the file. Without `plugins_imported` no function of a dataset is called, so that its cases are unknown.
+    the file. Without `plugins_imported` no function of a dataset is called, so that its cases are unknown. With
+    `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
     """
     read = read_suite(
-        Path(path), specs, plugins_imported=plugins_imported, allow_paths=allow_paths, variables=variables
+        Path(path),
+        specs,
+        plugins_imported=plugins_imported,
+        allow_paths=allow_paths,
+        variables=variables,
+        evaluators_given=evaluators_given,
     )
     warnings = raise_errors(shown(Path(path)), read.problems)
     if read.suite is None:  # only with errors
@@ -332,12 +339,14 @@ def read_suite(
     content: bytes | None = None,
     allow_paths: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    evaluators_given: bool = False,
 ) -> ParsedSuite:
     """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
     No code of the project runs without them: the functions of datasets are not called. `variables` win over those of
     the file.
 
+    With `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
     `content`, if given, is read instead of the current content of a YAML file. `allow_paths` are folders outside of
     the root of the eval file that its files may lie in, too.
     """
@@ -383,7 +392,12 @@ def read_suite(
         finder,
         relative_name(path, root),
         variables=own_variables,
-        parts=SuiteParts(defaults, evaluators_template, criteria_template),
+        parts=SuiteParts(
+            defaults,
+            None if evaluators_given else evaluators_template,
+            criteria_template,
+            needs_outcomes=not evaluators_given,
+        ),
     )
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
     used = tuple(used_variables(reader)) if own_variables is not None else ()
