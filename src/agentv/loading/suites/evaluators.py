@@ -92,11 +92,13 @@ class OutcomeReaders:
 def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
     """Return `always`, `alone` or `never`, from the optional method `compares_outcome(base_dir)` of the settings."""
     try:
-        settings = read_settings(registry.get(config.type), config.settings, where=config.name)
+        spec = registry.get(config.type)
+        if not hasattr(spec.load_settings(), "compares_outcome"):
+            return "never"
+        settings = read_settings(spec, config.settings, where=config.name)
     except AgentvError:  # reported elsewhere
         return "never"
-    compares = getattr(settings, "compares_outcome", None)
-    own = compares(config.base_dir) if callable(compares) else "never"
+    own = settings.compares_outcome(config.base_dir)  # type: ignore[attr-defined] # as its class has it
     members = [each for value in config.settings.values() if isinstance(value, tuple) for each in value]
     needs = [own, *(_outcome_need(each, registry) for each in members if isinstance(each, EvaluatorConfig))]
     return next((need for need in ("always", "alone") if need in needs), "never")
