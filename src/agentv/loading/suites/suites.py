@@ -396,7 +396,7 @@ def read_suite(
             defaults,
             None if evaluators_given else evaluators_template,
             criteria_template,
-            needs_outcomes=not evaluators_given,
+            needs_outcomes=not evaluators_given and not any(each.severity == "error" for each in reader.problems),
         ),
     )
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
