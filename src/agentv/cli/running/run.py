@@ -19,8 +19,8 @@ from agentv.cli.main import EXIT_INTERRUPTED
 from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.spans import Span
 from agentv.cli.terminal import own_stdout
-from agentv.cli.words_of_others import ours
 from agentv.cli.variables import VAR_OPTION
+from agentv.cli.words_of_others import ours
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.running.early_import import import_beside
 from agentv.engine.running.provenance import begin_git_state
