@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from agentv.engine.calling.budget import BudgetStop
+from agentv.engine.running.recorder import JudgeStop
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole
 from agentv.types.failures import FAILURE_KINDS, Failure
 from agentv.types.provider import CallRecord
@@ -94,7 +95,8 @@ def events_of_the_code() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            is_note = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "note"
+            called = node.func if isinstance(node, ast.Call) else None
+            is_note = "note" in (getattr(called, "attr", ""), getattr(called, "id", ""))
             if not is_note or not isinstance(node, ast.Call) or len(node.args) != 2:
                 continue
             type_, fields = node.args
@@ -113,6 +115,7 @@ def _outer_keys(node: ast.expr) -> set[str]:
 def test_every_event_of_a_run_stands_in_the_table_with_its_fields() -> None:
     events = events_of_the_code()
     events["budget_stop"] = set(BudgetStop.__struct_fields__)  # which is written whole
+    events["judge_stop"] = set(JudgeStop.__struct_fields__)
     types, listed_fields = list(cells("events.jsonl", 0)), list(cells("events.jsonl", 1))
     listed = {type_.pop(): names for type_, names in zip(types, listed_fields, strict=True)}
     assert listed == events

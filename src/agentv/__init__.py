@@ -22,7 +22,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.evaluators.judges.code_judge": ("CodeEvaluator", "CodeEvaluatorOptions"),
     "agentv.evaluators.judges.composite": ("CompositeEvaluator",),
     "agentv.evaluators.judges.llm_judge": ("LlmJudgeEvaluator", "LlmJudgeEvaluatorOptions", "PromptEvaluator"),
-    "agentv.evaluators.registry": ("build_evaluator_registry",),
+    "agentv.engine.plugins.evaluator_registry": ("build_evaluator_registry",),
     "agentv.evaluators.tools.tool_trajectory": ("ToolTrajectoryEvaluator",),
     "agentv.engine.criteria.config": ("EvaluationRunConfig",),
     "agentv.engine.criteria.runner": ("EvaluationRunner",),

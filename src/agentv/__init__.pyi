@@ -7,6 +7,7 @@ from agentv.api import run_evaluation as run_evaluation
 from agentv.api import run_evaluation_sync as run_evaluation_sync
 from agentv.engine.criteria.config import EvaluationRunConfig as EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner as EvaluationRunner
+from agentv.engine.plugins.evaluator_registry import build_evaluator_registry as build_evaluator_registry
 from agentv.engine.plugins.plugins import evaluator as evaluator
 from agentv.engine.plugins.plugins import provider as provider
 from agentv.engine.plugins.plugins import report as report
@@ -21,7 +22,6 @@ from agentv.evaluators.judges.composite import CompositeEvaluator as CompositeEv
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator as LlmJudgeEvaluator
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions as LlmJudgeEvaluatorOptions
 from agentv.evaluators.judges.llm_judge import PromptEvaluator as PromptEvaluator
-from agentv.evaluators.registry import build_evaluator_registry as build_evaluator_registry
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator as ToolTrajectoryEvaluator
 from agentv.scoring.judges.agreement import cohen_kappa as cohen_kappa
 from agentv.scoring.judges.agreement import krippendorff_alpha as krippendorff_alpha

@@ -81,3 +81,34 @@ def test_evaluate_takes_folders(tmp_path: Path) -> None:
         evaluate("evals/a.yaml")
     assert evaluate("evals/a.yaml", allow_paths=["../shared"]).exit_code == 0
     assert evaluate("evals/a.yaml", allow_paths=tmp_path / "shared").exit_code == 0
+
+
+def test_generate_takes_a_folder_too() -> None:
+    before = Path("evals/a.yaml").read_text()
+    Path("targets.yaml").write_text("targets: [{name: t, provider: mock, response: 'no rubrics'}]\n")
+    with pytest.raises(EvalFileError, match=r"leads outside of .*/project, to "):
+        called("generate", "rubrics", "evals/a.yaml", "--dry-run")
+    assert called("generate", "rubrics", "evals/a.yaml", "--dry-run", "--allow-path", "../shared") == 0
+    assert Path("evals/a.yaml").read_text() == before
+    Path("records.jsonl").write_text('"a record"\n')
+    append = ["generate", "evals", "--in", "records.jsonl", "--out", "evals/a.yaml", "--append", "--dry-run"]
+    with pytest.raises(EvalFileError, match=r"leads outside of .*/project, to "):
+        called(*append)
+    assert called(*append, "--allow-path", "../shared") == 0
+
+
+def test_the_run_that_pairwise_compares_with_lies_in_the_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other" / ".agentv" / "runs" / "r1"
+    other.mkdir(parents=True)
+    (other / "answers.jsonl").write_text("")
+    Path("evals/a.yaml").write_text(
+        "evalcases:\n  - id: a\n    expected_outcome: ok\n    input_messages: [{role: user, content: hi}]\n"
+        "    evaluators: [{name: p, type: pairwise, against_run: ../../other/.agentv/runs/r1}]\n"
+    )
+    assert called("check") == 4
+    said = capsys.readouterr().out
+    assert "'../../other/.agentv/runs/r1' leads outside of" in said
+    assert f"allow it with --allow-path {other.resolve()}" in said
+    assert called("check", "--allow-path", str(other)) == 0

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.support.carrying import Project
@@ -246,3 +247,56 @@ def test_a_gate_on_the_baseline_keeps_its_outcome(project: Project) -> None:
     assert project.call("report", "--exit-code") == again
     fail_one(project)
     assert project.call("report", "--exit-code")[0] == 3
+
+
+@pytest.mark.parametrize(
+    "command", [("compare", "latest", "latest"), ("trend",), ("baseline", "save")], ids=lambda it: it[0]
+)
+def test_commands_that_read_only_rows_warn_of_edited_ones(project: Project, command: tuple[str, ...]) -> None:
+    project.call("run", "suite.yaml")
+    code, said = project.call(*command)
+    assert (code, "warning" in said) == (0, False)
+    fail_one(project)
+    code, said = project.call(*command)
+    assert code == 0
+    assert said.count(f"warning: run {project.run.name}: results.jsonl {CHANGED}") == 1
+
+
+def test_a_run_with_an_edited_baseline_warns(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    edited = project.run
+    fail_one(project)
+    _, said = project.call("run", "suite.yaml", "--baseline", edited.name)
+    assert f"the baseline, run {edited.name}: results.jsonl {CHANGED}" in " ".join(said.split())
+
+
+def test_an_edited_run_json_is_a_warning_and_its_tags_are_not(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    assert project.call("runs", "tag", "latest", "kept")[0] == 0
+    assert CHANGED not in project.call("report")[1]
+    path = project.run / "run.json"
+    path.write_text(path.read_text().replace('"path": "suite.yaml"', '"path": "other.yaml"'))
+    assert f"run.json {CHANGED}" in project.call("report")[1]
+
+
+def test_edited_labels_are_a_warning(project: Project, tmp_path: Path) -> None:
+    project.call("run", "suite.yaml")
+    scores = tmp_path / "scores.jsonl"
+    for annotator in ("ada", "bob"):
+        scores.write_text(f'{{"eval_id": "a", "criterion": "has", "score": 1, "annotator": "{annotator}"}}\n')
+        assert project.call("label", "--in", str(scores))[0] == 0
+    assert CHANGED not in project.call("report")[1]
+    labels = project.run / "labels.jsonl"
+    labels.write_text(labels.read_text().replace("bob", "eve"))
+    assert f"labels.jsonl {CHANGED}: its first 2 lines are not as recorded" in project.call("report")[1]
+
+
+def test_labels_of_an_unfinished_run_leave_its_lock_alone(project: Project, tmp_path: Path) -> None:
+    project.call("run", "suite.yaml")
+    lock = project.run / "lock"
+    lock.write_text('{"pid":1,"host":"elsewhere","mark":"0123456789abcdef"}')
+    scores = tmp_path / "scores.jsonl"
+    scores.write_text('{"eval_id": "a", "criterion": "has", "score": 1, "annotator": "ada"}\n')
+    code, said = project.call("label", "--in", str(scores))
+    assert (code, "no checksum of labels.jsonl was recorded" in said) == (0, True)
+    assert "elsewhere" in lock.read_text()

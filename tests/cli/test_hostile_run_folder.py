@@ -57,6 +57,27 @@ def test_a_line_of_cases_that_cannot_be_read_is_named(project: Project, command:
     assert project.stored("events.jsonl")[-1]["state"] == "finished"
 
 
+@pytest.mark.parametrize("name", ["events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl"])
+def test_a_line_that_is_nested_too_deeply_is_named_without_a_word_of_python(project: Project, name: str) -> None:
+    nested = b'{"slot": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n"
+    spoiled(project, name, lambda path: path.write_bytes(nested))
+    said = [project.call(*command.split())[1] for command in (*COMMANDS[:-1], "report latest", "show latest *")]
+    assert any(f"{name}:1: JSON is nested too deeply" in each for each in said), said
+    assert not any("recursion" in each for each in said), said
+
+
+@pytest.mark.parametrize("number", [10**14, 2**63, 10**30, -1, -(10**30)])
+def test_a_result_that_refers_to_no_stored_answer_takes_no_memory(project: Project, number: int) -> None:
+    project.call("run", "suite.yaml", "--display", "none")
+    path = project.run / "results.jsonl"
+    record = json.loads(path.read_text().splitlines()[0])
+    record["answer_ref"]["seq"] = number
+    path.write_text(json.dumps(record) + "\n")
+    for command in ("resume latest", "rescore latest", "report latest", "show latest *", "report latest --json"):
+        code, said = project.call(*command.split())
+        assert code in (0, 1, 3), (command, code, said)
+
+
 OPTIONS = [
     ("workers", "many", "workers must be a whole number, not 'many'"),
     ("trials", 1.5, "trials must be a whole number, not 1.5"),

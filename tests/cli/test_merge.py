@@ -57,6 +57,22 @@ def test_a_missing_part_is_an_incomplete_run_that_resume_completes(project: Proj
     assert 0 < len(project.calls()) < 30
 
 
+@pytest.mark.parametrize("number", [-1, 99, 10**30])
+def test_a_result_whose_answer_is_missing_is_named_and_nothing_is_merged(project: Project, number: int) -> None:
+    project.cases = {f"c{number}": f"question {number}" for number in range(30)}
+    make_parts(project, 2)
+    first, second = runs(project)
+    path = second.folder / "results.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["answer_ref"]["seq"] = number
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (second.folder / "events.jsonl").write_text("")  # which has the checksums of an unedited file
+    code, said = project.call("merge", first.run_id, second.run_id)
+    assert code == 3
+    assert f"{second.folder}: the result of case {rows[0]['eval_id']!r} refers to answer {number}, which is not" in said
+    assert len(runs(project)) == 2
+
+
 def test_a_result_in_two_shards_is_taken_once_unless_it_differs(project: Project) -> None:
     for _ in range(2):
         assert project.call("run", "suite.yaml", "--display", "none")[0] == 0

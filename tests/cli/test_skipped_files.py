@@ -78,6 +78,15 @@ def test_records_and_files_in_use_are_not_listed(project: Project, folder: Path)
     assert (code, "skipped" in said) == (0, False), said
 
 
+@pytest.mark.timeout(20)
+def test_a_long_word_in_a_yaml_file_takes_no_time(project: Project, folder: Path) -> None:
+    (folder / "notes.yaml").write_text(f"text: {'x' * 900_000}\nmore: ./used.jsonl.gz {'y.' * 50_000}\n")
+    for name in ("alone.jsonl", "used.jsonl"):
+        dump(folder / name, CASE)
+    _, said = project.call("check", "some")
+    assert ("some/alone.jsonl" in said, "used.jsonl" in said) == (True, False)
+
+
 def test_a_named_file_is_read_and_not_listed(project: Project, folder: Path) -> None:
     dump(folder / "alone.jsonl", CASE)
     code, said = project.call("check", "some/alone.jsonl")

@@ -36,8 +36,17 @@ ANSWERS: Mapping[str, str] = {
     "prose": "Well, it depends on how you look at it.",
     "half-character": "half \ud83d one",
     "nan": "You said: Where is my order?",
-    **dict.fromkeys(["batch-lost", "batch-expired", "batch-failed"], "You said: Where is my order?"),
+    **dict.fromkeys(["error-event", "batch-lost", "batch-expired", "batch-failed"], "You said: Where is my order?"),
 }
+STREAMED_KINDS: Mapping[str, str] = {
+    **KINDS,
+    "truncated": "transport",  # a stream has an end of its own, and a connection that is closed early is tried again
+    "error-in-200": "server_error",
+    "null": "malformed_reply",
+    "error-event": "server_error",
+}
+"""What is another failure when the reply comes as events."""
+
 DEADLINE_S = 0.5
 OVERTIME_S = 5.0  # for a busy machine; without a deadline these servers never end
 WAITED_S: Mapping[str, float | None] = {"429": 1.0, "429-date": None, "429-ms": 1.0, "429-bare": None}
@@ -69,8 +78,21 @@ def test_every_fault_is_one_failure_of_its_kind(server: FakeServer, api: str, fa
 
 
 @apis
+@pytest.mark.parametrize("fault", [fault for fault, kind in STREAMED_KINDS.items() if kind != "deadline"])
+def test_every_fault_of_a_stream_is_one_failure_of_its_kind(server: FakeServer, api: str, fault: str) -> None:
+    failure = failure_of(MODEL_APIS[api].target(server.url, f"m@{fault}", stream=True))
+
+    assert failure.kind == STREAMED_KINDS[fault]
+    assert failure.message
+    assert KEY not in repr(failure)
+
+
+@apis
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("fault", [fault for fault, kind in KINDS.items() if kind == "deadline"])
-def test_a_server_that_never_ends_meets_the_deadline_and_no_more(server: FakeServer, api: str, fault: str) -> None:
+def test_a_server_that_never_ends_meets_the_deadline_and_no_more(
+    server: FakeServer, api: str, fault: str, *, stream: bool
+) -> None:
     async def use(provider: Provider) -> float:
         now = asyncio.get_running_loop().time
         started = now()
@@ -79,7 +101,7 @@ def test_a_server_that_never_ends_meets_the_deadline_and_no_more(server: FakeSer
         assert (raised.value.failure.kind, raised.value.failure.retryable) == ("deadline", True)
         return now() - started
 
-    took_s = with_provider(MODEL_APIS[api].target(server.url, f"m@{fault}"), use)
+    took_s = with_provider(MODEL_APIS[api].target(server.url, f"m@{fault}", stream=stream), use)
 
     assert DEADLINE_S <= took_s < DEADLINE_S + OVERTIME_S
 
@@ -88,8 +110,11 @@ def test_a_server_that_never_ends_meets_the_deadline_and_no_more(server: FakeSer
 @pytest.mark.parametrize("fault", ANSWERS)
 def test_what_only_looks_odd_is_an_answer(server: FakeServer, api: str, fault: str) -> None:
     response = ask(MODEL_APIS[api].target(server.url, f"m@{fault}"))
+    streams = fault != "error-event" and (api, fault) != ("anthropic", "nan")  # its events say the number of a block
+    streamed = ask(MODEL_APIS[api].target(server.url, f"m@{fault}", stream=True)) if streams else response
 
-    assert response.text == ANSWERS[fault]
+    assert response.text == streamed.text == ANSWERS[fault]
+    assert response.notes == streamed.notes
     assert bool(response.notes) == (fault == "length")
 
 
@@ -130,11 +155,11 @@ from tests.support.asking import failure_of
 from tests.support.model_apis import MODEL_APIS
 
 url, mib = sys.argv[1], int(sys.argv[2])
-targets = {(api, fault): MODEL_APIS[api].target(url, f"m@{fault}")
-           for api in MODEL_APIS for fault in ("404", "huge", "gzip-bomb")}
-kinds = [failure_of(target).kind for (_, fault), target in targets.items() if fault == "404"]  # all is imported now
+targets = {(api, fault, stream): MODEL_APIS[api].target(url, f"m@{fault}", stream=stream)
+           for api in MODEL_APIS for fault in ("404", "huge", "gzip-bomb") for stream in (False, True)}
+kinds = [failure_of(target).kind for (_, fault, _), target in targets.items() if fault == "404"]  # all is imported now
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps(sorted({failure_of(target).kind for (_, fault), target in targets.items() if fault != "404"})))
+print(json.dumps(sorted({failure_of(target).kind for (_, fault, _), target in targets.items() if fault != "404"})))
 grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
 sys.exit(f"grew by {grown_kib} KiB" if grown_kib > mib * 2**10 else 0)
 """

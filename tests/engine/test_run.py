@@ -60,15 +60,26 @@ def test_a_failing_healthcheck_ends_the_run_before_any_case_is_spent(run: Callab
     assert "healthcheck of target 't' failed" in report.verdict.sentence
 
 
-def test_target_timeout_is_retried_with_the_next_attempt_number(run: Callable[..., RunReport], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (", retry_timeouts: true", ("11", 1, None)),
+        (", retry: {retry_timeouts: true}", ("11", 1, None)),
+        ("", ("", 0, "target_timeout")),
+    ],
+)
+def test_a_command_that_timed_out_runs_again_only_with_retry_timeouts(
+    run: Callable[..., RunReport], tmp_path: Path, key: str, expected: tuple[str, int, str | None]
+) -> None:
     code = "import signal, sys; print(sys.argv[1] + str(1)) if sys.argv[1] == str(1) + str() else signal.pause()"
     (tmp_path / "agent.py").write_text(code.replace("str(1) + str()", "'1'"))
     target = (
         f"{{name: t, provider: cli, command_template: '{sys.executable} agent.py {{ATTEMPT}}', "
-        "timeout_seconds: 1, max_retries: 1, initial_delay_ms: 1}"
+        f"timeout_seconds: 1, max_retries: 1, retry_initial_delay_ms: 1{key}}}"
     )
     (row,) = run(target, gates=()).results
-    assert (row.candidate_answer.strip(), row.attempt) == ("11", 1)
+    kind = None if row.error is None else row.error.kind
+    assert (row.candidate_answer.strip(), row.attempt, kind) == expected
 
 
 def test_every_try_of_a_call_is_kept_with_its_kind(run: Callable[..., RunReport]) -> None:

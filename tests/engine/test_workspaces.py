@@ -88,7 +88,8 @@ def test_a_second_attempt_finds_the_workspace_as_the_first_did(run: Callable[...
     stumbling = f"import pathlib; m = pathlib.Path({str(marker)!r}); again = m.exists(); m.touch()"
     (tmp_path / "agent.py").write_text(f"{AGENT}; {stumbling}; again or __import__('threading').Event().wait()")
     command = f"{sys.executable} {tmp_path / 'agent.py'}"
-    target = f"{{name: t, provider: cli, command_template: {command!r}, timeout_seconds: 2, max_retries: 1}}"
+    settings = "timeout_seconds: 2, max_retries: 1, retry_timeouts: true"
+    target = f"{{name: t, provider: cli, command_template: {command!r}, {settings}}}"
     report = run("{template: template}", target=target, max_retries=None)
     assert report.results[0].attempt == 1
     assert "+first done\n" in answers(report)[0]["workspace"]["diff"] + "\n"

@@ -2,16 +2,19 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.judging import judge_saying
+from msgspec.structs import replace
+from tests.support.judging import judge_saying, make_context
 
 from agentv import EvalCase, run_evaluators_for_case
+from agentv.engine.plugins.evaluator_registry import build_evaluator_registry
 from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
-from agentv.evaluators.registry import EvaluatorRegistry, build_evaluator_registry
+from agentv.evaluators.registry import EvaluatorRegistry
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
 from agentv.registry import Spec
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import UnknownNameError
+from agentv.types.errors import EvaluatorError, UnknownNameError
+from agentv.types.evaluation import EvaluationScore
 
 OWN = ToolTrajectoryEvaluator(forbidden=("delete",))
 
@@ -75,3 +78,24 @@ def test_the_kinds_are_the_names_of_the_registry() -> None:
 def test_what_asks_a_model_costs_money() -> None:
     assert {"llm_judge", "rubric"} <= {spec.name for spec in EVALUATORS if spec.cost == "paid"}
     assert EVALUATORS.get("contains").cost == "free"
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "candidate"),
+    [
+        ("contains", {"value": "moon"}, "the moon"),
+        ("rule_based", {"rules": [{"type": "length", "max": 9}]}, "the moon"),
+        ("length", {"max": 9}, "done"),
+    ],
+)
+def test_a_rule_is_found_and_takes_the_settings_of_the_context(
+    kind: str, settings: dict[str, Any], candidate: str
+) -> None:
+    rule = build_evaluator_registry()[kind]
+    assert rule.kind == kind
+    config = EvaluatorConfig("mine", kind, settings)
+    score = rule.evaluate(replace(make_context(candidate), evaluator=config))
+    assert isinstance(score, EvaluationScore)
+    assert (score.score, score.verdict) == (1.0, "pass")
+    with pytest.raises(EvaluatorError, match=f"the settings of '{kind}' are missing"):
+        rule.evaluate(make_context(candidate))

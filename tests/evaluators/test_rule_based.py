@@ -208,7 +208,19 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
         ([{"type": "regex", "pattern": "("}], '$.rules[0].pattern  `pattern` "(" is not a valid regular expression'),
         (
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "("}}],
-            '$.rules[0]  `pattern` "(" is not a valid regular expression',
+            '$.rules[0].config.pattern  `pattern` "(" is not a valid regular expression',
+        ),
+        (
+            [{"criterionName": "c", "config": {"type": "length", "min": "a"}}],
+            "$.rules[0].config.min  must be a whole number, but is a string",
+        ),
+        (
+            [{"criterionName": "c", "type": "length", "config": {"min": 5, "max": 3}}],
+            "$.rules[0].config.min  `min` 5 is larger than `max` 3",
+        ),
+        (
+            [{"criterionName": "c", "type": "regex", "config": {"pattern": "a", "expectedOutcome": "maybe"}}],
+            "$.rules[0].config.expectedOutcome  'maybe' is not allowed here",
         ),
         (
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "a", "flgs": "i"}}],

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.virtual_time import run_virtually
 
+from agentv.execution.cancelled_calls import keep_call, kept_call
 from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -240,3 +241,81 @@ def test_a_requested_delay_beyond_the_longest_wait_is_named_before_the_wait() ->
 
     most = "the server asks to wait 86,400 s, at most 60 s is waited (retry_max_delay_ms)"
     assert told == [(f"HTTP 429; {most}", 60.0)]
+
+
+# --- what a failed attempt said ----------------------------------------------------------------------------------
+
+HALF = ProviderResponse("half", usage=Usage(input=3, output=1, total=4), cost_usd=0.5)
+
+
+def test_a_failed_attempt_keeps_its_usage_and_cost_and_the_error_its_text() -> None:
+    async def cut(_number: int, _ends_at: float) -> ProviderResponse:
+        raise ProviderError(BUSY, partial=HALF)
+
+    with pytest.raises(ProviderError) as raised:
+        Script().run(RetryPolicy(max_retries=1), call=cut)
+
+    assert raised.value.partial == HALF
+    assert [(call.usage, call.cost_usd) for call in raised.value.calls] == [(HALF.usage, 0.5)] * 2
+
+
+def test_an_attempt_that_failed_in_silence_does_not_hide_what_an_earlier_one_said() -> None:
+    async def cut(number: int, _ends_at: float) -> ProviderResponse:
+        raise ProviderError(BUSY, partial=None if number else HALF)
+
+    with pytest.raises(ProviderError) as raised:
+        Script().run(RetryPolicy(max_retries=1), call=cut)
+
+    assert raised.value.partial == HALF
+
+
+async def said_then_hung(_number: int, _ends_at: float) -> ProviderResponse:
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError as error:
+        keep_call(error, HALF)
+        raise
+    return ANSWER
+
+
+def test_an_attempt_cut_off_at_the_deadline_keeps_what_it_said() -> None:
+    async def go() -> None:
+        await retry_call(said_then_hung, RetryPolicy(), rng=random.Random(1), clock=lambda: NOON, deadline_s=10.0)
+
+    with pytest.raises(ProviderError) as raised:
+        run_virtually(go())
+
+    assert (raised.value.failure.kind, raised.value.partial) == ("deadline", HALF)
+    assert raised.value.calls[0].cost_usd == 0.5
+
+
+def test_a_cancelled_call_carries_its_attempts_and_what_the_last_one_said() -> None:
+    waiting = asyncio.Event()
+
+    async def busy_then_hung(number: int, ends_at: float) -> ProviderResponse:
+        if number == 0:
+            raise ProviderError(BUSY)
+        waiting.set()
+        return await said_then_hung(number, ends_at)
+
+    async def go() -> ProviderError | None:
+        call = asyncio.create_task(retry_call(busy_then_hung, RetryPolicy(), rng=random.Random(1), clock=lambda: NOON))
+        await waiting.wait()
+        call.cancel()
+        try:
+            await call
+        except asyncio.CancelledError as error:
+            return kept_call(error)
+        return None
+
+    kept = run_virtually(go())
+
+    assert kept is not None
+    assert ([call.kind for call in kept.calls], kept.partial) == (["server_error", "cancelled"], HALF)
+
+
+@pytest.mark.parametrize("retries", [True, False])
+def test_a_program_that_timed_out_is_started_again_only_if_the_policy_says_so(retries: bool) -> None:
+    failure = Failure("target_timeout", "no answer within 1 s", retryable=True)
+
+    assert is_retryable(failure, RetryPolicy(retry_timeouts=retries)) is retries

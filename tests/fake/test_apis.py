@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.fake.client import ASK, CONTENTS, MESSAGES, SAID, TEXT_OF, gemini_text, get, messages, post
+from tests.fake.client import ASK, CONTENTS, MESSAGES, SAID, TEXT_OF, gemini_text, get, messages, messages_text, post
 
 from agentv.fake import FakeServer
 
@@ -103,6 +103,29 @@ def test_messages_demand_a_version_a_limit_and_room_for_thinking(fake_server: Fa
         "max_tokens: Field required",
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
     ]
+
+
+def test_messages_take_system_messages_under_their_beta_only(fake_server: FakeServer) -> None:
+    turns = [*MESSAGES, {"role": "system", "content": [{"type": "text", "text": "Today is Monday."}]}]
+    body = {"model": "fake", "max_tokens": 100, "messages": turns}
+    refused, counted = (
+        post(fake_server, path, body, anthropic_version="2023-06-01")
+        for path in ("/v1/messages", "/v1/messages/count_tokens")
+    )
+    expected = "messages: Unexpected role 'system'. Allowed roles are 'user' or 'assistant'"
+    assert [(said.status, said.json["error"]["message"]) for said in (refused, counted)] == [(400, expected)] * 2
+    for beta in ("effort-2025-11-24,mid-conversation-system-2026-04-07", "mid-conversation-tool-changes-2026-07-01"):
+        answered = post(
+            fake_server, "/v1/messages?beta=true", body, anthropic_version="2023-06-01", anthropic_beta=beta
+        )
+        assert (answered.status, messages_text(answered.json)) == (200, SAID)
+
+
+def test_messages_repeat_the_user_and_not_the_reminders_of_a_client(fake_server: FakeServer) -> None:
+    texts = ("<system-reminder>\nToday is Monday.\n</system-reminder>\n", MESSAGES[0]["content"])
+    content = [{"type": "text", "text": text} for text in texts]
+    answered = messages(fake_server, messages=[{"role": "user", "content": content}])
+    assert messages_text(answered.json) == SAID
 
 
 def test_azure_demands_a_version_of_its_api(fake_server: FakeServer) -> None:

@@ -12,7 +12,7 @@ from tests.fake.client import ASK, MESSAGES, SAID, TEXT_OF, Answer, chat, chat_t
 from tests.support.fake_server import serving_fake
 
 from agentv.fake import FAULTS, FakeServer
-from agentv.fake.faults import OddBatch, OddSending, Refusal, choose_fault
+from agentv.fake.faults import OddBatch, OddSending, OddStream, Refusal, choose_fault
 
 BRIEF_S = 0.3
 apis = pytest.mark.parametrize("api", ASK)
@@ -250,7 +250,7 @@ def test_every_fault_has_a_name_that_chooses_it_and_a_summary() -> None:
 
 def test_every_fault_is_tried_here() -> None:
     odd = {"content-filter", "blocked-prompt", "empty-text", "half-character", "length", "prose"}
-    connections = {name for name, fault in FAULTS.items() if isinstance(fault, OddSending | OddBatch)}
+    connections = {name for name, fault in FAULTS.items() if isinstance(fault, OddSending | OddBatch | OddStream)}
     assert set(FAULTS) == set(STATUSES) | set(BODIES) | odd | connections
 
 

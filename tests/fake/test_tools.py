@@ -17,6 +17,7 @@ from tests.fake.client import (
     gemini_text,
     messages,
     messages_text,
+    post,
     responses,
     responses_text,
 )
@@ -65,6 +66,21 @@ def test_messages_call_a_tool_and_take_its_answer(fake_server: FakeServer) -> No
         {"role": "user", "content": [result, {"type": "text", "text": "A reminder."}]},
     ]
     answered = messages(fake_server, "calls-tool", tools=tools, messages=turns)
+    assert messages_text(answered.json) == "The tool answered: 20 euros"
+
+
+def test_messages_take_a_tools_answer_before_a_system_message(fake_server: FakeServer) -> None:
+    tools = [{"name": "lookup", "input_schema": SCHEMA}]
+    call = {"type": "tool_use", "id": "toolu_1", "name": "lookup", "input": {"order": 1}}
+    turns = [
+        *MESSAGES,
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "20 euros"}]},
+        {"role": "system", "content": "Today is Monday."},
+    ]
+    body = {"model": "calls-tool", "max_tokens": 100, "tools": tools, "messages": turns}
+    beta = "mid-conversation-system-2026-04-07"
+    answered = post(fake_server, "/v1/messages", body, anthropic_version="2023-06-01", anthropic_beta=beta)
     assert messages_text(answered.json) == "The tool answered: 20 euros"
 
 

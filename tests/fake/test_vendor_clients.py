@@ -132,3 +132,57 @@ def test_its_faults_are_what_the_client_calls_them(fake_server: FakeServer, name
         pytest.raises(ERRORS[name]),
     ):
         client.chat.completions.create(model=f"fake@{name}", messages=[{"role": "user", "content": SAY}])
+
+
+def test_openai_streams_of_chat_with_a_tool_and_usage(fake_server: FakeServer) -> None:
+    with (
+        openai.OpenAI(base_url=f"{fake_server.url}/v1", api_key="k", max_retries=0) as client,
+        client.chat.completions.stream(
+            model="calls-tool",
+            messages=[{"role": "user", "content": SAY}],
+            tools=[{"type": "function", "function": {"name": "lookup", "parameters": dict(SCHEMA), "strict": True}}],
+            stream_options={"include_usage": True},
+        ) as stream,
+    ):
+        said = stream.get_final_completion()
+    calls = said.choices[0].message.tool_calls or []
+    assert [json.loads(call.function.arguments) for call in calls] == [{"order": 1}]
+    assert said.usage is not None
+    assert said.usage.total_tokens > 0
+
+
+def test_openai_reads_a_failing_stream_as_one(fake_server: FakeServer) -> None:
+    with openai.OpenAI(base_url=f"{fake_server.url}/v1", api_key="k", max_retries=0) as client:
+        chat = client.chat.completions.create(
+            model="fake@error-event", messages=[{"role": "user", "content": SAY}], stream=True
+        )
+        with pytest.raises(openai.APIError, match="Overloaded"):
+            list(chat)
+        *_, last = client.responses.create(model="fake@error-event", input=SAY, stream=True)
+    assert (last.type, getattr(last, "message", "")) == ("error", "Overloaded.")
+
+
+def test_anthropic_reads_a_failing_stream_as_one(fake_server: FakeServer) -> None:
+    with (
+        anthropic.Anthropic(base_url=fake_server.url, api_key="k", max_retries=0) as client,
+        pytest.raises(anthropic.APIStatusError, match="Overloaded"),
+        client.messages.stream(
+            model="fake@error-event", max_tokens=99, messages=[{"role": "user", "content": SAY}]
+        ) as stream,
+    ):
+        stream.get_final_message()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the client's own
+def test_gemini_reads_a_failing_stream_as_one(fake_server: FakeServer) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the client's own code is deprecated Python
+        from google import genai  # noqa: PLC0415 - its warnings come with the import
+        from google.genai import errors  # noqa: PLC0415 - likewise
+
+    client = genai.Client(api_key="k", http_options={"base_url": fake_server.url})
+    try:
+        with pytest.raises(errors.APIError, match="Overloaded"):
+            list(client.models.generate_content_stream(model="fake@error-event", contents=SAY))
+    finally:
+        client.close()

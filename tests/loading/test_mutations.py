@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.loading.mutations import damaged
 from tests.loading.specs import SPECS
 
 from agentv.engine.plugins.loading import load_specs
@@ -16,6 +15,7 @@ from agentv.registry import Specs
 from agentv.types.cases import BrokenCase
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.problems import Problem
+from bench.mutations import damaged
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parents[1] / "examples"
@@ -60,6 +60,7 @@ def test_a_damaged_file_loads_or_is_refused_with_located_problems(
         loaded += not any(problem.severity == "error" for problem in found)
         for problem in found:
             check_report(problem, path)
+        path.unlink()  # a later file may name it
     assert 0 < loaded < _FILES // _BATCHES
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.loading.mutations import damaged
 from tests.loading.specs import SPECS
 
 from agentv.loading.files.attached import FileFinder
@@ -19,6 +18,7 @@ from agentv.loading.suites.cases import CaseScope, read_case
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.types.cases import EvalCase, Location
 from agentv.types.messages import Message
+from bench.mutations import damaged
 
 PLACE = Location("cases.jsonl", 7)
 SCOPE = CaseScope(
@@ -31,7 +31,7 @@ CASE: dict[str, object] = {"id": "a", "expected_outcome": "ok", "input_messages"
 def by_models(line: bytes) -> EvalCase | None:
     """Return the case that the models read from a line; None if they report any problem."""
     try:
-        document, problems = parse_json(line.decode().rstrip("\r\n"), "cases.jsonl", PLACE.line)
+        document, problems = parse_json(line.decode().strip("\r\n"), "cases.jsonl", PLACE.line)
     except UnicodeDecodeError:
         return None
     if document is None:

@@ -192,6 +192,14 @@ def test_evaluator_wins_over_grader(tmp_path: Path) -> None:
     assert (case.evaluator, case.grader) == ("llm_judge", None)
 
 
+@pytest.mark.parametrize("losing", ["nosuch", "7", "{type: x}", "''"])
+def test_a_grader_that_evaluator_replaces_is_not_validated(tmp_path: Path, losing: str) -> None:
+    case = only_case(tmp_path, CASE + f"    grader: {losing}\n    evaluator: llm_judge\n")
+    assert (case.evaluator, case.grader) == ("llm_judge", None)
+    with pytest.raises(EvalFileError, match=r"\$\.evalcases\[0\]\.grader"):
+        only_case(tmp_path, CASE + f"    grader: {losing}\n")
+
+
 def test_an_unknown_scale_close_to_a_known_one_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EvalFileError, match="'likert-5' is unknown; did you mean 'likert5'"):
         load(tmp_path, "criteria: [{name: a, scale: likert-5}, {name: b, scale: stars}]\n" + CASE)

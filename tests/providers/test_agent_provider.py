@@ -1,5 +1,6 @@
 """The behaviour shared by all coding agents: lookup, working folder, stored output, failures."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.support.hostile import Family, hostile
 
 from agentv.providers.agents.base import ReadEvent
 from agentv.providers.agents.claude import read_claude
-from agentv.providers.agents.codex import CodexSettings, read_codex
+from agentv.providers.agents.codex import CodexSettings, read_codex, read_token_counts
 from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.pi import read_pi
 from agentv.providers.agents.steps import Transcript
@@ -267,6 +268,11 @@ def test_no_event_whatever_it_holds_breaks_a_reader(agent: str, events: list[Jso
     assert isinstance(transcript.response().text, str)
     for message in transcript.response().output_messages or ():
         assert all(isinstance(call.tool, str) for call in message.tool_calls)
+
+
+@given(written=st.lists(EVENTS, max_size=3))
+def test_no_session_file_of_codex_breaks_its_reader(written: list[JsonObject]) -> None:
+    assert len(list(read_token_counts([json.dumps(line) for line in written]))) <= 1
 
 
 @given(written=EVENTS)

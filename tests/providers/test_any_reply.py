@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
@@ -17,6 +17,7 @@ from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.providers.apis.openai_batches import parse_line, parse_state
 from agentv.providers.apis.request_json import json_bytes
+from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import utc_now
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
@@ -125,6 +126,77 @@ def test_any_reply_to_messages(value: JsonValue) -> None:
 @given(value=OBJECTS | CONTENT_REPLY)
 def test_any_reply_of_gemini(value: JsonValue) -> None:
     check(CONTENT, value)
+
+
+INDEX = st.sampled_from([0, 0, 1]) | JSON
+DELTA = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("content", "refusal", "reasoning_content", "role"), LEAVES | JSON),
+        "tool_calls": nearly(st.fixed_dictionaries({"index": INDEX, "id": LEAVES, "function": OBJECTS})),
+        "function_call": OBJECTS,
+    },
+)
+CHUNK = st.fixed_dictionaries(
+    {"choices": nearly(st.fixed_dictionaries({"index": INDEX, "delta": DELTA | JSON, "finish_reason": JSON}))},
+    optional={"usage": OBJECTS, "id": JSON, "model": JSON},
+)
+RESPONSE_KINDS = [
+    *("response.created", "response.output_item.added", "response.output_item.done", "response.output_text.delta"),
+    *("response.function_call_arguments.delta", "response.reasoning_summary_text.delta", "response.completed"),
+]
+RESPONSE_EVENT = st.fixed_dictionaries(
+    {"type": st.sampled_from(RESPONSE_KINDS)},
+    optional={
+        **dict.fromkeys(("output_index", "content_index", "summary_index"), INDEX),
+        "delta": LEAVES | JSON,
+        "item": OUTPUT | JSON,
+        "response": RESPONSES_REPLY | JSON,
+    },
+)
+MESSAGE_KINDS = [
+    *("message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "ping"),
+    "message_stop",
+]
+DELTA_KINDS = ["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta", "other"]
+BLOCK_DELTA = st.fixed_dictionaries(
+    {"type": st.sampled_from(DELTA_KINDS)},
+    optional=dict.fromkeys(("text", "thinking", "signature", "partial_json", "citation", "stop_reason"), LEAVES),
+)
+MESSAGE_EVENT = st.fixed_dictionaries(
+    {"type": st.sampled_from(MESSAGE_KINDS), "index": INDEX, "delta": BLOCK_DELTA | JSON},
+    optional={
+        "message": MESSAGES_REPLY | JSON,
+        "content_block": block("text", text=1) | block("tool_use", id=1, name=1) | JSON,
+        "usage": OBJECTS | JSON,
+    },
+)
+EVENTS: dict[str, tuple[Dialogue, Any]] = {
+    "chat": (CHAT, CHUNK),
+    "responses": (RESPONSES, RESPONSE_EVENT),
+    "messages": (MESSAGES, MESSAGE_EVENT),
+    "content": (CONTENT, CONTENT_REPLY),
+}
+
+
+@pytest.mark.parametrize("api", EVENTS)
+@settings(max_examples=300)
+@given(data=st.data())
+def test_any_stream_of_events(api: str, data: st.DataObject) -> None:
+    dialogue, event = EVENTS[api]
+    reply = StreamedReply(dialogue.collector(), now=lambda: 0.0)
+
+    def read() -> JsonValue:
+        for value in data.draw(st.lists(event | OBJECTS, max_size=6)):
+            reply.feed(b"data: " + json_bytes(value) + b"\n\n")
+        return reply.finish()
+
+    value = outcome(read)
+    if isinstance(value, str):
+        assert value in {*KINDS, "transport", "auth"}
+        value = reply.so_far()
+    if value is not None:
+        check(dialogue, value)
 
 
 @given(line=OBJECTS)

@@ -39,7 +39,7 @@ def test_a_recorded_run_is_read_whole(tmp_path: Path) -> None:
     ]
     assert calls[2][:2] == ("Write", {"file_path": "/example/workspace/new.txt", "content": "new\n"})
     assert str(calls[2][2]).startswith(written)
-    assert response.usage == Usage(input=400, output=40, cached_input=160, total=440, requests=4)
+    assert response.usage == Usage(input=500, output=50, cached_input=200, total=550, requests=4)
     assert response.cost_usd is not None
     assert 0 < response.cost_usd < 0.1
     assert (response.finish_reason, response.exit_code) == ("end_turn", 0)
@@ -139,6 +139,12 @@ def test_calls_made_at_once_stand_in_one_message() -> None:
             "claude failed: Not logged in; check its API key or login",
         ),
         (
+            lines({**RESULT, "is_error": True, "stop_reason": "refusal", "result": "API Error: flagged"}),
+            "content_filter",
+            None,
+            "claude failed: API Error: flagged",
+        ),
+        (
             lines({"type": "result", "subtype": "error_max_turns", "is_error": True, "errors": ["Reached 1 turn"]}),
             "target_exit",
             None,
@@ -153,6 +159,27 @@ def test_failures_hold_the_messages_of_the_agent(
 
     assert (failure.kind, failure.http_status) == (kind, status)
     assert failure.message.partition("; log: ")[0] == message
+
+
+@pytest.mark.parametrize("mark", [{"is_api_error_message": True}, {"error": "unknown"}])
+def test_an_error_written_as_a_message_is_not_the_agents_word(mark: JsonObject) -> None:
+    transcript = transcript_of(said("Hi."), {**said("API Error"), **mark})
+
+    assert transcript.answer == "Hi."
+    assert transcript.failed is not None
+
+
+def test_the_tokens_of_subagents_and_of_all_results_are_counted() -> None:
+    models = {"big": {"inputTokens": 60, "outputTokens": 7, "cacheReadInputTokens": 40}, "small": {"inputTokens": 5}}
+    calls: list[JsonObject] = [
+        {"type": "assistant", "message": {"id": str(number), "usage": {"input_tokens": 30}}} for number in range(3)
+    ]
+    last_turn: JsonObject = {**RESULT, "num_turns": 1, "usage": {"input_tokens": 30}, "modelUsage": models}
+
+    response = transcript_of(*calls, {**last_turn, "num_turns": 2}, last_turn).response()
+
+    assert response.usage == Usage(input=105, output=7, cached_input=40, total=112, requests=3)
+    assert not response.estimated
 
 
 def test_denied_tools_are_noted() -> None:

@@ -126,6 +126,15 @@ def test_a_verbose_target_notes_each_command_line() -> None:
     assert re.fullmatch(r"ran in \d+\.\d s: echo case-1", note)
 
 
+def test_notes_about_the_reply_are_kept_beside_those_about_the_command() -> None:
+    command = """printf '%s' '{"text": "x", "txet": 1}'"""
+
+    unread, ran = ask(target_of(command, verbose=True)).notes
+
+    assert unread == "its replies have the key 'txet', which is not read; did you mean 'text'?"
+    assert ran.startswith("ran in ")
+
+
 def test_a_failing_command_says_exit_code_and_the_end_of_its_errors() -> None:
     failure = failure_of(target_of("seq 1 2000 >&2; exit 7"))
 

@@ -147,6 +147,63 @@ def test_a_failure_without_a_status_is_the_agents_own(tmp_path: Path, is_turn: b
     assert failure.message.startswith("codex failed: Missing environment variable: `LOCAL_KEY`; log: ")
 
 
+@pytest.mark.parametrize(
+    ("message", "kind", "status", "shown"),
+    [
+        ('{"error": {"type": "invalid", "message": "No such tool."}}', "bad_request", 400, "No such tool"),
+        ("We are currently experiencing high demand.", "server_error", None, "We are"),
+        ("stream disconnected before completion: network error", "transport", None, "stream disconnected"),
+        ("stream disconnected: Incomplete, reason: content_filter", "content_filter", None, "stream disconnected"),
+    ],
+)
+def test_a_server_error_that_names_no_status_is_classified(
+    tmp_path: Path, message: str, kind: str, status: int | None, shown: str
+) -> None:
+    events = lines({"type": "error", "message": message}, {"type": "turn.failed", "error": {"message": message}})
+    agent = stand_in(tmp_path / "agent", events, then="exit 1")
+
+    failure = failure_of(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path)
+
+    assert (failure.kind, failure.http_status) == (kind, status)
+    assert failure.message.startswith(f"codex failed: {shown}")
+
+
+THREAD = "01a20989-86da-7423-9e0a-58de90950a4d"
+SESSION = lines(
+    {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": {"input_tokens": 1}}}},
+    {
+        "type": "event_msg",
+        "payload": {
+            "type": "token_count",
+            "info": {"total_token_usage": {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 10}},
+        },
+    },
+    {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
+)
+
+
+def test_usage_of_a_turn_without_an_end_is_read_from_the_session_file(tmp_path: Path) -> None:
+    started = lines({"type": "thread.started", "thread_id": THREAD})
+    agent = stand_in(tmp_path / "agent", started + codex_says("I begin."))
+    folder = tmp_path / "codex" / "sessions" / "2026" / "11" / "23"
+    folder.mkdir(parents=True)
+    (folder / f"rollout-2026-11-23T17-52-17-{THREAD}.jsonl").write_text(SESSION, "utf-8")
+    settings = CodexSettings(executable=agent.program, env={"CODEX_HOME": str(tmp_path / "codex")})
+
+    response = ask(make_target("codex", settings), home=tmp_path)
+
+    assert response.usage == Usage(input=100, output=10, cached_input=40, total=110)
+
+
+@pytest.mark.parametrize("thread", [THREAD, "../../*"])
+def test_usage_is_unknown_without_a_session_file(tmp_path: Path, thread: str) -> None:
+    started = lines({"type": "thread.started", "thread_id": thread})
+    agent = stand_in(tmp_path / "agent", started + codex_says("I begin."))
+    settings = CodexSettings(executable=agent.program, env={"HOME": str(tmp_path / "home")})
+
+    assert ask(make_target("codex", settings), home=tmp_path).usage is None
+
+
 def test_errors_on_the_way_are_forgotten_when_it_goes_on() -> None:
     events: tuple[JsonObject, ...] = (
         {"type": "turn.failed", "error": {"message": "no"}},

@@ -5,7 +5,8 @@ import pytest
 from tests.support.agents import calls_of, lines, recorded, stand_in
 from tests.support.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments
+from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments, read_pi
+from agentv.providers.agents.steps import Transcript
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 
@@ -78,6 +79,15 @@ def test_the_key_is_in_the_environment_and_struck_from_what_is_said(tmp_path: Pa
     assert "sk-0123456789" not in Path(response.log_paths[0]).read_text()
 
 
+def test_reasoning_tokens_are_read_where_pi_reports_them() -> None:
+    usage = {"input": 60, "output": 10, "cacheRead": 40, "reasoning": 4}
+    event: JsonObject = {"type": "message_end", "message": {"role": "assistant", "usage": usage}}
+
+    used = Transcript(read_pi(event, "now")).response().usage
+
+    assert used == Usage(input=100, output=10, cached_input=40, reasoning=4, total=110, requests=1)
+
+
 def ended(reason: str, error: str | None = None, text: str = "") -> JsonObject:
     content = [{"type": "text", "text": text}] if text else []
     message = {"role": "assistant", "content": content, "stopReason": reason, "errorMessage": error}
@@ -85,7 +95,12 @@ def ended(reason: str, error: str | None = None, text: str = "") -> JsonObject:
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "status"), [("401 No entry", "auth", 401), ("Connection error.", "target_exit", None)]
+    ("error", "kind", "status"),
+    [
+        ("401 No entry", "auth", 401),
+        ("Connection error.", "target_exit", None),
+        ("Provider finish_reason: content_filter", "content_filter", None),
+    ],
 )
 def test_an_error_is_one_although_it_exits_with_0(tmp_path: Path, error: str, kind: str, status: int | None) -> None:
     agent = stand_in(tmp_path / "agent", lines(ended("error", error)))

@@ -106,6 +106,18 @@ def test_the_request_is_stored_with_the_answer(root: Path) -> None:
     assert str(request["prompt"]).endswith("[[ ## user_query ## ]]\n\nWhere is my order?")
 
 
+def test_the_editor_inherits_only_the_variables_of_env_allow(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANTED", "yes")
+    monkeypatch.setenv("UNWANTED", "secret")
+    shown = root.parent / "environment"
+    program = root.parent / "editor.sh"
+    program.write_text(f'#!/bin/sh\nenv >> {shown}\nexec {editor("answer")} "$@"\n')
+    program.chmod(0o700)
+    ask(target_at(root, command=str(program), env_allow=("WANTED",)), make_request("Hi"))
+    assert "WANTED=yes" in shown.read_text().splitlines()
+    assert "UNWANTED" not in shown.read_text()
+
+
 def test_a_system_prompt_comes_first(root: Path) -> None:
     response = ask(target_at(root), make_request(system_prompt="Be brief."))
     assert Path(response.log_paths[0]).read_text().startswith("[[ ## instructions ## ]]\n\nBe brief.\n\n")

@@ -5,15 +5,17 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 PACKAGES = {
-    "claude": ("@anthropic-ai/claude-code", "2.1.197"),
+    "claude": ("@anthropic-ai/claude-code", "2.1.330"),
     "codex": ("@openai/codex", "0.169.0"),
     "copilot": ("@github/copilot", "1.0.102"),
-    "pi": ("@mariozechner/pi-coding-agent", "0.73.1"),
+    "pi": ("@earendil-works/pi-coding-agent", "0.74.2"),
 }
 
 
@@ -35,12 +37,17 @@ def program_of(agent: str) -> Path:
 
 
 def install(agent: str) -> None:
-    """Install one agent."""
+    """Install one agent; its folder is there only when it is complete."""
     package, version = PACKAGES[agent]
     folder = folder_of(agent)
-    folder.mkdir(parents=True, exist_ok=True)
-    options = ["--prefix", str(folder), "--no-audit", "--no-fund", "--loglevel=error"]
-    subprocess.run(["npm", "install", *options, f"{package}@{version}"], check=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as new:
+        made = Path(new, folder.name)
+        options = ["--prefix", str(made), "--no-audit", "--no-fund", "--loglevel=error"]
+        subprocess.run(["npm", "install", *options, f"{package}@{version}"], check=True)
+        if not program_of(agent).exists():  # another process may have been faster
+            shutil.rmtree(folder, ignore_errors=True)
+            made.rename(folder)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class NoResponse:
-    """A step of the script: the server never answers."""
+    """A step of the script: the server never answers, and if it is not the first step, stalls within its answer."""
 
 
 Step: TypeAlias = Call | Refusal | NoResponse | str
@@ -46,11 +46,16 @@ Step: TypeAlias = Call | Refusal | NoResponse | str
 
 @dataclass
 class Model:
-    """The script, and the requests received: `(path, body, authorization)` of each."""
+    """The script, and the requests received: `(path, body, authorization)` of each.
+
+    `stalled` is set when a request gets no answer, `closing` when the server stops.
+    """
 
     steps: Sequence[Step]
     requests: list[tuple[str, Json, str]] = field(default_factory=list)
     port: int = 0
+    stalled: threading.Event = field(default_factory=threading.Event)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
@@ -60,19 +65,30 @@ class Model:
         """Return the next step; a request without tools is a side request, not the agent's work."""
         return self.steps[min(results, len(self.steps) - 1)] if body.get("tools") else "A title"
 
+    async def stall(self) -> None:
+        """Wait until the server stops."""
+        self.stalled.set()
+        await self.closing.wait()
+
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         key = request.headers.get("x-api-key") or request.headers.get("authorization") or ""
         self.requests.append((request.path, body, key))
-        if isinstance(self.steps[0], Refusal):
+        dialect, results_of = next(speaks for path, speaks in DIALECTS.items() if request.path.endswith(path))
+        number = results_of(body)
+        step = self.step(body, number)
+        if isinstance(step, Refusal):
             error = {"type": "refused", "message": "No entry"}
-            return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)
-        if isinstance(self.steps[0], NoResponse):
-            await asyncio.Event().wait()
-        dialect = next(speak for path, speak in DIALECTS.items() if request.path.endswith(path))
+            return web.json_response({"type": "error", "error": error}, status=step.status)
+        if isinstance(step, NoResponse) and number == 0:
+            await self.stall()
+            return web.Response(status=503)
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        async for name, data in dialect(self, body):
+        if isinstance(step, NoResponse):
+            await self.stall()
+            return response
+        async for name, data in dialect(body, step, number):
             head = f"event: {name}\n" if name else ""
             await response.write(f"{head}data: {json.dumps(data)}\n\n".encode())
         if request.path.endswith("/completions"):
@@ -81,9 +97,11 @@ class Model:
         return response
 
 
-async def responses(model: Model, body: Json) -> AsyncIterator[Event]:
-    results = [item for item in body["input"] if str(item.get("type")).endswith("call_output")]
-    step, number = model.step(body, len(results)), len(results)
+def responses_results(body: Json) -> int:
+    return sum(str(item.get("type")).endswith("call_output") for item in body["input"])
+
+
+async def responses(body: Json, step: Call | str, number: int) -> AsyncIterator[Event]:
     item: Json
     if isinstance(step, Call):
         item = {
@@ -114,10 +132,12 @@ async def responses(model: Model, body: Json) -> AsyncIterator[Event]:
         yield event["type"], event
 
 
-async def messages(model: Model, body: Json) -> AsyncIterator[Event]:
+def messages_results(body: Json) -> int:
     contents = [message["content"] for message in body["messages"] if isinstance(message["content"], list)]
-    results = [part for content in contents for part in content if part.get("type") == "tool_result"]
-    step, number = model.step(body, len(results)), len(results)
+    return sum(part.get("type") == "tool_result" for content in contents for part in content)
+
+
+async def messages(body: Json, step: Call | str, number: int) -> AsyncIterator[Event]:
     usage = {"input_tokens": INPUT_TOKENS - CACHED_TOKENS, "cache_read_input_tokens": CACHED_TOKENS}
     head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"], "content": []}
     start: Json
@@ -140,9 +160,11 @@ async def messages(model: Model, body: Json) -> AsyncIterator[Event]:
         yield event["type"], event
 
 
-async def completions(model: Model, body: Json) -> AsyncIterator[Event]:
-    number = sum(message["role"] == "tool" for message in body["messages"])
-    step = model.step(body, number)
+def completions_results(body: Json) -> int:
+    return sum(message["role"] == "tool" for message in body["messages"])
+
+
+async def completions(body: Json, step: Call | str, number: int) -> AsyncIterator[Event]:
     if isinstance(step, Call):
         function = {"name": step.tool, "arguments": json.dumps(step.input)}
         call = {"index": 0, "id": f"call_{number}", "type": "function", "function": function}
@@ -163,7 +185,12 @@ async def completions(model: Model, body: Json) -> AsyncIterator[Event]:
     yield "", {**head, "choices": [], "usage": usage}
 
 
-DIALECTS = {"/responses": responses, "/messages": messages, "/chat/completions": completions}
+DIALECTS = {
+    "/responses": (responses, responses_results),
+    "/messages": (messages, messages_results),
+    "/chat/completions": (completions, completions_results),
+}
+"""By the end of the path: how a step is said, and how many results of tools a request holds."""
 
 
 async def elsewhere(request: web.Request) -> web.Response:
@@ -178,7 +205,7 @@ async def elsewhere(request: web.Request) -> web.Response:
 def playing(*steps: Step) -> Iterator[Model]:
     """Serve the script until the end of the block; its last step is played again and again."""
     model, ready = Model(steps), threading.Event()
-    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    loop = asyncio.new_event_loop()
 
     async def run() -> None:
         app = web.Application(client_max_size=64 * 2**20)
@@ -186,13 +213,13 @@ def playing(*steps: Step) -> Iterator[Model]:
             for prefix in ("", "/v1"):
                 app.router.add_post(prefix + path, model.answer)
         app.router.add_route("*", "/{path:.*}", elsewhere)
-        runner = web.AppRunner(app, shutdown_timeout=0.5)
+        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.5)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         model.port = runner.addresses[0][1]
         ready.set()
-        await stop.wait()
+        await model.closing.wait()
         await runner.cleanup()
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
@@ -201,6 +228,6 @@ def playing(*steps: Step) -> Iterator[Model]:
         ready.wait()
         yield model
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        loop.call_soon_threadsafe(model.closing.set)
         thread.join()
         loop.close()

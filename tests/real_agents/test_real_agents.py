@@ -15,7 +15,6 @@ from urllib.parse import quote
 import psutil
 import pytest
 from tests.real_agents.agents import AGENTS, ANSWER, COMMAND, KEY, target_of
-from tests.real_agents.install import install, program_of
 from tests.real_agents.model_server import (
     CACHED_TOKENS,
     INPUT_TOKENS,
@@ -49,19 +48,6 @@ evalcases:
       - {name: noted, type: contains, value: It is 20 euros., source: files.notes.txt}
       - {name: changed, type: contains, value: "+It is 20 euros.", source: diff}
 """
-
-
-@pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest) -> str:
-    """One agent after the other; skipped unless it is installed or AGENTV_REAL_AGENTS=1."""
-    name: str = request.param
-    if not program_of(name).exists():
-        if os.environ.get("AGENTV_REAL_AGENTS") != "1":
-            pytest.skip(
-                f"{program_of(name)} is not there: run tests/real_agents/install.py, or set AGENTV_REAL_AGENTS=1"
-            )
-        install(name)
-    return name
 
 
 @dataclass(frozen=True)
@@ -189,11 +175,17 @@ def test_a_refused_key_is_an_auth_failure_that_stops_the_target(agent: str, tmp_
 
 
 def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path) -> None:
-    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=8)
+    ran = run(agent, tmp_path, NoResponse(), timeout_seconds=15)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
     assert ran.model.requests
-    assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
+    assert started_and_alive(tmp_path / "home") == []
+
+
+def started_and_alive(home: Path) -> list[psutil.Process]:
+    """Return the processes that a run with this HOME started and that live five seconds after it."""
+    started = [process for process in psutil.process_iter() if str(home) in environment_of(process)]
+    return psutil.wait_procs(started, timeout=5)[1]
 
 
 def environment_of(process: psutil.Process) -> set[str]:

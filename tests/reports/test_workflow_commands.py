@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentv.reports.text.workflow_commands import CommandGuard, harmless, reads_commands
@@ -41,6 +41,8 @@ def test_a_runner_is_recognised_by_its_variables(env: dict[str, str], *, expecte
 
 
 @given(st.lists(st.text(alphabet=":#[]vso \t\r\na", max_size=8), max_size=12))
+@example(["::", "\r::"])
+@example([":", ":\n::add"])
 def test_no_split_of_a_text_makes_a_command(parts: list[str]) -> None:
     guard = CommandGuard()
     assert commands("".join(map(guard.escape, parts))) == []

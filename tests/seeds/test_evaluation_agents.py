@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.agents import recorded, stand_in
 
 SUITE = """
@@ -28,10 +29,12 @@ def targets_of(executable: str, **settings: object) -> str:
 
 def test_codex_cli_provider(run: Callable[..., Any], tmp_path: Path) -> None:
     # WHEN its executable cannot be found: nothing is run
-    missing = run(SUITE, targets=targets_of("codex-nightly"), files=FILES)
-    assert missing.code == 3
-    assert "'codex-nightly' is not in PATH" in missing.output + missing.errors
-    assert missing.rows == []
+    nested = json.dumps({"targets": [{"name": "agent", "provider": "codex", "settings": {"executable": "codex-n"}}]})
+    for targets, executable in ((targets_of("codex-nightly"), "codex-nightly"), (nested, "codex-n")):
+        missing = run(SUITE, targets=targets, files=FILES)
+        assert missing.code == 3
+        assert f"'{executable}' is not in PATH" in missing.output + missing.errors
+        assert missing.rows == []
 
     # WHEN it is there: a temporary workspace with prompt.md, the command line as ordered, the final message parsed
     agent = stand_in(tmp_path / "bin", recorded("codex"))
@@ -61,3 +64,29 @@ def test_codex_cli_provider(run: Callable[..., Any], tmp_path: Path) -> None:
     assert (details["exit_code"], details["stderr"]) == (7, "no disk")
     assert "turn.started" in details["stdout"]
     assert Path(details["log_paths"][0]).is_file()
+
+
+# The agent does not end before its log holds what it has printed so far; it gives up after ten seconds.
+WAIT_FOR_THE_LOG = """
+tries=0
+until grep -qs 'calls    command_execution' LOGS/*; do
+  tries=$((tries + 1))
+  test $tries -lt 200 || { echo nothing was logged so far >&2; exit 9; }
+  sleep 0.05
+done
+"""
+
+
+@pytest.mark.timeout(60)
+def test_codex_cli_provider_streams_its_log_when_enabled(run: Callable[..., Any], tmp_path: Path) -> None:
+    logs = tmp_path / ".agentv" / "logs" / "codex"
+    agent = stand_in(tmp_path / "bin", recorded("codex"), then=WAIT_FOR_THE_LOG.replace("LOGS", str(logs)))
+    (row,) = run(SUITE, targets=targets_of(agent.program, max_retries=0), files=FILES).rows
+    assert row["status"] == "pass", row
+
+    for log in logs.iterdir():
+        log.unlink()
+    quiet = stand_in(tmp_path / "quiet", recorded("codex"), then="exit 7")
+    (row,) = run(SUITE, targets=targets_of(quiet.program, max_retries=0, stream_logs=False), files=FILES).rows
+    assert row["error"]["details"]["log_paths"] == []
+    assert list(logs.iterdir()) == []

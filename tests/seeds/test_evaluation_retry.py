@@ -1,17 +1,28 @@
 """Seed evaluation.md: how often and how patiently a model is asked again."""
 
+import asyncio
 import json
+import random
+import socket
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from agentv import TargetConfig
+from agentv import ProviderResponse, TargetConfig
 from agentv.engine.plugins.loading import load_specs
+from agentv.execution.retry import retry_call
 from agentv.loading.suites.resolve import resolve_target
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 
 SUITE = """
@@ -29,8 +40,13 @@ class Model:
     """A chat model on loopback that answers with these statuses in turn, then always with 200."""
 
     statuses: list[int] = field(default_factory=list)
-    calls: int = 0
+    times: list[float] = field(default_factory=list)
+    """When it was called, in seconds."""
     url: str = ""
+
+    @property
+    def calls(self) -> int:
+        return len(self.times)
 
 
 @pytest.fixture
@@ -40,7 +56,7 @@ def model() -> Iterator[Model]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            state.calls += 1
+            state.times.append(time.monotonic())
             status = state.statuses.pop(0) if state.statuses else 200
             body = json.dumps(ANSWER if status == 200 else {"error": {"message": "not now"}}).encode()
             self.send_response(status)
@@ -94,18 +110,60 @@ def test_configure_retry_in_targets_yaml(run: Callable[..., Any], model: Model) 
 
 
 def test_default_exponential_backoff(run: Callable[..., Any], model: Model) -> None:
-    assert resolved().retry == RetryPolicy(
+    default = resolved().retry
+    assert default == RetryPolicy(
         max_retries=3,
         initial_delay_s=1.0,
         max_delay_s=60.0,
         backoff_factor=2.0,
         status_codes=(408, 429, 500, 502, 503, 504, 529),
     )
-    # Only the first delay is shortened: how many tries there are is the default.
+    first, other = pauses(default, seed=1), pauses(default, seed=2)
+    assert near(first, [1.0, 2.0, 4.0])
+    assert near(other, [1.0, 2.0, 4.0])
+    assert all(one != two for one, two in zip(first, other, strict=True))  # jitter
+    assert all(pause not in (1.0, 2.0, 4.0) for pause in first)
+    many = pauses(replace(default, max_retries=12), seed=1)
+    assert many[7:] == [60.0] * 5  # 128 s and more without the cap
+    assert max(many) == 60.0
+
+    # Only the first delay is shortened: how many tries there are, and how the pauses grow, is the default.
     model.statuses = [503, 500, 429, 502, 504]
-    (row,) = run(SUITE, targets=targets_of(model, retry_initial_delay_ms=1)).rows
+    (row,) = run(SUITE, targets=targets_of(model, retry_initial_delay_ms=20)).rows
     assert row["status"] == "error"
     assert model.calls == 4
+    waited = [later - earlier for earlier, later in pairwise(model.times)]
+    assert all(pause >= 0.75 * backoff for pause, backoff in zip(waited, (0.02, 0.04, 0.08), strict=True)), waited
+
+
+def test_default_exponential_backoff_of_network_errors(run: Callable[..., Any], tmp_path: Path) -> None:
+    with socket.socket() as nobody_listens:
+        nobody_listens.bind(("127.0.0.1", 0))
+        gone = Model(url=f"http://127.0.0.1:{nobody_listens.getsockname()[1]}/v1")
+        (row,) = run(SUITE, targets=targets_of(gone, retry_initial_delay_ms=1)).rows
+    assert row["error"]["kind"] == "transport"
+    (answers,) = tmp_path.glob(".agentv/runs/*/answers.jsonl")
+    assert [call["kind"] for call in json.loads(answers.read_text("utf-8"))["calls"]] == ["transport"] * 4
+
+
+def pauses(policy: RetryPolicy, *, seed: int) -> list[float]:
+    """Return the pauses in seconds before the retries of a call that always fails."""
+    waited: list[float] = []
+
+    async def call(_attempt: int, _ends_at: float) -> ProviderResponse:
+        raise ProviderError(Failure("server_error", "not now", http_status=503))
+
+    async def wait(pause_s: float) -> None:
+        waited.append(pause_s)
+
+    calling = retry_call(call, policy, rng=random.Random(seed), clock=lambda: datetime.now(UTC), sleep=wait)
+    with pytest.raises(ProviderError):
+        asyncio.run(calling)
+    return waited
+
+
+def near(found: list[float], expected: list[float]) -> bool:
+    return found == pytest.approx(expected, rel=0.25)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, "auth"), (403, "auth"), (400, "bad_request"), (404, "bad_request")])

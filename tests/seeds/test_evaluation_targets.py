@@ -105,10 +105,41 @@ def test_enabled_for_batching_capable_provider(
     command = script(BATCH.replace("MODE", repr(mode)), "{CASES_FILE}", "{OUTPUT_FILE}", "{EVAL_ID}")
     targets = target_of(command, provider_batching=True, max_retries=0)
     done = run(suite_of("a", "b", "c"), targets=targets)
-    answers = {row["eval_id"]: row["candidate_answer"] for row in done.rows}
-    assert set(answers) == {"a", "b", "c"}
-    assert all(f"ok {case_id}" in answer for case_id, answer in answers.items())
+    assert {row["eval_id"]: row["candidate_answer"] for row in done.rows} == {"a": "ok a", "b": "ok b", "c": "ok c"}
     assert tmp_path.joinpath("evals", "starts.txt").read_text().split() == starts
+
+
+FILES_OF_A_BATCH = """
+import json, sys
+from pathlib import Path
+eval_id, output, *files = sys.argv[1:]
+open("starts.txt", "a").write(eval_id + "\\n")
+answers = [{"id": Path(file).stem, "text": "ok " + Path(file).read_text()} for file in reversed(files)]
+Path(output).write_text("".join(json.dumps(answer) + "\\n" for answer in answers))
+"""
+
+
+def test_enabled_for_batching_capable_provider_that_gets_the_files_of_all_cases(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    suite = json.loads(suite_of("a", "b", "c"))
+    for case in suite["evalcases"]:
+        case["input_messages"] = [{"role": "user", "content": [{"type": "file", "value": f"{case['id']}.txt"}]}]
+    targets = target_of(script(FILES_OF_A_BATCH, "{EVAL_ID}", "{OUTPUT_FILE}", "{FILES}"), provider_batching=True)
+    files = {f"evals/{case_id}.txt": f"order of {case_id}" for case_id in "abc"}
+    done = run(json.dumps(suite), targets=targets, files=files)
+    assert {row["eval_id"]: row["candidate_answer"] for row in done.rows} == {
+        "a": "ok order of a",
+        "b": "ok order of b",
+        "c": "ok order of c",
+    }
+    assert tmp_path.joinpath("evals", "starts.txt").read_text().split() == ["batch"]
+
+
+def test_enabled_for_batching_capable_provider_whose_reply_names_no_case(run: Callable[..., Any]) -> None:
+    done = run(suite_of("a", "b"), targets=target_of("echo ok", provider_batching=True, max_retries=0))
+    assert [(row["status"], row["candidate_answer"]) for row in done.rows] == [("error", ""), ("error", "")]
+    assert "batch" in done.rows[0]["error"]["message"]
 
 
 def test_fallback_when_provider_cannot_batch(run: Callable[..., Any], agentv: Callable[..., Any]) -> None:
@@ -183,16 +214,40 @@ def server() -> Iterator[tuple[str, list[str]]]:
         httpd.shutdown()
 
 
-def test_optional_health_check(run: Callable[..., Any], server: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_optional_health_check(run: Callable[..., Any], server: tuple[str, list[str]]) -> None:
     url, asked = server
-    answer = script("print('ok')")
-    probe = {"type": "command", "command_template": script("open('probed.txt', 'a').write('x')")}
-    for healthcheck in ({"type": "http", "url": f"{url}/ok"}, probe):
-        done = run(suite_of("a", "b"), targets=target_of(answer, healthcheck=healthcheck))
-        assert [row["status"] for row in done.rows] == ["pass", "pass"]
+    done = run(
+        suite_of("a", "b"), targets=target_of(script("print('ok')"), healthcheck={"type": "http", "url": f"{url}/ok"})
+    )
+    assert [row["status"] for row in done.rows] == ["pass", "pass"]
     assert asked == ["/ok"]
-    (probed,) = tmp_path.rglob("probed.txt")
-    assert probed.read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("target", "own", "folder"),
+    [({}, {}, "evals"), ({"cwd": "work"}, {}, "evals/work"), ({"cwd": "work"}, {"cwd": "probe"}, "evals/probe")],
+)
+def test_optional_health_check_runs_once_in_its_folder_before_the_first_request(
+    target: dict[str, str], own: dict[str, str], folder: str, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    log = tmp_path / "log.txt"
+    write = f"import os; open({str(log)!r}, 'a').write(%s)"
+    probe = {"type": "command", "command_template": script(write % "os.getcwd() + os.linesep"), **own}
+    answer = script(write % "'called' + os.linesep" + "; print('ok')")
+    files = {"evals/work/notes.txt": "", "evals/probe/notes.txt": ""}
+    done = run(suite_of("a", "b"), targets=target_of(answer, healthcheck=probe, **target), files=files)
+    assert [row["status"] for row in done.rows] == ["pass", "pass"]
+    assert log.read_text().splitlines() == [str((tmp_path / folder).resolve()), "called", "called"]
+
+
+@pytest.mark.timeout(20)
+def test_optional_health_check_that_takes_too_long_spends_no_case(run: Callable[..., Any], tmp_path: Path) -> None:
+    answer = script("open('called.txt', 'w'); print('ok')")
+    probe = {"type": "command", "command_template": "sleep 60", "timeout_seconds": 0.2}
+    done = run(suite_of("a", "b"), targets=target_of(answer, healthcheck=probe))
+    assert (done.code, done.rows) == (3, [])
+    assert "healthcheck of target 't' failed" in done.output + done.errors
+    assert list(tmp_path.rglob("called.txt")) == []
 
 
 def test_optional_health_check_that_fails_spends_no_case(

@@ -109,12 +109,45 @@ def test_llm_judge_may_consume_trace_opt_in(judge: Callable[..., Any], context: 
         assert ("searchDocs" in model.requests[0].question) is shown
 
 
-def test_traceevent_structure() -> None:
-    assert TRACE_EVENT_TYPES == ("model_step", "tool_call", "tool_result", "message", "error")
-    every = {"timestamp", "id", "name", "input", "output", "text", "metadata"}
-    for kind in TRACE_EVENT_TYPES:
-        event = TraceEvent(kind)
-        assert {name: getattr(event, name) for name in every} == dict.fromkeys(every)
+EVERY_FIELD = {
+    "timestamp": "2026-01-31T12:00:00Z",
+    "id": "step-1",
+    "name": "searchDocs",
+    "input": {"query": "refund"},
+    "output": ["page 1"],
+    "text": "looking",
+    "metadata": {"latency_ms": 150},
+}
+
+
+def test_traceevent_structure(answered: Callable[..., Any]) -> None:
+    kinds = ["model_step", "tool_call", "tool_result", "message", "error"]
+    bare, full = [{"type": kind} for kind in kinds], [{"type": kind, **EVERY_FIELD} for kind in kinds]
+    row, seen = answered({"text": "found", "trace": [*bare, *full]})
+    assert row["trace"] == seen["candidate_trace"] == [*bare, *full]
+    assert (row["trace_summary"]["eventCount"], row["trace_summary"]["errorCount"]) == (10, 2)
+    assert [TraceEvent(kind).text for kind in TRACE_EVENT_TYPES] == [None] * len(kinds)
+
+
+@pytest.mark.parametrize("event", [{}, {"name": "searchDocs"}, {"type": "thought"}, {"type": 1}, "tool_call"])
+def test_traceevent_structure_needs_a_known_type(event: object, answered: Callable[..., Any]) -> None:
+    row, seen = answered({"text": "found", "trace": [{"type": "message"}, event]})
+    assert (row["status"], seen) == ("error", {})
+    assert "trace[1]" in row["error"]["message"]
+    assert "model_step, tool_call, tool_result, message, error" in row["error"]["message"]
+
+
+def test_traceevent_structure_is_deprecated_in_favour_of_output_messages(run: Callable[..., Any]) -> None:
+    suite = SUITE + SUITE.partition("evalcases:")[2].replace("id: c", "id: d")
+    files = {"evals/seen.py": SEEN}
+    said: dict[str, str] = {}
+    for key, value in (("trace", TRACE), ("output_messages", MESSAGES)):
+        answer = {"evals/answer.json": json.dumps({"text": "x", key: value})}
+        done = run(suite, "-v", targets=TARGETS, files={**files, **answer})
+        assert [row["status"] for row in done.rows] == ["pass", "pass"]
+        said[key] = done.output + done.errors
+    assert said["trace"].count("note: target 't': its replies have the key 'trace', which is deprecated") == 1
+    assert "deprecated" not in said["output_messages"]
 
 
 def test_tracesummary_computation() -> None:

@@ -6,11 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import agentv as package
 from agentv import (
@@ -26,8 +27,8 @@ from agentv import (
     EvaluatorResult,
     LlmJudgeEvaluator,
     LlmJudgeEvaluatorOptions,
-    Provider,
     ProviderRequest,
+    ProviderResponse,
     RunReport,
     ToolTrajectoryEvaluator,
     build_evaluator_registry,
@@ -35,6 +36,8 @@ from agentv import (
     run_evaluators_for_case,
 )
 from agentv.evaluators import EVALUATORS
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
 from agentv.types.struct_fields import struct_fields
 
 SOURCE = Path(package.__file__).parent
@@ -163,19 +166,64 @@ def test_executing_a_code_evaluator(tmp_path: Path, context: Callable[..., Any])
 # --- REQ-EVAL-004 and 005 ----------------------------------------------------------------------------------------
 
 
-def test_passing_context_to_evaluator() -> None:
-    spy = Spy()
-    evaluated(spy)
-    (seen,) = spy.seen
-    assert (seen.eval_case.id, seen.candidate, seen.attempt) == ("c", "hello", 0)
-    assert seen.target.name == "answer_hello"
-    assert isinstance(seen.provider, Provider)
-    assert seen.prompt_inputs.question == "hi"
-    assert isinstance(seen.now, datetime)
-    assert seen.now.tzinfo is not None
-    assert {"judge_provider", "system_prompt", "evaluator", "judge_model"} <= {
-        field.name for field in struct_fields(type(seen))
-    }
+class FlakyOnce:
+    """A provider that loses its first connection, then says hello."""
+
+    kind = "flaky"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol has it
+        self.calls += 1
+        if self.calls == 1:
+            raise ProviderError(Failure("transport", "the connection was lost", retryable=True))
+        return ProviderResponse("hello")
+
+
+class Asking:
+    """An evaluator that asks the provider and the judge of its context again, and remembers the context."""
+
+    kind = "asking"
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        self.seen = context
+        assert context.judge_provider is not None
+        request = ProviderRequest(question="and now?")
+        self.answers = [(await each.invoke(request)).text for each in (context.provider, context.judge_provider)]
+        return EvaluationScore(score=1.0)
+
+
+def test_passing_context_to_evaluator(judge: Callable[..., Any]) -> None:
+    provider, model, evaluator, before = FlakyOnce(), judge("judged"), Asking(), datetime.now(UTC)
+    case = EvalCase(id="c", input_messages="hi", expected_outcome="Says hello", metadata={"level": 3})  # type: ignore[arg-type]  # a string is one user message
+    (row,) = evaluate([case], target=provider, evaluators=[evaluator], judge=model).results
+    seen = evaluator.seen
+    assert (row.score, row.error) == (1.0, None)
+    assert (seen.eval_case.id, seen.eval_case.expected_outcome, seen.eval_case.metadata) == (
+        "c",
+        "Says hello",
+        {"level": 3},
+    )
+    assert (seen.candidate, seen.prompt_inputs.question) == ("hello", "hi")
+    assert seen.attempt == 1
+    assert (seen.target.name, seen.provider.kind) == ("target", "flaky")
+    assert before <= seen.now <= datetime.now(UTC)
+    assert (evaluator.answers, provider.calls, len(model.requests)) == (["hello", "judged"], 3, 1)
+
+
+def test_passing_context_to_evaluator_with_its_optional_fields(judge: Callable[..., Any]) -> None:
+    spy, config = Spy(), EvaluatorConfig("strict", "llm_judge", {"prompt": "Is {{ candidate_answer }} right?"})
+    registry = build_evaluator_registry({"llm_judge": spy}, lambda _: judge("{}"))
+    asyncio.run(run_evaluators_for_case(case_with(config), "4", evaluator_registry=registry))
+    assert spy.seen[0].evaluator == config
+    assert spy.seen[0].judge_provider is None
+    # `system_prompt` and `judge_model` are for callers of an evaluator: no file sets them for a custom one.
+    asked = judge('{"score": 1}')
+    context = replace(spy.seen[0], system_prompt="Judge only the spelling.", judge_model="m-2", evaluator=None)
+    asyncio.run(LlmJudgeEvaluator(resolve_judge_provider=lambda _: asked).evaluate(context))
+    assert asked.requests[0].system_prompt.startswith("Judge only the spelling.")
+    assert asked.requests[0].model == "m-2"
 
 
 def test_returning_evaluation_results() -> None:
@@ -241,22 +289,83 @@ def test_running_evaluators_for_a_test_case(judge: Callable[..., Any]) -> None:
         assert (score.score, [result.type for result in results]) == (0.4, ["llm_judge"])
 
 
-def test_running_multiple_evaluators(judge: Callable[..., Any]) -> None:
-    order: list[str] = []
-    model = judge('{"score": 0.5}')
-    code = "import json; print(json.dumps({'score': 0}))"
+class Slow:
+    """An evaluator that lets others run before it is done, and notes its start and end."""
+
+    kind = "slow"
+
+    def __init__(self, log: Path, name: str) -> None:
+        self.log, self.name = log, name
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:  # noqa: ARG002 - the protocol has it
+        note(self.log, f"{self.name} starts")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        note(self.log, f"{self.name} ends")
+        return EvaluationScore(score=1.0)
+
+
+class NotingJudge:
+    """A judge model that notes its start and end."""
+
+    kind = "noting"
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.requests: list[ProviderRequest] = []
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        self.requests.append(request)
+        note(self.log, "judge starts")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        note(self.log, "judge ends")
+        return ProviderResponse('{"score": 0.5}')
+
+
+def note(log: Path, line: str) -> None:
+    with log.open("a") as file:
+        file.write(f"{line}\n")
+
+
+NOTING_CODE = """
+import json, os, sys
+log = open(sys.argv[1], "a")
+log.write(f"code {sys.argv[2]} starts\\n")
+log.write(f"code {sys.argv[2]} ends\\n")
+print(json.dumps({"score": 0.2, "reasoning": str(os.getpid())}))
+"""
+
+
+def test_running_multiple_evaluators(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    code = [sys.executable, "-c", NOTING_CODE, str(log)]
+    model = NotingJudge(log)
     case = case_with(
-        Spy(1.0, order, "first"),
+        Slow(log, "first"),
+        EvaluatorConfig("code 1", "code_judge", {"script": [*code, "1"]}),
         EvaluatorConfig("judge", "llm_judge", {"prompt": "Is {{ candidate_answer }} right?"}),
-        EvaluatorConfig("code", "code_judge", {"script": [sys.executable, "-c", code]}),
-        Spy(0.5, order, "last"),
+        EvaluatorConfig("code 2", "code_judge", {"script": [*code, "2"]}),
+        Slow(log, "last"),
     )
     score, results = judged_case(case, model)
-    assert order == ["first", "last"]
-    assert [result.name for result in results] == ["first", "judge", "code", "last"]
-    assert [result.score for result in results] == [1.0, 0.5, 0.0, 0.5]
-    assert score.score == pytest.approx(0.5)
+    names = ["first", "code 1", "judge", "code 2", "last"]
+    assert log.read_text().splitlines() == [f"{name} {what}" for name in names for what in ("starts", "ends")]
+    assert [result.name for result in results] == names
+    assert [result.score for result in results] == [1.0, 0.2, 0.5, 0.2, 1.0]
+    assert score.score == pytest.approx((1.0 + 0.2 + 0.5 + 0.2 + 1.0) / 5)
     assert model.requests[0].question.startswith("Is ")
+    assert "4" in model.requests[0].question
+    assert results[1].reasoning != results[3].reasoning  # a process for each
+
+
+def test_running_multiple_evaluators_calls_the_judge_of_the_registry(judge: Callable[..., Any]) -> None:
+    own, prompt = Spy(0.3), {"prompt": "Is {{ candidate_answer }} right?"}
+    registry = build_evaluator_registry({"llm_judge": own}, lambda _: judge('{"score": 1}'))
+    case = case_with(EvaluatorConfig("one", "llm_judge", prompt), EvaluatorConfig("two", "llm_judge", prompt))
+    _, results = asyncio.run(run_evaluators_for_case(case, "4", evaluator_registry=registry))
+    assert [(result.name, result.score) for result in results] == [("one", 0.3), ("two", 0.3)]
+    assert [context.evaluator.settings for context in own.seen if context.evaluator] == [prompt, prompt]
 
 
 # --- REQ-EVAL-008 ------------------------------------------------------------------------------------------------
@@ -286,10 +395,16 @@ def test_single_evaluator_result(run: Callable[..., Any]) -> None:
 
 
 def test_multiple_evaluators_result(run: Callable[..., Any]) -> None:
-    evaluators = "    evaluators: [{name: j, type: llm_judge}, {name: h, type: contains, value: hello}]\n"
+    evaluators = (
+        "    evaluators:\n"
+        "      - {name: j, type: llm_judge}\n"
+        "      - {name: h, type: contains, value: hello}\n"
+        "      - {name: m, type: contains, value: goodbye}\n"
+    )
     (row,) = run(CASE + evaluators, targets=JUDGED).rows
-    judged, ruled = row["evaluator_results"]
-    assert {key: judged[key] for key in ("name", "type", "score", "hits", "misses", "reasoning")} == {
+    judged, held, missed = row["evaluator_results"]
+    common = ("name", "type", "score", "hits", "misses")
+    assert {key: judged[key] for key in (*common, "reasoning")} == {
         "name": "j",
         "type": "llm_judge",
         "score": 0.5,
@@ -298,8 +413,19 @@ def test_multiple_evaluators_result(run: Callable[..., Any]) -> None:
         "reasoning": "c",
     }
     assert "hello" in judged["evaluator_provider_request"]["userPrompt"]
-    assert (ruled["name"], ruled["type"], ruled["score"]) == ("h", "contains", 1.0)
-    assert row["score"] == 0.75
+    assert judged["evaluator_raw_request"] == judged["evaluator_provider_request"]
+    assert [held[key] for key in common] == ["h", "contains", 1.0, held["hits"], []]
+    assert [missed[key] for key in common] == ["m", "contains", 0.0, [], missed["misses"]]
+    assert "hello" in " ".join(held["hits"])
+    assert "goodbye" in " ".join(missed["misses"])
+    assert row["score"] == pytest.approx((0.5 + 1.0 + 0.0) / 3)
+    assert (row["hits"], row["misses"]) == (["a", *held["hits"]], ["b", *missed["misses"]])
+    assert "evaluator_raw_request" not in row
+
+
+def test_multiple_evaluators_result_is_a_list_for_one_entry_too(run: Callable[..., Any]) -> None:
+    (row,) = run(CASE + "    evaluators: [{name: j, type: llm_judge}]\n", targets=JUDGED).rows
+    assert [(result["name"], result["score"]) for result in row["evaluator_results"]] == [("j", 0.5)]
 
 
 # --- REQ-EVAL-009 ------------------------------------------------------------------------------------------------
@@ -318,17 +444,32 @@ def test_parsing_new_evaluator_field(tmp_path: Path) -> None:
     assert (case.evaluator, case.grader) == ("llm_judge", None)
 
 
+# A suite whose evaluators would say something else than a case's `grader:`, which comes before them.
+LEGACY = """
+execution: {evaluators: [{name: other, type: contains, value: nowhere}]}
+evalcases:
+  - {id: c, expected_outcome: Says hello, input_messages: [{role: user, content: hi}], grader: llm_judge}
+  - {id: d, expected_outcome: Says hello, input_messages: [{role: user, content: hi}], grader: llm_judge}
+"""
+
+
 def test_parsing_legacy_grader_field(tmp_path: Path, run: Callable[..., Any], agentv: Callable[..., Any]) -> None:
     case = loaded(tmp_path, "    grader: llm_judge\n")
     assert (case.evaluator, case.grader) == (None, "llm_judge")
-    (row,) = run(CASE + "    grader: llm_judge\n", targets=JUDGED).rows
-    assert row["score"] == 0.5
+    rows = run(LEGACY, targets=JUDGED).rows
+    assert [(row["score"], row["reasoning"]) for row in rows] == [(0.5, "c"), (0.5, "c")]
     checked = agentv("check", "evals")
     warnings = [line for line in checked.output.splitlines() if "grader" in line and "warning" in line]
     assert len(warnings) == 1
-    assert "suite.yaml:6" in warnings[0]
-    both = loaded(tmp_path, "    grader: llm_judge\n    evaluator: llm_judge\n")
-    assert both.evaluator == "llm_judge"
+    assert "suite.yaml:4" in warnings[0]
+    assert "deprecated" in warnings[0]
+
+
+def test_parsing_legacy_grader_field_beside_the_new_one(tmp_path: Path, run: Callable[..., Any]) -> None:
+    both = "    evaluator: llm_judge\n    grader: is_json\n"
+    assert loaded(tmp_path, both).evaluator == "llm_judge"
+    (row,) = run(CASE + both, targets=JUDGED).rows
+    assert (row["score"], row["reasoning"]) == (0.5, "c")
 
 
 def test_parsing_evaluators_list(tmp_path: Path, agentv: Callable[..., Any]) -> None:

@@ -93,7 +93,7 @@ def test_runs_are_listed_oldest_first_without_folders_that_are_none(home: Path) 
         ),
         ("results.jsonl", "not json", "results.jsonl:1: JSON is malformed"),
         ("results.jsonl", '{"slot": 7}', "results.jsonl:1: Expected `object`, got `int`"),
-        ("results.jsonl", '{"x":' + "[" * 100_000, "results.jsonl:1: maximum recursion depth exceeded"),
+        ("results.jsonl", '{"x":' + "[" * 100_000, "results.jsonl:1: JSON is nested too deeply"),
         ("results.jsonl", b"\xff", "results.jsonl:1: JSON is malformed"),
     ],
 )

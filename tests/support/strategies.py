@@ -21,7 +21,7 @@ from agentv.types.messages import (
     TraceSummary,
 )
 from agentv.types.provider import CallRecord
-from agentv.types.records.answer import Answer, AnswerRef, ResultKey
+from agentv.types.records.answer import Answer, AnswerRef, Partial, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.usage import Usage
@@ -122,7 +122,19 @@ calls = st.builds(
     status=maybe(counts),
     request_id=maybe(texts),
     usage=maybe(usages),
+    cost_usd=maybe(numbers),
+    estimated=st.booleans(),
     error=maybe(texts),
+)
+partials = st.builds(
+    Partial,
+    text=texts,
+    reasoning=maybe(texts),
+    output_messages=maybe(tuples(returned_messages)),
+    trace=maybe(tuples(trace_events)),
+    usage=maybe(usages),
+    cost_usd=maybe(numbers),
+    estimated=st.booleans(),
 )
 
 
@@ -156,6 +168,8 @@ def answers(draw: st.DrawFn) -> Answer:
             log_paths=tuples(texts),
             request=maybe(json_objects),
             error=maybe(failures),
+            estimated=st.booleans(),
+            partial=maybe(partials),
             repaired=st.booleans(),
             seq=maybe(counts),
         )
@@ -216,7 +230,7 @@ def evaluator_results(members: st.SearchStrategy = no_members) -> st.SearchStrat
     )
 
 
-spent = st.builds(Spent.of, maybe(usages), maybe(numbers))
+spent = st.builds(Spent.of, maybe(usages), maybe(numbers), estimated=st.booleans())
 
 
 @st.composite
@@ -258,6 +272,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             duration_ms=maybe(milliseconds),
             cached=st.booleans(),
             error=maybe(failures),
+            partial=maybe(partials),
             file=texts,
             line=counts,
             seq=maybe(counts),

@@ -304,6 +304,8 @@ def test_any_object_is_read_or_refused_and_never_lost(value: Mapping[str, Any]) 
 
 def test_an_answer_without_a_role_is_the_assistants() -> None:
     assert read_answer({"content": "hi"}, "response") == Message("assistant", "hi")
+    with pytest.raises(MessageError, match="response holds no message"):
+        read_answer({"tool_calls": []}, "response")
     with pytest.raises(MessageError, match="response has no content, and its 'text' is not understood"):
         read_answer({"text": "hi"}, "response")
 

@@ -1,4 +1,4 @@
-"""The option `--allow-path` of every command that reads eval files."""
+"""The option `--allow-path` of every command that reads files which name other files."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,5 +11,5 @@ ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Also let eval files use files in DIR, outside the project.",
+    help="Also allow named files in DIR, outside the project.",
 )

@@ -1,9 +1,8 @@
 """Evaluator objects by kind, with the default judge for every kind that is not registered (seed REQ-EVAL-006)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 
-from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, ResolveJudge
 from agentv.types.errors import MissingExtraError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 
@@ -12,10 +11,16 @@ RUBRIC_KIND = "rubric"
 
 
 class EvaluatorRegistry(Mapping[str, Evaluator]):
-    """Evaluators by kind. Looking up an unknown kind returns `llm_judge`, or raises UnknownNameError without one."""
+    """Evaluators by kind. Looking up an unknown kind returns `llm_judge`, or raises UnknownNameError without one.
 
-    def __init__(self, evaluators: Mapping[str, Evaluator]) -> None:
+    `rule_of` returns the rule of a kind that is not registered, None if there is none.
+    """
+
+    def __init__(
+        self, evaluators: Mapping[str, Evaluator], *, rule_of: Callable[[str], Evaluator | None] = lambda _kind: None
+    ) -> None:
         self._evaluators = dict(evaluators)
+        self._rule_of = rule_of
 
     @property
     def llm_judge(self) -> Evaluator:
@@ -23,8 +28,8 @@ class EvaluatorRegistry(Mapping[str, Evaluator]):
         return self[DEFAULT_KIND]
 
     def __getitem__(self, kind: str) -> Evaluator:
-        """Return the evaluator of that kind, else the default judge."""
-        found = self._evaluators.get(kind) or self._evaluators.get(DEFAULT_KIND)
+        """Return the evaluator of that kind, else the rule of that kind, else the default judge."""
+        found = self._evaluators.get(kind) or self._rule_of(kind) or self._evaluators.get(DEFAULT_KIND)
         if found is None:
             raise UnknownNameError("evaluator kind", kind, known=self._evaluators)
         return found
@@ -40,21 +45,6 @@ class EvaluatorRegistry(Mapping[str, Evaluator]):
     def __len__(self) -> int:
         """Return the number of registered evaluators."""
         return len(self._evaluators)
-
-
-def build_evaluator_registry(
-    overrides: Mapping[str, Evaluator] | None = None, resolve_judge_provider: ResolveJudge | None = None
-) -> EvaluatorRegistry:
-    """Return a registry with `llm_judge` and `rubric`, extended or replaced by `overrides`.
-
-    `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is called.
-
-    >>> registry = build_evaluator_registry()
-    >>> registry["unheard_of"] is registry.llm_judge
-    True
-    """
-    judge = LlmJudgeEvaluator(resolve_judge_provider=resolve_judge_provider)
-    return EvaluatorRegistry({DEFAULT_KIND: judge, RUBRIC_KIND: judge, **(overrides or {})})
 
 
 def require_extra(package: str, feature: str, extra: str) -> None:

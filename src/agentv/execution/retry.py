@@ -9,10 +9,11 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from agentv.execution.cancelled_calls import keep_call, kept_partial
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
-from agentv.types.provider import CallRecord
+from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.targets import RetryPolicy
 from agentv.types.usage import Usage
 
@@ -39,10 +40,10 @@ R = TypeVar("R", bound=Recordable)
 
 
 def is_retryable(failure: Failure, policy: RetryPolicy) -> bool:
-    """Return True if a retry may help: the policy decides for HTTP statuses, the failure itself for the rest."""
+    """Return True if a retry may help: the policy decides for HTTP statuses and time-outs, else the failure itself."""
     if failure.http_status is not None:
         return failure.http_status in policy.status_codes
-    return failure.retryable
+    return failure.retryable and (failure.kind != "target_timeout" or policy.retry_timeouts)
 
 
 def requested_delay_s(failure: Failure, policy: RetryPolicy) -> float | None:
@@ -64,6 +65,14 @@ def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Ra
     return min(backoff * rng.uniform(1 - JITTER, 1 + JITTER), policy.max_delay_s)
 
 
+def said_before(error: ProviderError) -> ProviderResponse | None:
+    """Return what a failed attempt said and used; None when nothing is known."""
+    if error.partial is not None:
+        return error.partial
+    usage = usage_before(error.failure)
+    return None if usage is None else ProviderResponse("", usage=usage)
+
+
 async def retry_call(
     call: Callable[[int, float], Awaitable[R]],
     policy: RetryPolicy,
@@ -73,16 +82,19 @@ async def retry_call(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     on_retry: Callable[[CallRecord, float], None] | None = None,
     deadline_s: float | None = None,
+    spent: Callable[[ProviderError], ProviderResponse | None] = said_before,
 ) -> tuple[R, tuple[CallRecord, ...]]:
     """Repeat a call until it succeeds, and return its result with a record of every attempt.
 
     `call` gets the number of the attempt, from 0, and the time by the loop's clock when all attempts must have ended;
     it enforces its own deadline. `deadline_s` covers all attempts and pauses together: no pause goes beyond it, and an
     attempt that has not ended soon after it is cancelled. `on_retry` gets the record of the failed attempt and the
-    pause in seconds. Raises the last ProviderError with `calls` set.
+    pause in seconds. `spent` returns what a failed attempt said, used and cost. Raises the last ProviderError with
+    `calls` set, and with the `partial` of the last attempt that has one; a CancelledError carries both as well.
     """
     ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()
+    partial: ProviderResponse | None = None
     wait_s = 0.0
     while True:
         started_at = clock()
@@ -90,14 +102,22 @@ async def retry_call(
             attempt = call(len(records), ends_at)
             result = await (attempt if deadline_s is None else _cut_off(attempt, ends_at, deadline_s, len(records) + 1))
         except ProviderError as error:
-            failure = error.failure
+            failure, said = error.failure, spent(error)
+            partial = said if error.partial is not None else partial
+        except asyncio.CancelledError as error:
+            cut = ProviderError(Failure("cancelled", "cancelled"), partial=kept_partial(error))
+            said = spent(cut)
+            if said is not None:
+                records += (_failed(cut.failure, said, started_at, clock(), wait_s),)
+            keep_call(error, said or partial, calls=records)
+            raise
         else:
             return result, (*records, _succeeded(result, started_at, clock(), wait_s))
-        records += (_failed(_with_request(failure, policy), started_at, clock(), wait_s),)
+        records += (_failed(_with_request(failure, policy), said, started_at, clock(), wait_s),)
         wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
         is_last = len(records) > policy.max_retries or asyncio.get_running_loop().time() + wait_s >= ends_at
         if is_last or not is_retryable(failure, policy):
-            raise ProviderError(failure, calls=records)
+            raise ProviderError(failure, calls=records, partial=partial)
         if on_retry is not None:
             on_retry(records[-1], wait_s)
         await sleep(wait_s)
@@ -109,10 +129,11 @@ async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, att
     try:
         async with guard:
             return await attempt
-    except TimeoutError:
+    except TimeoutError as error:
         if not guard.expired():
             raise
-        raise ProviderError(Failure("deadline", f"no answer within {deadline_s:g} s (attempts: {attempts})")) from None
+        failure = Failure("deadline", f"no answer within {deadline_s:g} s (attempts: {attempts})")
+        raise ProviderError(failure, partial=kept_partial(error)) from None
 
 
 def _with_request(failure: Failure, policy: RetryPolicy) -> Failure:
@@ -124,7 +145,9 @@ def _with_request(failure: Failure, policy: RetryPolicy) -> Failure:
     return replace(failure, message=f"{failure.message}; the server asks to wait {asked_s:,.0f} s, {most}")
 
 
-def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:
+def _failed(
+    failure: Failure, said: ProviderResponse | None, started_at: datetime, ended_at: datetime, wait_s: float
+) -> CallRecord:
     request_id = (failure.details or {}).get("request_id")
     return CallRecord(
         kind=failure.kind,
@@ -134,7 +157,9 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
-        usage=usage_before(failure),
+        usage=None if said is None else said.usage,
+        cost_usd=None if said is None else said.cost_usd,
+        estimated=said is not None and said.estimated,
     )
 
 

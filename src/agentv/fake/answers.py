@@ -307,7 +307,7 @@ def _reply_to(question: Question) -> Reply:
 
 def _result(question: Question) -> str | None:
     """Return a tool's result that the model has not used yet, or None."""
-    last = question.turns[-1] if question.turns else None
+    last = next((turn for turn in reversed(question.turns) if turn.role != "system"), None)
     return last.text if last is not None and last.role == "tool" else None
 
 

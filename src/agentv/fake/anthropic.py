@@ -1,10 +1,12 @@
 """The Anthropic messages API."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentv.fake.api import (
     Api,
     Problem,
+    RefusedError,
     as_count,
     as_list,
     as_object,
@@ -19,7 +21,12 @@ from agentv.fake.conversation import Finish, Question, Reply, Role, Tool, Turn
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
-_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_SYSTEM_BETA = "mid-conversation-"
+"""The start of the betas that allow system messages between the others, as Claude Code sends them."""
+
+_REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+"""A text that Claude Code itself puts into the user's message."""
 _FINISHES: Mapping[Finish, str] = {
     "stop": "end_turn",
     "tool": "tool_use",
@@ -62,17 +69,33 @@ def _read_any(body: JsonObject, model: str) -> Question:
     )
 
 
+def _check(body: JsonObject, headers: Mapping[str, str]) -> None:
+    """Refuse system messages without their beta."""
+    roles = {message.get("role") for message in objects(body.get("messages"))}
+    if "system" in roles and _SYSTEM_BETA not in headers.get("anthropic-beta", ""):
+        raise _wrong_role("system")
+
+
+def _wrong_role(role: JsonValue) -> RefusedError:
+    return refused(f"messages: Unexpected role {role!r}. Allowed roles are 'user' or 'assistant'")
+
+
 def _turns(message: JsonObject) -> list[Turn]:
-    """Return a message as turns; tool results are turns of their own, after the text."""
+    """Return a message as turns; reminders are system turns before the text, tool results turns of their own after it.
+
+    The results come last, so that text beside them does not hide them.
+    """
     content = message.get("content")
     role = _ROLES.get(as_text(message.get("role")))
     if role is None:
-        raise refused(f"messages: Unexpected role {message.get('role')!r}. Allowed roles are 'user' or 'assistant'")
-    results = [part for part in objects(content) if part.get("type") == "tool_result"]
-    turns = [Turn("tool", joined_texts(part.get("content"))) for part in results]
-    said = joined_texts(content)
-    # The result comes last, so that text beside it (such as a client's reminder) does not hide it.
-    return [Turn(role, said), *turns] if said or not turns else turns
+        raise _wrong_role(message.get("role"))
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+    reminders = [part for part in parts if _REMINDER.fullmatch(as_text(part.get("text")))]
+    results = [part for part in parts if part.get("type") == "tool_result"]
+    said = joined_texts([part for part in parts if part not in reminders])
+    before = [Turn("system", joined_texts(reminders))] if reminders else []
+    after = [Turn("tool", joined_texts(part.get("content"))) for part in results]
+    return [*before, Turn(role, said), *after] if said or not (before or after) else [*before, *after]
 
 
 def _tool(tool: JsonObject) -> Tool:
@@ -171,14 +194,25 @@ def _refuse(problem: Problem) -> JsonObject:
     return {"type": "error", "error": error, "request_id": "req_fake"}
 
 
+def _report(problem: Problem) -> str:
+    return event(_refuse(problem), "error")
+
+
 def _count(question: Question, _: Reply) -> JsonObject:
     return {"input_tokens": question.input_tokens}
 
 
 _VERSION = ("anthropic-version",)
 ANTHROPIC = Api(
-    name="anthropic-messages", read=_read, write=_write, refuse=_refuse, stream=_stream, needed_headers=_VERSION
+    name="anthropic-messages",
+    read=_read,
+    write=_write,
+    refuse=_refuse,
+    stream=_stream,
+    report=_report,
+    needed_headers=_VERSION,
+    check=_check,
 )
 ANTHROPIC_COUNT = Api(
-    "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION
+    "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION, check=_check
 )

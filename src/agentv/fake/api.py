@@ -35,8 +35,9 @@ class RefusedError(Exception):
 class Api(Struct, frozen=True):
     """One API. `read` raises RefusedError for a request that the real API would refuse.
 
-    `stream` yields a reply's events as they are sent. `speaks` is False for an API that only counts or embeds its
-    input, without a reply of the model.
+    `stream` yields a reply's events as they are sent, and `report` returns the event that reports an error in the
+    middle of them. `speaks` is False for an API that only counts or embeds its input, without a reply of the model.
+    `check` raises RefusedError for a body that needs other headers.
     """
 
     name: str
@@ -44,11 +45,13 @@ class Api(Struct, frozen=True):
     write: Callable[[Question, Reply], JsonObject]
     refuse: Callable[[Problem], JsonObject]
     stream: Callable[[Question, Reply], Iterator[str]] | None = None
+    report: Callable[[Problem], str] | None = None
     speaks: bool = True
     billed: bool = True
     refuses_blocked_prompts: bool = True
     needed_headers: tuple[str, ...] = ()
     needed_query: tuple[str, ...] = ()
+    check: Callable[[JsonObject, Mapping[str, str]], None] | None = None
 
 
 def refused(message: str, *, status: int = 400) -> RefusedError:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.fake.api import Api, Problem, RefusedError, as_text, refused
 from agentv.fake.conversation import Question, Reply
-from agentv.fake.faults import ChosenFault, OddBody, OddSending, Refusal, choose_fault, reply_for
+from agentv.fake.faults import ChosenFault, OddBody, OddSending, OddStream, Refusal, choose_fault, reply_for
 from agentv.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.fake.quota import Permit, Quotas
 from agentv.fake.sending import Outgoing
@@ -59,6 +59,8 @@ class Endpoints(Struct):
             model = model or as_text(body.get("model"))
             call = replace(call, model=model)
             check_form(request, api)
+            if api.check is not None:
+                api.check(body, request.headers)
             parsed = self.parse(api, body, model)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)
@@ -136,6 +138,8 @@ class Endpoints(Struct):
             return web.Response(
                 body=fault.change(body), headers={"Content-Type": fault.content_type or content_type, **headers}
             )
+        if events and isinstance(fault, OddStream) and api.report is not None:
+            events = [*events[: len(events) // 2], api.report(fault.problem).encode()]
         if events:
             return await _stream(request, events, headers)
         return web.Response(body=body, headers={"Content-Type": _JSON, **headers})

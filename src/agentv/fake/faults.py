@@ -55,7 +55,14 @@ class OddBatch(Struct, frozen=True):
     summary: str
 
 
-Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending | OddBatch
+class OddStream(Struct, frozen=True):
+    """Half of the events are followed by one that reports `problem`; no effect on replies that are not streamed."""
+
+    summary: str
+    problem: Problem
+
+
+Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending | OddBatch | OddStream
 
 
 def _filled(reply: Reply) -> Reply:
@@ -142,6 +149,7 @@ FAULTS: Mapping[str, Fault] = {
     "gzip-bomb": OddSending("600 MB packed into 600 KB", sending.gzip_bomb),
     "bad-gzip": OddSending("a body that says gzip and is not", sending.bad_gzip),
     "redirect": OddSending("HTTP 307 to another path", sending.redirect, 307),
+    "error-event": OddStream("in a stream: half a reply, then an error event", Problem(503, "Overloaded.")),
     "batch-lost": OddBatch("in a batch: the request has no result"),
     "batch-expired": OddBatch("in a batch: the request is not answered in time"),
     "batch-failed": OddBatch("in a batch: the whole batch fails"),

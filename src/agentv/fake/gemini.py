@@ -147,19 +147,23 @@ def refuse(problem: Problem) -> JsonObject:
     return {"error": {"code": problem.status, "message": problem.message, "status": status}}
 
 
+def _report(problem: Problem) -> str:
+    """Return an error as it comes in a stream: JSON that is no event."""
+    return f"{json.dumps(refuse(problem), indent=2)}\n"
+
+
 def _count(question: Question, _: Reply) -> JsonObject:
     return {"totalTokens": question.input_tokens}
 
 
 GEMINI = Api(
-    name="gemini-content", read=_read, write=_write, refuse=refuse, stream=_stream, refuses_blocked_prompts=False
-)
-GEMINI_EVENTS = Api(
     name="gemini-content",
-    read=_read_streamed,
+    read=_read,
     write=_write,
     refuse=refuse,
     stream=_stream,
+    report=_report,
     refuses_blocked_prompts=False,
 )
+GEMINI_EVENTS = replace(GEMINI, read=_read_streamed)
 GEMINI_COUNT = Api("gemini-count", _read, _count, refuse, speaks=False, billed=False)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from agentv.fake.api import (
     CREATED,
     Api,
@@ -144,7 +146,9 @@ def refuse(problem: Problem) -> JsonObject:
     return {"error": {"message": problem.message, "type": kind, "param": None, "code": code}}
 
 
-OPENAI_CHAT = Api(name="openai-chat", read=_read, write=_write, refuse=refuse, stream=_stream)
-AZURE_CHAT = Api(
-    name="azure-chat", read=_read, write=_write, refuse=refuse, stream=_stream, needed_query=("api-version",)
-)
+def _report(problem: Problem) -> str:
+    return event(refuse(problem))
+
+
+OPENAI_CHAT = Api(name="openai-chat", read=_read, write=_write, refuse=refuse, stream=_stream, report=_report)
+AZURE_CHAT = replace(OPENAI_CHAT, name="azure-chat", needed_query=("api-version",))

@@ -3,7 +3,21 @@
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from agentv.fake.api import CREATED, Api, as_count, as_object, as_text, event, joined_texts, objects, pieces, refused
+from msgspec.structs import replace
+
+from agentv.fake.api import (
+    CREATED,
+    Api,
+    Problem,
+    as_count,
+    as_object,
+    as_text,
+    event,
+    joined_texts,
+    objects,
+    pieces,
+    refused,
+)
 from agentv.fake.conversation import Question, Reply, Role, Tool, ToolUse, Turn
 from agentv.fake.openai_chat import forced_tool, refuse
 from agentv.types.json_value import JsonObject, JsonValue
@@ -158,7 +172,10 @@ def _part_events(part: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "response.content_part.done", "part": part}
 
 
-OPENAI_RESPONSES = Api(name="openai-responses", read=_read, write=_write, refuse=refuse, stream=_stream)
-AZURE_RESPONSES = Api(
-    name="azure-responses", read=_read, write=_write, refuse=refuse, stream=_stream, needed_query=("api-version",)
-)
+def _report(problem: Problem) -> str:
+    error = {"type": "error", "code": "server_error", "message": problem.message, "param": None}
+    return event({**error, "sequence_number": 0}, "error")
+
+
+OPENAI_RESPONSES = Api(name="openai-responses", read=_read, write=_write, refuse=refuse, stream=_stream, report=_report)
+AZURE_RESPONSES = replace(OPENAI_RESPONSES, name="azure-responses", needed_query=("api-version",))

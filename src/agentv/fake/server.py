@@ -69,6 +69,7 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
     _add_batches(app, endpoints, FileStore(polls))
     _add_log(app, endpoints)
     app.router.add_get("/v1/models", _models)
+    app.router.add_get("/api/hello", _describe)  # Claude Code looks whether its server is there
     app.router.add_get("/", _describe)
 
 

@@ -48,7 +48,11 @@ class ProviderRequest(Struct, frozen=True):
 
 
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One attempt of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
+    """One attempt of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it.
+
+    `cost_usd` is that of a failed attempt, None when it is not known; the cost of the last one is that of the answer.
+    `estimated` says that its tokens were estimated from its texts.
+    """
 
     kind: str
     status: int | None = None
@@ -57,6 +61,8 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     duration_ms: float = always(0.0)
     request_id: str | None = None
     usage: Usage | None = None
+    cost_usd: float | None = None
+    estimated: bool = False
     error: str | None = None
 
 
@@ -87,6 +93,7 @@ class ProviderResponse(Struct, frozen=True):
     """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row.
 
     `reasoning` is what the model thought before it answered, where the API gives it apart from the answer.
+    `estimated` says that a part of `usage` was estimated from texts, because the vendor did not report it.
     """
 
     text: str
@@ -108,6 +115,7 @@ class ProviderResponse(Struct, frozen=True):
     metadata: JsonObject = field(default_factory=dict)
     cached: CachedFrom | None = None
     reasoning: str | None = None
+    estimated: bool = False
 
 
 @runtime_checkable

@@ -16,13 +16,17 @@ Unsigned: TypeAlias = Literal["error", "accept"]
 
 
 class RetryPolicy(Struct, frozen=True):
-    """The number and the delays of retries; delays in seconds, grown by `backoff_factor`, jittered."""
+    """The number and the delays of retries; delays in seconds, grown by `backoff_factor`, jittered.
+
+    `retry_timeouts` says whether a program that took too long is started again: it may have worked, and cost, for long.
+    """
 
     max_retries: int = 3
     initial_delay_s: float = 1.0
     max_delay_s: float = 60.0
     backoff_factor: float = 2.0
     status_codes: tuple[int, ...] = DEFAULT_RETRY_STATUSES
+    retry_timeouts: bool = False
 
 
 class TargetConfig(Struct, frozen=True):

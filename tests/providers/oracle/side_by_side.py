@@ -60,6 +60,7 @@ OPTIONS: Mapping[str, Option] = {
     "a schema that is not sent": Option({"structured_output": False}, {"response_schema": SCHEMA}),
     "tools": Option({"tools": (LOOKUP,)}),
     "extra_headers": Option({"extra_headers": {"X-Team": "orders"}}),
+    "a stream": Option({"stream": True}),
     "a picture": Option(request={"input_files": (str(PICTURE),)}),
 }
 """The requests made to every API; each adds its own."""

@@ -61,6 +61,7 @@ MESSAGES: Mapping[str, Mapping[str, Any]] = {
     "a schema that is not sent": {},
     "tools": {"tools": [TOOL]},
     "extra_headers": {"extra_headers": {"X-Team": "orders"}},
+    "a stream": {"stream": True},
     "a picture": {"messages": [{"role": "user", "content": [{"type": "text", "text": QUESTION}, IMAGE]}]},
     "extra_body": {"extra_body": {"service_tier": "auto", "thinking": {"type": "adaptive"}}},
     "another version": {"extra_headers": {"Anthropic-Version": "2023-06-01"}},

@@ -61,6 +61,7 @@ CONTENT: Mapping[str, Mapping[str, Any]] = {
     "a schema that is not sent": {},
     "tools": {"config": {"tools": [TOOL]}},
     "extra_headers": with_options(headers={"X-Team": "orders"}),
+    "a stream": {"stream": True},
     "a picture": {
         "contents": [
             said(
@@ -86,8 +87,11 @@ def server() -> Iterator[FakeServer]:
         yield server
 
 
-def content(client: genai.Client, **given: Any) -> Callable[[], Any]:
-    return lambda: client.models.generate_content(**{"model": "m", "contents": QUESTION, **given})
+def content(client: genai.Client, *, stream: bool = False, **given: Any) -> Callable[[], Any]:
+    options = {"model": "m", "contents": QUESTION, **given}
+    if stream:
+        return lambda: list(client.models.generate_content_stream(**options))
+    return lambda: client.models.generate_content(**options)
 
 
 def without_nothing(sent: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

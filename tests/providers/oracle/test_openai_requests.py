@@ -45,6 +45,7 @@ CHAT: Mapping[str, Mapping[str, Any]] = {
     "a schema that is not sent": {},
     "tools": {"tools": [{"type": "function", "function": LOOKUP}]},
     "extra_headers": {"extra_headers": {"X-Team": "orders"}},
+    "a stream": {"stream": True, "stream_options": {"include_usage": True}},
     "a picture": {
         "messages": [
             {
@@ -75,6 +76,7 @@ RESPONSES: Mapping[str, Mapping[str, Any]] = {
     "a schema that is not sent": {},
     "tools": {"tools": [{"type": "function", **LOOKUP}]},
     "extra_headers": {"extra_headers": {"X-Team": "orders"}},
+    "a stream": {"stream": True},
     "a picture": {
         "input": [
             {

@@ -13,6 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
@@ -70,11 +71,14 @@ class GenerateOptions(Struct, frozen=True):
     keep_going: bool = False
     dry_run: bool = False
     as_json: bool = False
+    allow_paths: tuple[str, ...] = ()
 
     def run_options(self, case_globs: tuple[str, ...] = ()) -> RunOptions:
         """Return the options with which a run finds the same target and cases."""
         targets = (self.target,) if self.target else ()
-        return RunOptions(targets=targets, targets_file=self.targets_file, case_globs=case_globs)
+        return RunOptions(
+            targets=targets, targets_file=self.targets_file, case_globs=case_globs, allow_paths=self.allow_paths
+        )
 
     def template(self, known: Sequence[str], needed: Sequence[str]) -> str | None:
         """Return the user's prompt template, after printing warnings about it; None without one."""
@@ -290,7 +294,7 @@ def generate_evals(source: Source, options: GenerateOptions) -> int:
     with own_stdout() as stdout:
         _check(source)
         specs, _ = load_project_parts([source.out.parent])
-        file, target = _existing(source, specs)
+        file, target = _existing(source, specs, options.allow_paths)
         tasks = make_case_tasks(islice(read_records_of(source.data), source.limit), count=source.count)
         if not tasks:
             click.echo(f"{source.data} has no records", err=True)
@@ -331,12 +335,12 @@ def _check(source: Source) -> None:
     check_writable(out)
 
 
-def _existing(source: Source, specs: Specs) -> tuple[CasesFile, str | None]:
+def _existing(source: Source, specs: Specs, allow_paths: tuple[str, ...]) -> tuple[CasesFile, str | None]:
     """Return the file to append to, after checking that it can be appended to, and its target; or an empty file."""
     if not source.out.exists():
         return CasesFile(source.out, b"", ()), None
-    target = load_suite(source.out, specs=specs).target
-    file = open_cases(source.out)
+    target = load_suite(source.out, specs=specs, allow_paths=allow_paths).target
+    file = open_cases(source.out, allow_paths=allow_paths)
     file.with_cases([PLACEHOLDER], [yaml_item(PLACEHOLDER)], specs)
     return file, target
 
@@ -389,7 +393,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         run_options = options.run_options(case_globs)
         cwd = Path.cwd()
         inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
-        suite, file = inputs.suites[0].suite, open_cases(path)
+        suite, file = inputs.suites[0].suite, open_cases(path, allow_paths=options.allow_paths)
         cases, positions = _whole(suite), select_cases(suite, run_options).positions
         chosen = [index for index in range(len(cases)) if positions is None or index in positions]
         if not chosen:
@@ -456,6 +460,7 @@ _SHARED = (
     click.option("--keep-going", is_flag=True, help="Continue after failures and write what succeeded."),
     click.option("--dry-run", is_flag=True, help="Print the requests without sending them."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    ALLOW_PATH_OPTION,
 )
 
 
@@ -512,8 +517,9 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes flags like this
     """Write cases from the file --in into the eval file --out.
 
-    The file --in is JSON Lines or a table (.csv, .tsv), with one record per line or row. Any other text is split into
-    records of at most 6,000 characters. If a record fails, nothing is written.
+    The model writes cases for each record of the file --in. In JSON Lines (.jsonl) each line is a record, in a table
+    (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the model
+    fails on a record, nothing is written without --keep-going.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
     """

@@ -23,6 +23,7 @@ from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
+from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonObject
@@ -117,6 +118,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
     gates = _gates(options)
     runs = _load(find_home(Path.cwd()), references, options)
     _check_names(gates or (), runs)
+    _warn_of_edits(runs)
     first, *others = runs
     comparisons = [_compare(first, other, options) for other in others]
     if len(others) > 1:
@@ -165,6 +167,13 @@ def _load(home: Path, references: Sequence[str], options: CompareOptions) -> lis
     if len(named) > _TWO and options.format == "agentv":
         raise ConfigError("--format agentv compares exactly two runs")
     return [find_scores(home, reference) for reference in named]
+
+
+def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
+    stored = {run.stored.folder: run.stored for run in runs if run.stored is not None}
+    for each in stored.values():
+        for warning in edit_warnings(each):
+            click.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:

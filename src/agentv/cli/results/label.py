@@ -1,8 +1,11 @@
 """`agentv label`: import human labels for a run."""
 
 import json
+from collections.abc import Mapping
 
 import click
+
+from agentv.types.json_value import JsonValue
 
 LABELS_SCHEMA = "agentv-labels-1"
 
@@ -23,20 +26,27 @@ def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int
     from pathlib import Path
 
     from agentv.cli.results.label_file import read_labels
+    from agentv.engine.running.clock import make_clock
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
+    from agentv.storage.run.folder import append_event
     from agentv.storage.run.labels import LABELS_FILE, append_labels, current_labels
     from agentv.storage.run.stored import open_run
     from agentv.types.errors import ConfigError, EvalFileError
 
     stored = open_run(find_run(find_home(Path.cwd()), run))
+
+    def note(type_: str, fields: Mapping[str, JsonValue]) -> None:
+        if not append_event(stored.folder, type_, fields, clock=make_clock()):
+            click.echo(f"note: run {stored.run_id} is not closed: no checksum of {LABELS_FILE} was recorded", err=True)
+
     try:
         labels = read_labels(stored, file, annotator=annotator)
     except EvalFileError as error:
         raise ConfigError(f"{error}\nnothing was imported: a file is imported completely or not at all") from error
     before = len(current_labels(stored.all_labels()))
     if labels:
-        append_labels(stored.folder, labels, run_id=stored.run_id)
+        append_labels(stored.folder, labels, run_id=stored.run_id, note=note)
     corrected = before + len(labels) - len(current_labels(stored.all_labels()))
     labels_file = str(stored.folder / LABELS_FILE)
     if as_json:

@@ -26,6 +26,7 @@ from agentv.reports.text.workflow_commands import reads_commands
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.events import RowKept, RunEnded
+from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -77,7 +78,11 @@ def _rows(stored: StoredRun, options: ReportOptions) -> Iterator[CaseResult]:
         answers = stored.answers_at({row.answer_seq for row in some if row.answer_seq is not None})
         for row in some:
             answer = None if row.answer_seq is None else answers.get(row.answer_seq)
-            yield row if answer is None else replace(row, trace=answer.trace, output_messages=answer.output_messages)
+            yield row if answer is None else _with_trace(row, answer)
+
+
+def _with_trace(row: CaseResult, answer: Answer) -> CaseResult:
+    return replace(row, trace=answer.trace, output_messages=answer.output_messages, partial=answer.partial)
 
 
 def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json: bool) -> None:

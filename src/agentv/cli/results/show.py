@@ -156,7 +156,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also print a note if the index of runs is unusable and run folders are read instead.",
+    help="Report when the index of runs cannot be used.",
 )
 def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **given: Any) -> int:
     """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').

@@ -1,6 +1,7 @@
 """`agentv trend`: show how scores change from run to run."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.trend.views import TrendView, trend_sheet, trend_to_json
 from agentv.reports.trend.words import TrendWords
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
+from agentv.storage.run.checksums import edit_warning_of_results
+from agentv.storage.run.find import ListedRun
+from agentv.storage.run.stored import StoredRun
 from agentv.types.messages_json import pretty_json
 
 
@@ -47,6 +51,7 @@ def trend(options: TrendOptions) -> int:
     refuse_unknown(wanted, metric, listed, runs)
     for unread in (each for each in listed if each.run is None):
         click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
+    _warn_of_edits(listed, {each.run_id for each in runs if each.sums})
     series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)
     has_commits = any(point.run.commit for each in series for point in each.points)
     words = TrendWords(options.metric, metric, make_clock()(), "commit" if options.by_commit and has_commits else "run")
@@ -60,6 +65,15 @@ def trend(options: TrendOptions) -> int:
     for output in options.outputs:
         click.echo(f"Wrote {one_line(output)}", err=options.as_json)
     return 0
+
+
+def _warn_of_edits(listed: Sequence[ListedRun], used: Collection[str]) -> None:
+    for each in listed:
+        if each.run_id in used and each.problem is None:
+            with suppress(OSError):  # the run is shown from the index
+                warning = edit_warning_of_results(StoredRun(each.folder))
+                if warning is not None:
+                    click.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:
@@ -100,7 +114,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also print a note if the index of runs is unusable and run folders are read instead.",
+    help="Report when the index of runs cannot be used.",
 )
 def command(*, by: str, **given: Any) -> int:
     """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.

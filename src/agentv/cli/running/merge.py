@@ -15,7 +15,7 @@ from agentv.cli.running.resuming import continue_run
 from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
-from agentv.engine.stored.report import refuse_changed_rows
+from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
 from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, runs_folder
@@ -42,7 +42,7 @@ def merge(references: Sequence[str], output: OutputOptions, continuing: Continue
         refuse_second_writer(folder)
     runs = [open_run(folder) for folder in folders]
     for run in runs:
-        for note in refuse_changed_rows(run, may_lack_rows=False):
+        for note in refuse_changed_results(run, may_lack_results=False):
             click.echo(f"run {run.run_id}: {note}", err=True)
     store_url = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
     plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, store_url)}

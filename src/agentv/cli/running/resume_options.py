@@ -1,4 +1,4 @@
-"""The options of every command that continues a stored run: its team store, its budget, its folders."""
+"""The options of every command that continues a stored run: its team store, budget, folders, failing judges."""
 
 import os
 from collections.abc import Callable
@@ -11,11 +11,12 @@ from agentv.cli.allow_path import ALLOW_PATH_OPTION
 
 
 class ContinueOptions(Struct, frozen=True):
-    """The values of `--store`, `--budget-usd` and `--allow-path` (absolute) for a run that is continued."""
+    """The values of these options for a run that is continued: None is the run's own, `allow_paths` are absolute."""
 
     store: str | None = None
     budget_usd: float | None = None
     allow_paths: tuple[str, ...] = ()
+    judge_failures: int | None = None
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
@@ -29,13 +30,26 @@ BUDGET_OPTION: Callable[..., Any] = click.option(
 )
 
 
+JUDGE_FAILURES_OPTION: Callable[..., Any] = click.option(
+    "--judge-failures",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after N failures of a judge in a row (default: the run's own).",
+)
+
+
 def resume_options(function: Callable[..., Any]) -> Any:
     """Add these options to a command; `take_continue_options` reads their values."""
-    return STORE_OPTION(BUDGET_OPTION(ALLOW_PATH_OPTION(function)))
+    return STORE_OPTION(BUDGET_OPTION(JUDGE_FAILURES_OPTION(ALLOW_PATH_OPTION(function))))
 
 
 def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
     """Return how a stored run is continued, removing the options from `given`."""
     # A run is continued in the folder that it was started in.
     allow_paths = tuple(os.path.abspath(path) for path in given.pop("allow_paths", ()))  # noqa: PTH100 - resolved later
-    return ContinueOptions(given.pop("store"), given.pop("budget_usd", None), allow_paths)
+    return ContinueOptions(
+        store=given.pop("store"),
+        budget_usd=given.pop("budget_usd", None),
+        allow_paths=allow_paths,
+        judge_failures=given.pop("judge_failures", None),
+    )

@@ -18,7 +18,7 @@ from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
-from agentv.engine.stored.report import refuse_changed_rows
+from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
     Purpose,
@@ -27,6 +27,7 @@ from agentv.engine.stored.resume import (
     chosen_rows,
     make_resume_plan,
     unfinished_generation,
+    was_stopped_by_judge,
 )
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, working_folder
 from agentv.engine.stored.team_store import secrets_of_store, store_of_run
@@ -105,7 +106,8 @@ def _run_generation(
     `started` is the event that records a new generation; None when continuing.
     """
     if generation.purpose == "retry":
-        should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows)
+        rejudges = started is None and was_stopped_by_judge(open_run(folder))
+        should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows, rejudges=rejudges)
         return continue_run(
             folder,
             output,
@@ -148,7 +150,7 @@ def continue_run(
     folder = folder.resolve()
     _take_over(folder)
     stored = open_run(folder)
-    notes = refuse_changed_rows(stored, may_lack_rows=True)
+    notes = refuse_changed_results(stored, may_lack_results=True)
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
@@ -162,6 +164,7 @@ def continue_run(
             change=change,
             ignores_cache=ignores_cache,
             budget_usd=continuing.budget_usd,
+            judge_failures=continuing.judge_failures,
             secrets=secrets_of_store(store_url, os.environ),
             allow_paths=continuing.allow_paths,
         )

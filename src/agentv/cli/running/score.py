@@ -22,7 +22,7 @@ from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import StopSignal
+from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.processes.line_stream import STDIN, LineStream
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
@@ -57,6 +57,7 @@ class ScoreOptions(Struct, frozen=True):
     judge: str | None
     workers: int
     max_errors: int
+    judge_failures: int
     display: str
     allow_paths: tuple[str, ...] = ()
 
@@ -83,7 +84,15 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
 
         lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
         summary = stream_summary_for(gates)
-        scoring = LineScoring(lines, runner, save, make_clock(), summary=summary, on_stopping=screen.stopping)
+        scoring = LineScoring(
+            lines,
+            runner,
+            save,
+            make_clock(),
+            summary=summary,
+            judge_failures=JudgeFailures(options.judge_failures),
+            on_stopping=screen.stopping,
+        )
         asyncio.run(_score(scoring, options.workers))
         is_stored = options.output is not None or config.storage is not None
         report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
@@ -255,6 +264,14 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     show_default=True,
     metavar="N",
     help="Lines with errors allowed before the exit code is 3.",
+)
+@click.option(
+    "--judge-failures",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Stop after N failures of a judge in a row.",
 )
 @click.option(
     "--display",

@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also print a note if the index of runs is unusable and run folders are read instead.",
+    help="Report when the index of runs cannot be used.",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.calling.calls import cost_of_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.prepared_case import PreparedCase
@@ -19,7 +20,7 @@ from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
 from agentv.types.messages import Message
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, Partial
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
@@ -28,7 +29,8 @@ OnRetry = Callable[[CallRecord, float], None]
 class CallOutcome(Struct, frozen=True):
     """The outcome of one call of a target, all attempts together: its response or its failure.
 
-    `calls` are the attempts. `usage` and `cost_usd` are what they spent; set only when the call failed.
+    `calls` are the attempts. Only when the call failed, `usage` and `cost_usd` are what they spent, and `partial` is
+    what the target said before.
     """
 
     result: ProviderResponse | Failure
@@ -37,6 +39,12 @@ class CallOutcome(Struct, frozen=True):
     calls: tuple[CallRecord, ...] = ()
     usage: Usage | None = None
     cost_usd: float | None = None
+    partial: ProviderResponse | None = None
+
+    @property
+    def is_estimated(self) -> bool:
+        """True if a part of the usage of a failed call was estimated."""
+        return any(call.estimated for call in self.calls)
 
 
 async def call_target(
@@ -51,22 +59,31 @@ async def call_target(
     started_at = clock()
     result: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
-    lost: Usage | None = None
     try:
         result = await provider.invoke_within(
             prepared.request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
         )
         calls = result.calls
     except ProviderError as error:
-        result, calls = error.failure, error.calls
-        lost = total_usage(call.usage for call in calls)
+        return failed_outcome(error, started_at=started_at, ended_at=clock())
     except Exception as error:  # noqa: BLE001 - plug-in code: its error is the result of this row
         result = Failure("plugin_error", f"{described(error)}")
     # The wait for the account's rate limit does not count as time of the target.
     started_at = calls[0].started_at if calls else started_at
-    cost_usd = None if lost is None else provider.cost_of(lost)
+    return CallOutcome(result=result, started_at=started_at, ended_at=clock(), calls=calls)
+
+
+def failed_outcome(error: ProviderError, *, started_at: datetime, ended_at: datetime) -> CallOutcome:
+    """Return the outcome of a call that failed; a call with attempts started with the first of them."""
+    calls = error.calls
     return CallOutcome(
-        result=result, started_at=started_at, ended_at=clock(), calls=calls, usage=lost, cost_usd=cost_usd
+        result=error.failure,
+        started_at=calls[0].started_at if calls else started_at,
+        ended_at=ended_at,
+        calls=calls,
+        usage=total_usage(call.usage for call in calls),
+        cost_usd=cost_of_calls(calls),
+        partial=error.partial,
     )
 
 
@@ -85,7 +102,11 @@ def make_answer(
         result = Failure("unexpected_shape", f"the text of the response is a {type(text).__name__}, not a string")
     attempt = max(0, len(outcome.calls) - 1) if counts_attempts else 0
     if isinstance(result, Failure):
-        return _failed_answer(prepared, outcome, attempt, cleaner.clean_all(result, outcome.calls, workspace))
+        if isinstance(outcome.result, ProviderResponse):  # it was paid for, although it cannot be read
+            unread = outcome.result
+            outcome = replace(outcome, partial=unread, usage=unread.usage, cost_usd=unread.cost_usd)
+        cleaned = cleaner.clean_all(result, outcome.calls, workspace, _readable(outcome.partial))
+        return _failed_answer(prepared, outcome, attempt, cleaned, is_repaired=cleaner.repaired)
     result = _without_thinking(result)
     request = result.request or request_to_json(prepared.request)
     response, request, workspace = cleaner.clean_all(result, request, workspace)
@@ -108,6 +129,7 @@ def make_answer(
         usage=response.usage,
         cost_usd=response.cost_usd,
         billed_usd=response.cost_usd if source is None else 0.0,
+        estimated=response.estimated,
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         calls=response.calls,
         cached=None if source is None else _source_to_json(source),
@@ -143,8 +165,11 @@ def _without_thinking(response: ProviderResponse) -> ProviderResponse:
     return replace(response, text=text, reasoning=reasoning)
 
 
-def _failed_answer(prepared: PreparedCase, outcome: CallOutcome, attempt: int, cleaned: tuple[Any, ...]) -> Answer:
-    error, calls, workspace = cleaned
+def _failed_answer(
+    prepared: PreparedCase, outcome: CallOutcome, attempt: int, cleaned: tuple[Any, ...], *, is_repaired: bool
+) -> Answer:
+    error, calls, workspace, said = cleaned
+    known = said or ProviderResponse("")
     return Answer(
         slot=prepared.result_key,
         answer_key=prepared.answer_key,
@@ -157,9 +182,41 @@ def _failed_answer(prepared: PreparedCase, outcome: CallOutcome, attempt: int, c
         usage=outcome.usage,
         cost_usd=outcome.cost_usd,
         billed_usd=outcome.cost_usd,
+        estimated=outcome.is_estimated,
+        finish_reason=known.finish_reason,
+        session=known.session,
+        first_token_ms=None if known.first_token_ms is None else round(known.first_token_ms, 3),
         calls=calls,
         workspace=workspace,
+        exit_code=known.exit_code,
+        log_paths=known.log_paths,
+        request=known.request,
         error=error,
+        partial=None if said is None else _partial(said),
+        repaired=is_repaired,
+    )
+
+
+def _readable(said: ProviderResponse | None) -> ProviderResponse | None:
+    """Return what a target said before it failed, with reasoning apart and without messages that cannot be read."""
+    if said is None:
+        return None
+    text: object = said.text
+    if not isinstance(text, str):
+        said = replace(said, text=str(text))
+    read = _with_read_messages(said)
+    return _without_thinking(replace(said, output_messages=None) if isinstance(read, Failure) else read)
+
+
+def _partial(said: ProviderResponse) -> Partial:
+    return Partial(
+        text=said.text,
+        reasoning=said.reasoning,
+        output_messages=said.output_messages,
+        trace=said.trace,
+        usage=said.usage,
+        cost_usd=said.cost_usd,
+        estimated=said.estimated,
     )
 
 

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
+from agentv.engine.calling.calls import cost_of_calls
+from agentv.execution.cancelled_calls import kept_call
 from agentv.execution.user_code import off_the_clock
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -138,7 +140,7 @@ class BudgetAccount(Struct):
     async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
         """Make a call within the budget. Raises ProviderError of kind `budget`, without sending it, if it does not fit.
 
-        A call whose cost is unknown, or that was cancelled in flight, counts as the amount reserved for it.
+        A call whose cost is unknown, as a rule one that was cancelled in flight, counts as the amount reserved for it.
         """
         reserved = await self._reserve(guess_usd)
         cost: float | None = None
@@ -149,6 +151,10 @@ class BudgetAccount(Struct):
         except ProviderError as error:
             cost = self._cost_of_failure(error)
             self._failed += 1
+            raise
+        except asyncio.CancelledError as error:
+            kept = kept_call(error)
+            cost = None if kept is None else cost_of_calls(kept.calls)
             raise
         finally:
             self._in_flight -= 1
@@ -185,10 +191,13 @@ class BudgetAccount(Struct):
 
     def _cost_of_failure(self, error: ProviderError) -> float | None:
         """Return the cost of a failed call; None if unknown, as for a missed deadline, which may be billed."""
+        cost_usd = cost_of_calls(error.calls)
+        if cost_usd is not None:
+            return cost_usd
         used = total_usage(call.usage for call in error.calls)
         if used is not None:
             return self.cost_of(used)
-        return None if error.failure.kind == "deadline" else 0.0
+        return None if error.failure.kind in ("deadline", "target_timeout") else 0.0
 
 
 _refusals: ContextVar[list[Failure] | None] = ContextVar("budget_refusals", default=None)

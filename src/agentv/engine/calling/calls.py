@@ -1,14 +1,18 @@
 """One call of a provider: its attempts, its estimated tokens, and its deadline."""
 
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from agentv.execution.cancelled_calls import kept_partial
 from agentv.execution.retry import OVERTIME_S
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json, content_text
 from agentv.types.provider import CallRecord, EmbeddingResponse, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -22,14 +26,14 @@ class Call(Struct, Generic[R], frozen=True):
     """One call with retries: the function for one attempt, and the estimated tokens.
 
     `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` is for all attempts
-    together. `on_retry` receives a failed attempt and the pause in seconds before the next one; `before_repeat` is
-    awaited before each attempt but the first.
+    together. `request` is None for embeddings. `on_retry` receives a failed attempt and the pause in seconds before the
+    next one; `before_repeat` is awaited before each attempt but the first.
     """
 
     attempt: Callable[[int, float], Awaitable[R]]
     prompt_tokens: float
     reply_tokens: float = 0.0
-    model: str | None = None
+    request: ProviderRequest | None = None
     total_s: float | None = None
     on_retry: Callable[[CallRecord, float], None] | None = None
     before_repeat: Callable[[], Awaitable[None]] | None = None
@@ -56,10 +60,38 @@ def max_reply_tokens(request: ProviderRequest, target: ResolvedTarget) -> int | 
     return request.max_output_tokens or getattr(target.settings, "max_output_tokens", None)
 
 
-async def within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
-    """Call a provider, and cancel the call if it overruns its deadline by more than `OVERTIME_S`."""
+def estimated_usage(request: ProviderRequest, said: ProviderResponse) -> Usage:
+    """Return the tokens of an attempt, estimated from its texts: 4 characters each.
+
+    Input is the prompt and what tools returned, output what the target wrote, its reasoning and its calls included.
+    """
+    messages = said.output_messages or ()
+    calls = [call for message in messages for call in message.tool_calls]
+    written = sum(len(content_text(message.content)) for message in messages) or len(said.text)
+    written += len(said.reasoning or "") + sum(len(call.tool) + _length(call.input) for call in calls)
+    read = prompt_tokens(request) + sum(_length(call.output) for call in calls) / CHARACTERS_PER_TOKEN
+    sent, received = round(read), round(written / CHARACTERS_PER_TOKEN)
+    return Usage(input=sent, output=received, total=sent + received)
+
+
+def _length(value: JsonValue) -> int:
+    return 0 if value is None else len(value if isinstance(value, str) else compact_json(value))
+
+
+def cost_of_calls(calls: Iterable[CallRecord]) -> float | None:
+    """Return the cost of failed attempts together; None if none is known, or if a part of it is not."""
+    costs = [call.cost_usd for call in calls if call.usage is not None or call.cost_usd is not None]
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if known and len(known) == len(costs) else None
+
+
+async def within(call: Callable[..., Any], argument: object, timeout_s: float, *, retryable: bool = True) -> Any:
+    """Call a provider, and cancel the call if it overruns its deadline by more than `OVERTIME_S`.
+
+    `retryable` says whether it may be called again after that.
+    """
     try:
         return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
-    except DeadlineError:
-        failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=True)
-        raise ProviderError(failure) from None
+    except DeadlineError as error:
+        failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=retryable)
+        raise ProviderError(failure, partial=kept_partial(error)) from None

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetAccount
-from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, max_reply_tokens, prompt_tokens, within
+from agentv.engine.calling.calls import (
+    CHARACTERS_PER_TOKEN,
+    Call,
+    R,
+    cost_of_calls,
+    estimated_usage,
+    max_reply_tokens,
+    prompt_tokens,
+    within,
+)
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import requested_delay_s, retry_call, usage_before
+from agentv.execution.retry import requested_delay_s, retry_call, said_before
 from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
 from agentv.types.errors import ProviderError, TargetError
@@ -102,9 +111,9 @@ class PacedAttempts:
         if not isinstance(error, ProviderError):
             permit.done(refused=None)
             return
-        failure = error.failure
+        failure, said = error.failure, said_before(error)
         is_refused = failure.http_status == REFUSED_STATUS
-        before = usage_before(failure)
+        before = None if said is None else said.usage
         permit.done(
             used_tokens=_tokens(before),
             requests=self._requests(before),
@@ -125,6 +134,19 @@ TRANSPORT_FAILURES_ALLOWED = 20
 BATCH_SHARE = 0.5
 EXPECTED_REPLY_TOKENS = 300.0
 """The first estimate of a reply's tokens; corrected after each reply."""
+
+
+def _with_lost(response: R, lost: Sequence[CallRecord]) -> R:
+    """Return a response with the usage and cost of the failed attempts before it added."""
+    usage = total_usage(call.usage for call in lost)
+    cost_usd = cost_of_calls(lost)
+    if usage is None and cost_usd is None:
+        return response
+    total_usd = None if cost_usd is None or response.cost_usd is None else cost_usd + response.cost_usd
+    response = replace(response, usage=total_usage((usage, response.usage)), cost_usd=total_usd)
+    if any(call.estimated for call in lost) and isinstance(response, ProviderResponse):
+        return replace(response, estimated=True)
+    return response
 
 
 class ResilientProvider:
@@ -210,7 +232,7 @@ class ResilientProvider:
                 attempt=partial(self._attempt, request),
                 prompt_tokens=prompt,
                 reply_tokens=reply,
-                model=request.model,
+                request=request,
                 total_s=total_s,
                 on_retry=on_retry,
                 before_repeat=before_repeat,
@@ -223,7 +245,10 @@ class ResilientProvider:
             request = replace(request, attempt=attempt, timeout_s=timeout_s)
         invoke = self.provider.invoke
         # A provider that enforces its deadline itself needs no second timer.
-        return invoke(request) if self._keeps_deadlines else within(invoke, request, timeout_s)
+        if self._keeps_deadlines:
+            return invoke(request)
+        may_repeat = self.target.retry.retry_timeouts or not self.counts_attempts
+        return within(invoke, request, timeout_s, retryable=may_repeat)
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
         """Return the vectors of texts, retried as the policy allows.
@@ -250,9 +275,8 @@ class ResilientProvider:
             raise self._refused(self._stopped)
         if self.account is None:
             return self._with_retries(call)
-        return self.account.pay(
-            partial(self._with_retries, call), guess_usd=self.cost_of(call.usage, call.model) or 0.0
-        )
+        model = None if call.request is None else call.request.model
+        return self.account.pay(partial(self._with_retries, call), guess_usd=self.cost_of(call.usage, model) or 0.0)
 
     async def _with_retries(self, call: "Call[R]") -> R:
         """Make one call, each attempt within the rate limits of the account."""
@@ -267,6 +291,7 @@ class ResilientProvider:
                 clock=self._clock,
                 on_retry=call.on_retry,
                 deadline_s=call.total_s,
+                spent=partial(self._spent, call.request),
             )
         except ProviderError as error:
             self._note_failure(error)
@@ -277,21 +302,28 @@ class ResilientProvider:
         self._transport_failures = 0
         response = replace(response, calls=calls, cost_usd=self._cost_usd(response))
         if len(calls) > 1:
-            response = self._with_lost(response, total_usage(one.usage for one in calls[:-1]))
+            response = _with_lost(response, calls[:-1])
         if call.reply_tokens and response.usage is not None:
             self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
         return response
 
-    def _with_lost(self, response: R, lost: Usage | None) -> R:
-        """Return a response with the usage and cost of the failed attempts before it added."""
-        if lost is None:
-            return response
-        costs = (response.cost_usd, self.cost_of(lost, response.model))
-        return replace(
-            response,
-            usage=total_usage((lost, response.usage)),
-            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        )
+    def _spent(self, request: ProviderRequest | None, error: ProviderError) -> ProviderResponse | None:
+        """Return what a failed attempt said, with its cost if a price is known.
+
+        Where the vendor has not said what it used, that is estimated from the texts, and marked so.
+        """
+        said = said_before(error)
+        if said is None or said.cost_usd is not None:
+            return said
+        model = said.model or (None if request is None else request.model)
+        usage = said.usage
+        is_estimated = usage is None and request is not None
+        if usage is None and request is not None:
+            usage = estimated_usage(request, said)
+        cost_usd = None if usage is None else self.cost_of(usage, model)
+        if cost_usd is None:
+            return said
+        return replace(said, usage=usage, cost_usd=cost_usd, estimated=said.estimated or is_estimated)
 
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None

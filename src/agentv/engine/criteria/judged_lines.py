@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from agentv.engine.calling.given_answer import GIVEN_ANSWER, output_messages
 from agentv.engine.running.context import trace_summary
+from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.results.aggregation import case_fields, row_status
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.criteria.evaluation_input import milliseconds_of
@@ -78,11 +79,16 @@ class JudgedLine(Struct, frozen=True):
             trace_summary=None if output is None else trace_summary(output, None),
             output_messages=output,
             usage_by=UsageBy(_NO_CALL, Spent.of(judged.judge_usage, judged.judge_cost_usd)),
-            cost_usd=judged.judge_cost_usd if judged.judge_usage is not None else judged.judge_cost_usd or 0.0,
+            cost_usd=self._cost_usd(judged),
             error=_failure(judged) if judged.verdict is None else None,
             file=self.file,
             line=self.number,
         )
+
+    def _cost_usd(self, judged: AggregatedEvaluationResult) -> float | None:
+        """Return the cost of the judges in dollars, None if it is not known; without a judge's call it is 0."""
+        is_free = judged.judge_usage is None and not any(map(has_unpriced_call, self.evaluators))
+        return judged.judge_cost_usd or 0.0 if is_free else judged.judge_cost_usd
 
 
 def _failure(judged: AggregatedEvaluationResult) -> Failure:

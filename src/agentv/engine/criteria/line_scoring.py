@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.running.recorder import MAX_NOTES, StopSignal
+from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
@@ -33,6 +33,7 @@ class LineScoring(Struct):
     save: SaveLine
     clock: Clock
     summary: Summary
+    judge_failures: JudgeFailures
     on_stopping: Callable[[str], None] = lambda _reason: None
     stop: StopSignal = field(default_factory=StopSignal)
     notes: dict[str, None] = field(default_factory=dict)
@@ -87,12 +88,20 @@ class LineScoring(Struct):
                 self._stop_reading()
             return
         self.summary.add(line.to_row(), has_trials=False)
+        self._count_judge_failures(line)
         if line.judged is not None:
             self.summary.judging.add(line.judged.duration_ms / 1000)
             self._note(line.judged.warnings)
             lost = [each.message for each in line.judged.run_errors if each.kind == "store_error"]
             self.unsaved += bool(lost)
             self._note(lost)
+
+    def _count_judge_failures(self, line: JudgedLine) -> None:
+        """Stop the stream when a judge has failed too often in a row."""
+        judge = self.judge_failures.count(line.evaluators)
+        if judge is not None and self.stop.state == "finished":
+            self.stop.drain_for(judge)
+            self._stop_reading()
 
     def _note(self, messages: Sequence[str]) -> None:
         for message in messages:
@@ -124,7 +133,13 @@ class LineScoring(Struct):
             state, reason = "failed", f"storage lost {self.unsaved:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
             reason = f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there are no lines"
-        return Ending(state=state, reason=reason, signal_number=self.stop.signal_number, noun="line")
+        return Ending(
+            state=state,
+            reason=reason,
+            signal_number=self.stop.signal_number,
+            noun="line",
+            is_judge_stop=self.stop.is_judge_stop,
+        )
 
 
 def _render(problem: Problem, line: Line) -> str:

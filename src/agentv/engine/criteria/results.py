@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan
-from agentv.scoring.counting.tallies import is_unverified
+from agentv.scoring.counting.tallies import has_unpriced_call, is_unverified
 from agentv.scoring.results.criteria import WeighedResult, criterion_named, failed_result, result_of
 from agentv.types.criteria.aggregated_result import EvaluationRunError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -89,6 +89,7 @@ def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
     """Return the cost of judges in dollars, or None if a price is not known."""
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
     unknown = any(result.usage is not None and result.cost_usd is None for result in results)
+    unknown = unknown or any(map(has_unpriced_call, results))
     return sum(costs) if costs and not unknown else None
 
 

@@ -1,6 +1,7 @@
 """Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -156,10 +157,12 @@ def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None"
     if options.baseline is None:
         return options, None, ()
     # Imported here: comparison needs two dozen modules.
-    from agentv.engine.stored.baseline import baseline_warnings, load_baseline  # noqa: PLC0415
+    from agentv.engine.stored.baseline import baseline_warnings  # noqa: PLC0415
+    from agentv.storage.run.scores import find_scores  # noqa: PLC0415
 
-    reference, side = load_baseline(options.baseline, home)
-    return replace(options, baseline=reference), side, tuple(baseline_warnings(side))
+    found = find_scores(Path(home), options.baseline)
+    # `latest` may name another run later.
+    return replace(options, baseline=found.reference), found.side, tuple(baseline_warnings(found))
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -1,6 +1,7 @@
 """One row: call the target, save the answer, score it. Never raises for a case's own failure."""
 
-from collections.abc import Callable, Coroutine, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property, partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, call_target, make_answer
+from agentv.engine.calling.answer import CallOutcome, call_target, failed_outcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
@@ -21,6 +22,7 @@ from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, res
 from agentv.engine.running.context import build_context, tags_of, trace_summary
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.evaluators.isolation import config_of
+from agentv.execution.cancelled_calls import kept_call
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import case_key, criterion_to_json, files_of
 from agentv.scoring.results.aggregation import (
@@ -267,11 +269,14 @@ def judged_row(
         output_messages=answer.output_messages,
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
-        usage_by=UsageBy.of(Spent.of(answer.usage, answer.cost_usd), Spent.of(judge_usage, judge_cost)),
+        usage_by=UsageBy.of(
+            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated), Spent.of(judge_usage, judge_cost)
+        ),
         cost_usd=cost_usd,
         duration_ms=answer.duration_ms,
         cached=answer.cached is not None,
         error=error,
+        partial=answer.partial,
         file=location.path,
         line=location.line,
     )
@@ -345,9 +350,7 @@ class CaseRunner(Struct, frozen=True):
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
             return await self._in_workspace(target_session, prepared, wanted)
-        outcome = await call_target(
-            prepared, target_session.provider, clock=self.runtime.clock, on_retry=partial(self.on_retry, task)
-        )
+        outcome = await self._call(target_session, prepared)
         return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
 
     def has_nothing_to_score(self, task: CaseTask) -> bool:
@@ -367,13 +370,7 @@ class CaseRunner(Struct, frozen=True):
             async with open_wanted(wanted, row_name(task), runtime) as workspace:
                 request = replace(prepared.request, workspace=str(workspace.path))
                 prepared = replace(prepared, request=request)
-                outcome = await call_target(
-                    prepared,
-                    target_session.provider,
-                    clock=runtime.clock,
-                    on_retry=partial(self.on_retry, task),
-                    before_repeat=workspace.reset,
-                )
+                outcome = await self._call(target_session, prepared, before_repeat=workspace.reset)
                 captured = await workspace.capture()
                 kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
                 row = await self._judge(
@@ -385,6 +382,30 @@ class CaseRunner(Struct, frozen=True):
         except ProviderError as error:
             outcome = CallOutcome(error.failure, started_at, runtime.clock())
             return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
+
+    async def _call(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        *,
+        before_repeat: Callable[[], Awaitable[None]] | None = None,
+    ) -> CallOutcome:
+        """Call the target. What it said before an interrupt is saved as a failed answer, which has no row."""
+        clock = self.runtime.clock
+        started_at = clock()
+        try:
+            return await call_target(
+                prepared,
+                target_session.provider,
+                clock=clock,
+                on_retry=partial(self.on_retry, prepared.task),
+                before_repeat=before_repeat,
+            )
+        except asyncio.CancelledError as error:
+            kept = kept_call(error)
+            if kept is not None:
+                self._save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
+            raise
 
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""

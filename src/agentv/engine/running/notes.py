@@ -25,7 +25,7 @@ class RecordedReport(Struct, frozen=True):
     `gates` are those of that writer, None for the default one; they are `()` with `has_gates` False in events of older
     versions, which do not record their suites. `counts` has the rows by state; it is None if the writer has not seen
     every row of the run, and in events of older versions. `ended` has the fields of the event that ended the run, None
-    if the writer was killed before it.
+    if the writer was killed before it. `is_judge_stop` is True if a judge that kept failing ended the run.
     """
 
     verdict: RunVerdict
@@ -38,10 +38,16 @@ class RecordedReport(Struct, frozen=True):
     has_gates: bool = False
     counts: Mapping[str, int] | None = None
     ended: JsonObject | None = None
+    is_judge_stop: bool = False
 
 
 def reported_fields(
-    report: RunReport, *, gates: Sequence[ScopedGate] | None, reason: str | None, has_every_row: bool
+    report: RunReport,
+    *,
+    gates: Sequence[ScopedGate] | None,
+    reason: str | None,
+    is_judge_stop: bool,
+    has_every_row: bool,
 ) -> JsonObject:
     """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one."""
     suites = [None] * len(report.verdict.gates) if gates is None else [each.suite for each in gates]
@@ -59,6 +65,7 @@ def reported_fields(
         "exit_code": report.verdict.exit_code,
         "sentence": report.verdict.sentence,
         "reason": reason,
+        "is_judge_stop": is_judge_stop,
         "counts": {state: report.counts.get(state, 0) for state in get_args(RowState)} if has_every_row else None,
         "gates": checked,
         "is_default_gate": gates is None,
@@ -98,6 +105,7 @@ def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
         has_gates=has_gates,
         counts=_counts_of(fields.get("counts")),
         ended=ended,
+        is_judge_stop=fields.get("is_judge_stop") is True,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
@@ -59,8 +59,40 @@ def judge_outcomes(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, Fa
             yield failed, result.error
 
 
+class JudgeFailures(Struct):
+    """The failures in a row of each judge of a run, of which `limit` end it."""
+
+    limit: int
+    in_a_row: dict[str, int] = field(default_factory=dict)
+
+    def count(self, results: Iterable[EvaluatorResult]) -> "JudgeStop | None":
+        """Count what the judges of one answer did; return the stop when a judge reaches the limit."""
+        for judge, failure in judge_outcomes(results):
+            failures = self.in_a_row[judge] = 0 if failure is None else self.in_a_row.get(judge, 0) + 1
+            if failure is not None and failures == self.limit:
+                return JudgeStop(judge, failures, failure.message)
+        return None
+
+
+class JudgeStop(Struct, frozen=True):
+    """A judge that failed too often in a row, with the message of its last failure."""
+
+    judge: str
+    failures: int
+    error: str
+
+    @property
+    def reason(self) -> str:
+        """The reason for the end of the run, for its verdict."""
+        times = "1 failure of a judge" if self.failures == 1 else f"{self.failures} failures of one judge in a row"
+        return f"{times}: {self.error}"
+
+
 class StopSignal(Struct):
-    """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them."""
+    """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them.
+
+    `is_judge_stop` is True if a judge that kept failing ended the run.
+    """
 
     state: RunState = "finished"
     reason: str | None = None
@@ -68,12 +100,19 @@ class StopSignal(Struct):
     give_up: Callable[[], object] = lambda: None
     needs: str = ""
     on_drain: Callable[[], object] = lambda: None
+    is_judge_stop: bool = False
 
     def drain(self, reason: str, *, needs: str = "", state: RunState = "stopped") -> None:
         """Start no new rows. `needs` is the option that a resume requires."""
         if self.reason is None:
             self.state, self.reason, self.needs = state, reason, needs
             self.on_drain()
+
+    def drain_for(self, judge: JudgeStop) -> None:
+        """Start no new rows because a judge keeps failing; the run then counts as failed."""
+        if self.reason is None:
+            self.is_judge_stop = True
+            self.drain(judge.reason, state="failed")
 
     def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
         """Start no new rows and cancel those in flight."""
@@ -112,15 +151,16 @@ class RunRecorder(Struct):
     summary: Summary = field(default_factory=Summary)
     invalid_rows: int = 0
     not_passed: int = 0
-    judge_failures: dict[str, int] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
+    _judge_failures: JudgeFailures = field(default_factory=lambda: JudgeFailures(1))
 
     def __post_init__(self) -> None:
         """Set up the counts for gates and for the comparison with a baseline."""
         self._dispatcher = EventDispatcher(self.observers)
+        self._judge_failures = JudgeFailures(self.plan.options.judge_failures)
         if self.plan.baseline is not None:
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
@@ -210,15 +250,10 @@ class RunRecorder(Struct):
 
     def _count_judge_failures(self, result: CaseResult) -> None:
         """Count each judge's failures in a row; too many of one judge stop the run before its next target call."""
-        for judge, failure in judge_outcomes(result.evaluator_results):
-            if failure is None:
-                self.judge_failures[judge] = 0
-                continue
-            failures = self.judge_failures[judge] = self.judge_failures.get(judge, 0) + 1
-            if failures == self.plan.options.judge_failures and self.stop.reason is None:
-                self.store.note("judge_stop", {"judge": judge, "failures": failures, "error": failure.message})
-                times = "1 failure of a judge" if failures == 1 else f"{failures} failures of one judge in a row"
-                self.stop.drain(f"{times}: {failure.message}", state="failed")
+        stop = self._judge_failures.count(result.evaluator_results)
+        if stop is not None and self.stop.reason is None:
+            self.store.note(JUDGE_STOP, structs.asdict(stop))
+            self.stop.drain_for(stop)
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried; a long wait is a message of its own, as it begins."""
@@ -234,6 +269,7 @@ class RunRecorder(Struct):
             planned=self.plan.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
+            is_judge_stop=self.stop.is_judge_stop,
         )
         max_errors = self.plan.options.max_errors
         counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.counted(self.summary)
@@ -253,7 +289,13 @@ class RunRecorder(Struct):
 
         `has_every_row` is False if the run may have stored rows that were not counted.
         """
-        fields = reported_fields(report, gates=self.plan.gates, reason=self.stop.reason, has_every_row=has_every_row)
+        fields = reported_fields(
+            report,
+            gates=self.plan.gates,
+            reason=self.stop.reason,
+            is_judge_stop=self.stop.is_judge_stop,
+            has_every_row=has_every_row,
+        )
         with suppress(StorageError):  # reported already
             self.store.note(REPORTED, fields)
 

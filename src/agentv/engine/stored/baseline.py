@@ -13,7 +13,8 @@ from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.counting.summary import Summary
-from agentv.storage.run.scores import find_scores
+from agentv.storage.run.checksums import edit_warnings
+from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
@@ -22,19 +23,12 @@ from agentv.types.summaries import BaselineSummary
 _SEED = 0
 
 
-def baseline_warnings(baseline: Side) -> Iterator[str]:
-    """Yield a warning if regressions may be missed because the baseline run is incomplete."""
-    if baseline.state != "finished":
-        yield f"the baseline {baseline.label} did not finish: results that it lacks are not compared"
-
-
-def load_baseline(reference: str, home: str) -> tuple[str, Side]:
-    """Return the id of the named baseline (`latest` may name another run later) and its scores.
-
-    Raises ConfigError if there is none, StorageError if it cannot be read.
-    """
-    found = find_scores(Path(home), reference)
-    return found.reference, found.side
+def baseline_warnings(baseline: FoundScores) -> Iterator[str]:
+    """Yield a warning if the baseline run is incomplete, so that regressions may be missed, or if it was edited."""
+    if baseline.side.state != "finished":
+        yield f"the baseline {baseline.side.label} did not finish: results that it lacks are not compared"
+    if baseline.stored is not None:
+        yield from (f"the baseline, {change}" for change in edit_warnings(baseline.stored))
 
 
 def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, tuple[str, ...]]:

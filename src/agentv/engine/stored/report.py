@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.engine.running.notes import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.stored_plan import stored_options
-from agentv.engine.stored.verdicts import RowCounts, StoredVerdict, VerdictDifference
+from agentv.engine.stored.verdicts import StoredCounts, StoredVerdict, VerdictDifference
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.checksums import (
@@ -80,14 +80,14 @@ def check_stored_run(run: StoredRun) -> StoredCheck:
     return StoredCheck(notes, _difference(run, judging, counts))
 
 
-def refuse_changed_rows(run: StoredRun, *, may_lack_rows: bool) -> tuple[str, ...]:
+def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:
     """Return the notes on a stored run's files. Raises StorageError if its rows are not those that it was judged by.
 
-    `may_lack_rows` accepts a run that has lost rows, for commands that make them again.
+    `may_lack_results` accepts a run that has lost rows, for commands that make them again.
     """
     checked = check_stored_run(run)
     difference = checked.difference
-    if difference is None or (may_lack_rows and difference.is_only_missing):
+    if difference is None or (may_lack_results and difference.is_only_missing):
         return checked.notes
     raise StorageError(
         f"run {run.run_id}: {difference.sentence} Restore {run.folder / _RESULTS} from a copy; or delete it, and "
@@ -106,7 +106,7 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
     )
 
 
-def _difference(run: StoredRun, judging: StoredVerdict, counts: RowCounts) -> VerdictDifference | None:
+def _difference(run: StoredRun, judging: StoredVerdict, counts: StoredCounts) -> VerdictDifference | None:
     """Compare the recorded verdict with that of the rows. Rows that were appended later are left out."""
     if not judging.is_comparable or judging.recorded is None:
         return None

@@ -33,8 +33,8 @@ class ResumePlan(Struct):
     `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
     used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
     and the plan lacks. `spent` is what counts against the budget already. `has_every_row` becomes True at the end, if
-    every row of the run that counts has been seen. `rejudges` says that a failing judge stopped the run, so that the
-    answers that it failed to judge are judged again.
+    every row of the run that counts has been seen. `rejudges` says that a failing judge ended the work that is
+    continued, so that the answers that it failed to judge are judged again.
     """
 
     rows: StoredRows
@@ -109,8 +109,7 @@ class ResumePlan(Struct):
             return None if row is not None and _is_unread(row) else self._anew(task, row)
         if task.target.name in self.fresh:
             return self._anew(task, row)
-        is_unjudged = self.rejudges and row is not None and row.error is not None and row.error.kind == "judge_error"
-        if row is not None and not is_unjudged and self._is_valid(row, task, case, runner):
+        if row is not None and not self._is_unjudged(row) and self._is_valid(row, task, case, runner):
             return None
         stored = self._stored(task, case, row, runner)
         return self._anew(task, row) if stored is None else stored
@@ -125,9 +124,13 @@ class ResumePlan(Struct):
     def _rescored(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if isinstance(task.case, BrokenCase) or (row is not None and not row.answer_key):
             return None
-        if row is not None and self._is_valid(row, task, task.case, runner):
+        if row is not None and not self._is_unjudged(row) and self._is_valid(row, task, task.case, runner):
             return None
         return self._stored(task, task.case, row, runner)
+
+    def _is_unjudged(self, row: CaseResult) -> bool:
+        """Return True for a row that is judged again because its judge had kept failing."""
+        return self.rejudges and has_judge_error(row)
 
     def _is_valid(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
         """Return True if a row still matches its case and evaluators; rows with errors are valid until a retry."""
@@ -149,7 +152,7 @@ class ResumePlan(Struct):
         # The answers of a renamed suite are stored under its old name.
         found = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
         answer = next((each for each in found if each is not None), None)
-        if answer is None:
+        if answer is None or (answer.error is not None and answer.error.kind == "cancelled"):
             return None
         before = row if answer.slot == result_key else self.rows.find(answer.slot)
         generation = answer.generation if row is None else self.rows.next_generation(result_key, row)
@@ -167,8 +170,24 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
     """Return what remains of a stored run under a plan. Raises StorageError if its rows cannot be read."""
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
-    rejudges = purpose == "resume" and any(event.type == JUDGE_STOP for event in run.events())
+    rejudges = purpose in ("resume", "rescore") and was_stopped_by_judge(run)
     return ResumePlan(StoredRows(run), purpose, retired=run.retired(), gone_suites=gone, rejudges=rejudges)
+
+
+def was_stopped_by_judge(run: StoredRun) -> bool:
+    """Return True if a failing judge has stopped a run, or its retry or rescore, which is not finished since."""
+    is_stopped = False
+    for event in run.events():
+        if event.type == JUDGE_STOP:
+            is_stopped = True
+        elif event.type == GENERATION_STARTED or (event.type == "ended" and event.fields.get("state") == "finished"):
+            is_stopped = False
+    return is_stopped
+
+
+def has_judge_error(row: CaseResult) -> bool:
+    """Return True for a row whose judge gave no verdict."""
+    return row.error is not None and row.error.kind == "judge_error"
 
 
 def _is_unread(row: CaseResult) -> bool:
@@ -216,12 +235,18 @@ def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
     return begun
 
 
-def chosen_rows(only: str, globs: Sequence[str], *, before: int | None = None) -> Callable[[CaseResult], bool]:
-    """Return a filter of the rows that a retry repeats; with `before` without later lines, which it has written."""
+def chosen_rows(
+    only: str, globs: Sequence[str], *, before: int | None = None, rejudges: bool = False
+) -> Callable[[CaseResult], bool]:
+    """Return a filter of the rows that a retry repeats.
+
+    With `before` later lines are left out, which the retry has written; except, with `rejudges`, those that a judge
+    failed to judge.
+    """
 
     def is_chosen(row: CaseResult) -> bool:
         if before is not None and row.seq is not None and row.seq >= before:
-            return False
+            return rejudges and has_judge_error(row)
         if only == "cases":
             return any(matches_glob(row.eval_id, glob) for glob in globs)
         return row_state(row) == "error" or (only == "failed" and row_state(row) not in ("pass", "skipped"))

@@ -46,13 +46,15 @@ def load_stored_plan(
     change: ChangeInputs = lambda suites, _specs: suites,
     ignores_cache: bool = False,
     budget_usd: float | None = None,
+    judge_failures: int | None = None,
     secrets: tuple[str, ...] = (),
     allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
     """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
 
-    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd` replaces the run's own budget;
-    `secrets` are redacted in the responses of targets, and `allow_paths` are added to those of the run.
+    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd` and `judge_failures` replace
+    those of the run; `secrets` are redacted in the responses of targets, and `allow_paths` are added to those of the
+    run.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
@@ -63,6 +65,8 @@ def load_stored_plan(
         options = replace(options, cache="off")
     if budget_usd is not None:
         options = replace(options, budget_usd=budget_usd)
+    if judge_failures is not None:
+        options = replace(options, judge_failures=judge_failures)
     options, gone = without_lost_baseline(options, home)
     inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
     suites = change(inputs.suites, inputs.specs)

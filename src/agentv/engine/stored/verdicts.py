@@ -24,17 +24,17 @@ from agentv.types.results import RowState, RunState, RunVerdict
 _NOT_RECORDED = "an older agentv did not record why"
 
 
-class RowCounts(Struct):
-    """The counts of a run's rows; `unread` rows are lines of a dataset that could not be read."""
+class StoredCounts(Struct):
+    """The counts of a stored run's results; `invalid_rows` are lines of a dataset that could not be read."""
 
     summary: Summary
     has_trials: bool
-    unread: int = 0
+    invalid_rows: int = 0
 
     def add(self, row: CaseResult) -> None:
         """Count a row."""
         self.summary.add(row, has_trials=self.has_trials)
-        self.unread += row.error is not None and row.error.stage == "load"
+        self.invalid_rows += row.error is not None and row.error.stage == "load"
 
     @property
     def by_state(self) -> Mapping[str, int]:
@@ -52,27 +52,32 @@ class StoredVerdict(Struct, frozen=True):
     max_errors: int
     recorded: RecordedReport | None = None
 
-    def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> RowCounts:
+    def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
-        counts = RowCounts(summary_for(self.gates, has_targets=has_trials), has_trials)
+        counts = StoredCounts(summary_for(self.gates, has_targets=has_trials), has_trials)
         for row in rows:
             counts.add(row)
         return counts
 
-    def of(self, counts: RowCounts) -> RunVerdict:
+    def of(self, counts: StoredCounts) -> RunVerdict:
         """Return the verdict on counted rows."""
-        summary, ending = counts.summary, self._ending(counts.unread)
+        summary, ending = counts.summary, self._ending(counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
         return run_verdict(self._counted(summary), ending, gates=self.gates, max_errors=self.max_errors)
 
-    def _ending(self, unread: int) -> Ending:
-        ending, recorded = Ending(state=self.state, planned=self.planned, invalid_rows=unread), self.recorded
+    def _ending(self, invalid_rows: int) -> Ending:
+        ending, recorded = Ending(state=self.state, planned=self.planned, invalid_rows=invalid_rows), self.recorded
         if recorded is None or recorded.ended is None:
             return ending
         is_known = recorded.has_gates or self.state == "finished"
         signal_number = _signal_of(recorded.verdict, ending)
-        return replace(ending, reason=recorded.reason if is_known else _NOT_RECORDED, signal_number=signal_number)
+        return replace(
+            ending,
+            reason=recorded.reason if is_known else _NOT_RECORDED,
+            signal_number=signal_number,
+            is_judge_stop=recorded.is_judge_stop,
+        )
 
     @property
     def is_comparable(self) -> bool:
@@ -86,7 +91,7 @@ class StoredVerdict(Struct, frozen=True):
         known = [each.expression for each in recorded.verdict.gates]
         return self.state == "finished" and expressions in (None, known)
 
-    def difference(self, counts: RowCounts) -> "VerdictDifference | None":
+    def difference(self, counts: StoredCounts) -> "VerdictDifference | None":
         """Return the difference between the recorded verdict and the one that the rows give, None if there is none.
 
         Numbers are compared, not sentences: rows by state, outcomes of gates, exit code.

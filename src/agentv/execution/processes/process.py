@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from agentv.execution.processes.command_pipes import STDERR_TAIL, CommandPipes, Listener
 from agentv.execution.processes.live_trees import STARTING
-from agentv.execution.processes.tree import ProcessTree, finish, start_tree
+from agentv.execution.processes.tree import ProcessTree, finish, inherited_environment, start_tree
 
 
 class Launched:
@@ -36,13 +36,16 @@ class Launched:
         self.exit_code = self._process.wait()
 
 
-def launch(argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None) -> Launched:
-    """Start a program in a session of its own and append its output to `log`. Raises OSError if it cannot start."""
+def launch(argv: Sequence[str], *, cwd: Path, log: Path, inherit: Sequence[str] | None = None) -> Launched:
+    """Start a program in a session of its own and append its output to `log`. Raises OSError if it cannot start.
+
+    `inherit` is as for `start_tree`.
+    """
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             list(argv),
             cwd=cwd,
-            env={**os.environ, **(env or {})},
+            env=inherited_environment(inherit),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -247,7 +247,10 @@ def start_tree(
         process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             argv,
             cwd=cwd,
-            env={**_environment(inherit), **{os.fsencode(name): os.fsencode(value) for name, value in added.items()}},
+            env={
+                **inherited_environment(inherit),
+                **{os.fsencode(name): os.fsencode(value) for name, value in added.items()},
+            },
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -278,8 +281,11 @@ def _leave(mark: str) -> None:
                 adopt_orphans(False)
 
 
-def _environment(inherit: Collection[str] | None) -> Mapping[bytes, bytes]:
-    """Return our environment as Python stores it: copying it item by item takes as long as starting a process."""
+def inherited_environment(inherit: Collection[str] | None) -> Mapping[bytes, bytes]:
+    """Return our environment, of which only PATH and the variables `inherit` if it is not None, as Python stores it.
+
+    Copying it item by item takes as long as starting a process.
+    """
     known: Mapping[bytes, bytes] = getattr(os.environ, "_data", os.environb)
     if inherit is None:
         return known

@@ -226,11 +226,15 @@ def _json_line(new: NewKey) -> str:
 
 
 class CasesFile(Struct, frozen=True):
-    """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read."""
+    """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read.
+
+    `allow_paths` are folders outside of the project that it may name files in.
+    """
 
     path: Path
     data: bytes
     cases: tuple[JsonObject, ...]
+    allow_paths: tuple[str, ...] = ()
 
     def with_keys(self, keys: Mapping[int, NewKey], specs: Specs) -> bytes:
         """Return the file's bytes with a key added to some cases, by their index; all other bytes are unchanged.
@@ -275,7 +279,7 @@ class CasesFile(Struct, frozen=True):
             raise EvalFileError(name, [_shared_value_problem(top, key, got, expected)])
         mark = BYTE_ORDER_MARK if self.data.startswith(BYTE_ORDER_MARK) else b""
         data = mark + text.encode()
-        raise_errors(name, read_suite(self.path, specs, content=data).problems)
+        raise_errors(name, read_suite(self.path, specs, content=data, allow_paths=self.allow_paths).problems)
         return data
 
     def _lines_with(self, keys: Mapping[int, NewKey]) -> bytes:
@@ -295,11 +299,14 @@ class CasesFile(Struct, frozen=True):
         return made
 
 
-def open_cases(path: Path) -> CasesFile:
-    """Open an eval file for additions. Raises EvalFileError when it is unreadable or its cases are in another file."""
+def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
+    """Open an eval file for additions; `allow_paths` are as for CasesFile.
+
+    Raises EvalFileError when it is unreadable or its cases are in another file.
+    """
     data, name = read_bytes(path), shown(path)
     if path.suffix == ".jsonl":
-        return CasesFile(path, data, tuple(_json_cases(data, name)))
+        return CasesFile(path, data, tuple(_json_cases(data, name)), allow_paths)
     document, problems = compose(decode(data, name), name)
     if document is None:
         raise EvalFileError(name, problems)
@@ -310,7 +317,7 @@ def open_cases(path: Path) -> CasesFile:
         advice = "name the JSON Lines file that contains them, or move them into this file"
         problem = Problem(name, "the cases of this suite are in other files", *place, f"$.{key}", advice)
         raise EvalFileError(name, [problem])
-    return CasesFile(path, data, tuple(case for case in cases if isinstance(case, Mapping)))
+    return CasesFile(path, data, tuple(case for case in cases if isinstance(case, Mapping)), allow_paths)
 
 
 def _json_cases(data: bytes, name: str) -> list[JsonObject]:

@@ -59,6 +59,7 @@ class SpellingNotes(Struct):
     unknown: list[tuple[object, str, Names]] = field(default_factory=list)
     written: dict[str, set[str]] = field(default_factory=dict)
     _joined: list[tuple[object, tuple[Mapping[str, JsonValue], ...]]] = field(default_factory=list)
+    _nested: list[tuple[object, str]] = field(default_factory=list)
 
     def join(self, outer: Mapping[str, JsonValue], key: str) -> Mapping[str, JsonValue]:
         """Return an object with the entries of `key` merged into it, or unchanged if keys would clash."""
@@ -67,7 +68,12 @@ class SpellingNotes(Struct):
             return outer
         joined = {**{name: value for name, value in outer.items() if name != key}, **inner}
         self._joined.append((joined, (inner, outer)))
+        self._nested.append((outer, key))
         return joined
+
+    def nested_key_of(self, outer: object) -> str | None:
+        """Return the key of an object of the file whose entries `join` has merged into it; None if there is none."""
+        return next((key for each, key in self._nested if each is outer), None)
 
     def owner_of(self, made: object, key: str) -> object:
         """Return the object of the file that contains a key of an object made by `join`."""

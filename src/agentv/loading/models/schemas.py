@@ -10,9 +10,9 @@ from agentv.loading.models.file_model import FileModel
 from agentv.loading.models.json_schema import Schema, describe, joined, models_in, rewritten
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import (
-    CaseFilesModel,
     CaseModel,
     CriterionModel,
+    DatasetModel,
     EvaluatorModel,
     PartModel,
     SuiteModel,
@@ -20,10 +20,11 @@ from agentv.loading.suites.models import (
 from agentv.loading.targets.models import TargetModel, TargetsFileModel
 from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
-from agentv.types.records.result import EXPORT_KEYS, CaseResult
+from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS = ("eval", "targets", "config", "evaluation", "results")
+_FAILURE = {"$ref": "#/$defs/Failure"}
 _REFERENCE = {"type": "string", "pattern": r"\$\{\{"}
 
 
@@ -36,8 +37,8 @@ def _result_schema() -> Schema:
     parts = {name: rewritten(part, _as_exported) for name, part in parts.items()}
     row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
     evaluator["required"] = [*evaluator["required"], "status"]
-    evaluator["properties"]["evaluator_raw_request"] = evaluator["properties"]["evaluator_provider_request"]
-    known = {**row["properties"], **evaluator["properties"], "evaluator_error": {"$ref": "#/$defs/Failure"}}
+    flat = {FLAT_REQUEST: evaluator["properties"]["evaluator_provider_request"], "evaluator_error": _FAILURE}
+    known = {**row["properties"], **evaluator["properties"], **flat}
     known |= {name: row["properties"][name] for name in ("score", "verdict", "status")}
     return {
         "type": "object",
@@ -104,9 +105,10 @@ def _eval_schema(registry: Registry) -> Schema:
             "anyOf": [
                 {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Case"}},
                 {"type": "string", "description": "a file of cases, or a pattern of such files"},
-                definitions.add(CaseFilesModel),
+                definitions.add(DatasetModel),
             ]
         },
+        "CaseTemplate": {"type": ["object", "null"], "description": "the keys of a case, with {{ column }}"},
         "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},
         **_evaluator_schemas(definitions, registry, evaluator),
     }
@@ -144,7 +146,9 @@ def _evaluator_schemas(
 def _targets_schema(registry: Registry) -> Schema:
     definitions = _Definitions()
     top = definitions.add(TargetsFileModel)
-    target = _plugin_schema(definitions, definitions.add(TargetModel), registry, "provider")
+    common = definitions.add(TargetModel)
+    common["properties"] = {**common["properties"], "settings": {"type": "object"}}
+    target = _plugin_schema(definitions, common, registry, "provider", unless="settings")
     definitions.schemas = {name: _or_reference(part) for name, part in definitions.schemas.items()}
     definitions.schemas["Targets"] = {"type": "array", "items": _or_reference(target)}
     return {**top, "$defs": definitions.schemas}

@@ -50,6 +50,7 @@ class RetryModel(FileModel, frozen=True, kw_only=True):
     max_delay_ms: Milliseconds | None = None
     backoff_factor: Annotated[float, Limits(ge=1)] | None = None
     status_codes: list[Status] | None = None
+    retry_timeouts: bool | None = None
 
 
 class TargetModel(FileModel, frozen=True, kw_only=True):
@@ -75,6 +76,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     retry_max_delay_ms: Milliseconds | None = None
     retry_backoff_factor: Annotated[float, Limits(ge=1)] | None = None
     retry_status_codes: list[Status] | None = None
+    retry_timeouts: bool | None = None
     retry: RetryModel | None = None
     timeout_seconds: Seconds | None = None
     requests_per_minute: Annotated[float, Limits(gt=0)] | None = None
@@ -88,6 +90,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
         nested = self.retry or RetryModel()
         default = RetryPolicy()
         initial_ms = _first(self.retry_initial_delay_ms, nested.initial_delay_ms, default.initial_delay_s * 1000)
+        timeouts = self.retry_timeouts if self.retry_timeouts is not None else nested.retry_timeouts
         codes = self.retry_status_codes if self.retry_status_codes is not None else nested.status_codes
         return RetryPolicy(
             max_retries=int(_first(self.max_retries, nested.max_retries, default.max_retries)),
@@ -95,6 +98,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
             max_delay_s=_first(self.retry_max_delay_ms, nested.max_delay_ms, default.max_delay_s * 1000) / 1000,
             backoff_factor=_first(self.retry_backoff_factor, nested.backoff_factor, default.backoff_factor),
             status_codes=default.status_codes if codes is None else tuple(codes),
+            retry_timeouts=default.retry_timeouts if timeouts is None else timeouts,
         )
 
 

@@ -14,7 +14,7 @@ from agentv.loading.targets.models import TargetModel
 from agentv.registry import Registry, Spec
 from agentv.templating.environment import variables_in
 from agentv.templating.secrets import looks_secret
-from agentv.types.errors import PluginError, TemplateError, nearest
+from agentv.types.errors import PluginError, TemplateError, UnknownNameError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
 
@@ -25,6 +25,21 @@ class CheckedTarget(Struct, frozen=True):
     model: TargetModel | None
     spec: Spec | None
     settings: object | None
+
+
+def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry) -> None:
+    """Move the keys under a target's `settings:` up to the target itself, with their positions."""
+    provider = raw.get("provider")
+    if "settings" not in raw or not isinstance(provider, str):
+        return
+    try:
+        own = names_of(registry.get(provider).load_settings())
+    except (PluginError, UnknownNameError):  # which is recorded when the target is checked
+        own = None
+    if own is not None and own.of("settings") is not None:
+        return
+    for key in reader.document.lift(at, "settings"):
+        reader.error((*at, key), f"`{key}` is given both inside and outside `settings`", on_key=True)
 
 
 def check_target(

@@ -14,7 +14,7 @@ from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.reader import Reader, in_order, raise_errors
 from agentv.loading.suites.references import OpenReader, holds_reference
 from agentv.loading.targets.models import TargetsFileModel
-from agentv.loading.targets.settings import check_target, check_texts
+from agentv.loading.targets.settings import check_target, check_texts, lift_settings
 from agentv.registry import Specs
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.problems import Problem, Severity
@@ -65,6 +65,7 @@ def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: S
     if not isinstance(raw, Mapping):
         reader.error(at, "must be an object with name and provider")
         return None
+    lift_settings(reader, at, raw, specs.providers)
     check_target(reader, at, raw, specs.providers, unknown_provider=unknown_provider)
     check_texts(reader, at, raw)
     name, provider = raw.get("name"), raw.get("provider")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.execution.cancelled_calls import keep_call
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.workspaces.folder_trees import remove_tree
@@ -21,7 +22,7 @@ from agentv.providers.agents.json import iso, objects_of, parse_object
 from agentv.providers.agents.log import AgentLog, LogFormat, log_path
 from agentv.providers.agents.prompt import build_agent_prompt
 from agentv.providers.agents.settings import AgentSettings
-from agentv.providers.agents.steps import Failed, Step, Transcript, summary_of
+from agentv.providers.agents.steps import Failed, Step, Transcript, Used, summary_of
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
@@ -141,7 +142,7 @@ class AgentStream:
     def _event(self, event: JsonObject) -> None:
         at = iso(self._clock())
         for step in self._read(event, at):
-            if not self.transcript.knows(step):
+            if not self.transcript.knows(step) and not (isinstance(step, Used) and step.is_estimate):
                 self.log.line(at, summary_of(step))
             self.transcript.add(step)
 
@@ -221,9 +222,10 @@ def utc_now() -> datetime:
 class Agent(Struct, frozen=True, kw_only=True):
     """The definition of one agent.
 
-    `arguments` is called with a request and a folder for side files, from which `read_side_files` reads steps after the
-    agent has ended. `noise` holds the types of events that only repeat others in pieces. `env` is added to the
-    environment; keys belong there, never in the arguments. `writes_prompt_file`: a fresh workspace gets `prompt.md`.
+    `arguments` is called with a request and a folder for side files. `read_side_files`, called after the agent has
+    ended with this folder and what is known of its answer, reads further steps. `noise` holds the types of events that
+    only repeat others in pieces. `env` is added to the environment; keys belong there, never in the arguments.
+    `writes_prompt_file`: a fresh workspace gets `prompt.md`.
     """
 
     kind: str
@@ -239,7 +241,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     is_logged: bool = True
     log_dir: str | None = None
     log_format: LogFormat = "summary"
-    read_side_files: Callable[[Path], Iterable[Step]] = lambda _: ()
+    read_side_files: Callable[[Path, ProviderResponse], Iterable[Step]] = lambda _folder, _known: ()
 
 
 class AgentProvider:
@@ -270,28 +272,45 @@ class AgentProvider:
         log = self._open_log(request)
         try:
             async with _fresh_folder(self.kind) as folder:
-                command = Command(
-                    argv=(self._find(), *self._agent.arguments(request, folder)),
-                    cwd=str(self._cwd(request, folder, prompt)),
-                    env=self._env,
-                    inherit=self._agent.settings.env_allow,
-                    stdin=prompt.encode(errors="replace"),
-                )
-                stream = self._stream(log)
-                timeout_s = request.timeout_s or self._target.try_timeout_s
-                await run_agent(command, stream, name=self.kind, timeout_s=timeout_s)
-                for step in self._agent.read_side_files(folder):
-                    stream.transcript.add(step)
+                return await self._run(request, prompt, folder, log)
         finally:
             log.close()
-        response = stream.transcript.response()
-        return replace(
-            response,
-            exit_code=0,
-            log_paths=log.paths,
-            notes=(*response.notes, *([log.problem] if log.problem else [])),
-            request={"argv": list(command.argv), "cwd": command.cwd, "prompt": prompt},
+
+    async def _run(self, request: ProviderRequest, prompt: str, folder: Path, log: AgentLog) -> ProviderResponse:
+        """Return the agent's answer; a failure or a cancellation carries what the agent said before."""
+        command = Command(
+            argv=(self._find(), *self._agent.arguments(request, folder)),
+            cwd=str(self._cwd(request, folder, prompt)),
+            env=self._env,
+            inherit=self._agent.settings.env_allow,
+            stdin=prompt.encode(errors="replace"),
         )
+        stream = self._stream(log)
+
+        def said(exit_code: int | None) -> ProviderResponse:
+            for step in self._agent.read_side_files(folder, stream.transcript.response()):
+                stream.transcript.add(step)
+            response = stream.transcript.response()
+            return replace(
+                response,
+                exit_code=exit_code,
+                log_paths=log.paths,
+                notes=(*response.notes, *([log.problem] if log.problem else [])),
+                request={"argv": list(command.argv), "cwd": command.cwd, "prompt": prompt},
+            )
+
+        try:
+            await run_agent(command, stream, name=self.kind, timeout_s=request.timeout_s or self._target.try_timeout_s)
+        except ProviderError as error:
+            exit_code = (error.failure.details or {}).get("exit_code")
+            before = said(exit_code if isinstance(exit_code, int) else None)
+            raise ProviderError(error.failure, partial=None if stream.transcript.is_empty else before) from None
+        except asyncio.CancelledError as error:
+            stream.end()
+            before = said(None)
+            keep_call(error, None if stream.transcript.is_empty else before)
+            raise
+        return said(0)
 
     def _find(self) -> str:
         agent = self._agent

@@ -10,11 +10,15 @@ from agentv.providers.agents.json import amount_of, count_of, object_of, objects
 from agentv.providers.agents.log import LogFormat
 from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
+from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
+
+_CHARACTERS_PER_TOKEN = 4
 
 
 class ClaudeSettings(AgentSettings, frozen=True, kw_only=True):
@@ -94,8 +98,11 @@ def _read_system(event: JsonObject) -> Iterator[Step]:
 def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
     message = object_of(event.get("message"))
     parent = text_of(event.get("parent_tool_use_id"))
-    is_error = event.get("is_api_error_message") is True
+    # An error that the program itself writes as a message; not every version sets both marks.
+    is_error = event.get("is_api_error_message") is True or text_of(event.get("error")) is not None
     is_agent = event.get("type") == "assistant"
+    if is_agent and not is_error:
+        yield from _used_so_far(message)
     for block in objects_of(message.get("content")):
         kind, text = str(block.get("type")), text_of(block.get("text"))
         if kind == "text" and text and is_error:
@@ -114,21 +121,42 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
             yield Returned(str(block.get("tool_use_id", "")), _output(block))
 
 
+def _used_so_far(message: JsonObject) -> Iterator[Step]:
+    """Read the usage of a model call that goes on; its `result` is exact and replaces it.
+
+    Its output is estimated from the blocks of the message: what is reported is a count from before it was written.
+    """
+    reported, call = object_of(message.get("usage")), text_of(message.get("id"))
+    if not reported or call is None:
+        return
+    texts = (
+        block.get("text") or block.get("thinking") or compact_json(block.get("input"))
+        for block in objects_of(message.get("content"))
+    )
+    written = sum(len(text) for text in texts if isinstance(text, str)) // _CHARACTERS_PER_TOKEN
+    usage = _usage({**reported, "output_tokens": written}, {"num_turns": 1})
+    yield Used(usage, call=call, is_estimate=True)
+
+
 def _output(block: JsonObject) -> JsonValue:
     output = parts_text(block.get("content"))
     return {"error": output} if block.get("is_error") is True else output
 
 
 def _failed(message: str, event: JsonObject) -> Failed:
-    is_login = event.get("error") == "authentication_failed"
-    return Failed(message, status_of(event.get("api_error_status")), "auth" if is_login else None)
+    kind: FailureKind | None = None
+    if event.get("error") == "authentication_failed":
+        kind = "auth"
+    elif "refusal" in (event.get("stop_reason"), object_of(event.get("message")).get("stop_reason")):
+        kind = "content_filter"
+    return Failed(message, status_of(event.get("api_error_status")), kind)
 
 
 def _read_result(event: JsonObject) -> Iterator[Step]:
     subtype = text_of(event.get("subtype"))
     yield SessionInfo(session=text_of(event.get("session_id")), finish_reason=text_of(event.get("stop_reason")))
     cost_usd = amount_of(event.get("total_cost_usd"))
-    yield Used(_usage(object_of(event.get("usage")), event), cost_usd, is_total=True)
+    yield Used(_usage_of_models(event), cost_usd, is_total=True)
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
         advice = "permit tools with args, such as [--permission-mode, acceptEdits]"
@@ -144,7 +172,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
 
 
 def _usage(usage: JsonObject, event: JsonObject) -> Usage:
-    """Return the usage; tokens read from or written to the cache count as input."""
+    """Return the usage of one model call; tokens read from or written to the cache count as input."""
     cached = count_of(usage.get("cache_read_input_tokens"))
     sent = count_of(usage.get("input_tokens")) + cached + count_of(usage.get("cache_creation_input_tokens"))
     received = count_of(usage.get("output_tokens"))
@@ -155,4 +183,29 @@ def _usage(usage: JsonObject, event: JsonObject) -> Usage:
         reasoning=count_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
         total=sent + received,
         requests=count_of(event.get("num_turns")),
+    )
+
+
+def _usage_of_models(event: JsonObject) -> Usage:
+    """Return the usage in a result: that of all models so far, subagents and side questions included, as in its cost.
+
+    `usage` is that of the last turn only: there are several results if subagents work in the background.
+    """
+    models = [object_of(value) for value in object_of(event.get("modelUsage")).values()]
+    if not models:
+        return _usage(object_of(event.get("usage")), event)
+    cached, written, given, received, thought = (
+        sum(count_of(model.get(name)) for model in models)
+        for name in (
+            "cacheReadInputTokens",
+            "cacheCreationInputTokens",
+            "inputTokens",
+            "outputTokens",
+            "thinkingTokens",
+        )
+    )
+    sent = given + cached + written
+    turns = count_of(event.get("num_turns"))
+    return Usage(
+        input=sent, output=received, cached_input=cached, reasoning=thought, total=sent + received, requests=turns
     )

@@ -1,26 +1,38 @@
 """`codex`: OpenAI's coding agent on the command line, called by `codex exec`."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, cast
 
 from msgspec import Meta
 
 from agentv.providers.agents.base import Agent, AgentProvider
-from agentv.providers.agents.json import count_of, object_of, objects_of, parts_text, text_of
+from agentv.providers.agents.json import count_of, object_of, objects_of, parse_object, parts_text, text_of
 from agentv.providers.agents.log import LogFormat
 from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
+from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest
+from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 _FIXED = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
 _MESSAGES = ("agent_message", "response", "output")
 _STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
+_KINDS: Mapping[str, FailureKind] = {
+    "currently experiencing high demand": "server_error",
+    "reason: content_filter": "content_filter",
+    "stream disconnected": "transport",
+}
+"""The kinds of failures whose messages hold no status, by a part of the message; the first counts."""
+
+_BAD_REQUEST = 400
+_THREAD = re.compile(r"[0-9a-fA-F-]{36}")
 
 
 class CodexSettings(AgentSettings, frozen=True, kw_only=True):
@@ -50,6 +62,7 @@ def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         is_logged=settings.stream_logs,
         log_dir=settings.log_dir,
         log_format=settings.log_format,
+        read_side_files=lambda _, known: _read_session_file(settings, known),
     )
     return AgentProvider(target, tools, agent)
 
@@ -137,8 +150,16 @@ def _read_other(event: JsonObject) -> Iterator[Step]:
 
 
 def _failed(message: str) -> Failed:
+    """Return the failure in a message: a sentence, with the status or without, or the body of an answer with HTTP 400.
+
+    After the last of its retries Codex names no status of the server's.
+    """
+    refused = object_of((parse_object(message) or {}).get("error"))
+    if refused:
+        return Failed(text_of(refused.get("message")) or message, _BAD_REQUEST)
     status = _STATUS.search(message)
-    return Failed(message, int(status[1]) if status else None)
+    kind = next((kind for part, kind in _KINDS.items() if part in message), None)
+    return Failed(message, int(status[1]) if status else None, kind)
 
 
 def _usage(usage: JsonObject) -> Usage:
@@ -150,3 +171,34 @@ def _usage(usage: JsonObject) -> Usage:
         reasoning=count_of(usage.get("reasoning_output_tokens")),
         total=sent + received,
     )
+
+
+def _read_session_file(settings: CodexSettings, known: ProviderResponse) -> Iterator[Step]:
+    """Read the usage of a turn that did not end, which Codex prints at its end only, from Codex's own session file."""
+    if known.usage is not None or _THREAD.fullmatch(known.session or "") is None:
+        return
+    sessions = _codex_home(settings) / "sessions"
+    for path in sessions.glob(f"*/*/*/rollout-*-{known.session}.jsonl"):
+        try:
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                counts = [line for line in lines if '"token_count"' in line]
+        except OSError:  # without it the usage is unknown
+            continue
+        yield from read_token_counts(counts)
+
+
+def _codex_home(settings: CodexSettings) -> Path:
+    names = ("CODEX_HOME", "HOME")
+    inherited = names if settings.env_allow is None else settings.env_allow
+    env = {**{name: os.environ[name] for name in names if name in os.environ and name in inherited}, **settings.env}
+    return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else Path(env.get("HOME") or Path.home(), ".codex")
+
+
+def read_token_counts(lines: Sequence[str]) -> Iterator[Step]:
+    """Convert the lines of a session file into a step: the latest sum of its model calls."""
+    for line in reversed(lines):
+        payload = object_of((parse_object(line) or {}).get("payload"))
+        used = object_of(object_of(payload.get("info")).get("total_token_usage"))
+        if payload.get("type") == "token_count" and used:
+            yield Used(_usage(used), is_total=True)
+            return

@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from agentv.execution.processes.process import Command, Outcome, run_process
@@ -26,14 +27,17 @@ async def run_command(
     timeout_s: float,
     max_bytes: int,
     inherit: tuple[str, ...] | None = None,
+    printed: bytearray | None = None,
 ) -> Outcome:
     """Run a command and return its outcome. Raises ProviderError unless it starts and exits with 0.
 
-    `inherit` None passes on all variables of our environment, else only these and PATH.
+    `inherit` None passes on all variables of our environment, else only these and PATH. `printed` receives standard
+    output while the command runs, instead of the outcome.
     """
     try:
         command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env}, inherit=inherit)
-        outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes)
+        listener = None if printed is None else partial(_keep, printed, max_bytes)
+        outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes, listener=listener)
     except OSError as error:
         raise ProviderError(start_failure(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
     except ValueError as error:
@@ -48,6 +52,13 @@ async def run_command(
         failure = Failure("target_exit", describe_exit(outcome.exit_code) + stderr)
         raise ProviderError(Failure(failure.kind, failure.message, details={"exit_code": outcome.exit_code}))
     return outcome
+
+
+def _keep(printed: bytearray, max_bytes: int, chunk: bytes) -> bool:
+    """Add a chunk of output; return False if it does not fit."""
+    room = max_bytes - len(printed)
+    printed += chunk[:room]
+    return len(chunk) <= room
 
 
 def describe_exit(exit_code: int | None) -> str:

@@ -54,7 +54,7 @@ def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         read=read_copilot,
         noise=_NOISE,
         log_dir=settings.log_dir,
-        read_side_files=_read_usage_file,
+        read_side_files=lambda folder, _: _read_usage_file(folder),
     )
     return AgentProvider(target, tools, agent)
 

@@ -36,6 +36,7 @@ _KEY_NAMES: Mapping[str, str] = {
 }
 """The variables of the providers' keys that are not named PROVIDER_API_KEY."""
 
+_FILTERED = "content_filter"
 _STATUS = re.compile(r"([45][0-9]{2})\b")
 
 
@@ -65,7 +66,7 @@ def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
     agent = Agent(
         kind="pi",
         executable=settings.executable,
-        install="npm install -g @mariozechner/pi-coding-agent",
+        install="npm install -g @earendil-works/pi-coding-agent",
         settings=settings,
         arguments=lambda request, _: pi_arguments(settings, request),
         env={key_name(settings): settings.api_key} if settings.api_key else {},
@@ -130,7 +131,7 @@ def _read_message(message: JsonObject, received_at: str) -> Iterator[Step]:
     if message.get("stopReason") in ("error", "aborted"):
         error = text_of(message.get("errorMessage")) or "no details"
         status = _STATUS.match(error)
-        yield Failed(error, int(status[1]) if status else None)
+        yield Failed(error, int(status[1]) if status else None, "content_filter" if _FILTERED in error else None)
 
 
 def _usage(usage: JsonObject) -> Usage:
@@ -138,4 +139,7 @@ def _usage(usage: JsonObject) -> Usage:
     cached = count_of(usage.get("cacheRead"))
     sent = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
     received = count_of(usage.get("output"))
-    return Usage(input=sent, output=received, cached_input=cached, total=sent + received, requests=1)
+    reasoning = count_of(usage.get("reasoning"))
+    return Usage(
+        input=sent, output=received, cached_input=cached, reasoning=reasoning, total=sent + received, requests=1
+    )

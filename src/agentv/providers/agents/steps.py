@@ -43,11 +43,17 @@ class Returned(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """Tokens and dollars of one more model call or, with `is_total`, of all calls so far."""
+    """Tokens and dollars of one more model call or, with `is_total`, of all calls so far.
+
+    A total does not lower the number of requests. Several steps of the same `call` add up their output only.
+    `is_estimate`: a part of the tokens is estimated.
+    """
 
     usage: Usage
     cost_usd: float | None = None
     is_total: bool = False
+    call: str | None = None
+    is_estimate: bool = False
 
 
 class SessionInfo(Struct, frozen=True):
@@ -119,6 +125,7 @@ class Transcript:
         self._is_open = False
         self._known = SessionInfo()
         self._used: Used | None = None
+        self._model_calls: set[str] = set()
         self._concluded: dict[bool, str] = {}
         self._notes: dict[str, None] = {}
         for step in steps:
@@ -164,6 +171,11 @@ class Transcript:
         """True if a tool was called."""
         return bool(self._places)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the agent has said, called and used nothing, as far as is known."""
+        return self.answer is None and not self._messages and self._used is None and self._known.session is None
+
     def knows(self, step: Step) -> bool:
         """Return True if a step only completes a known tool call."""
         return isinstance(step, Called) and step.id in self._places
@@ -178,6 +190,7 @@ class Transcript:
             finish_reason=self._known.finish_reason,
             session=self._known.session,
             model=self._known.model,
+            estimated=self._used is not None and self._used.is_estimate,
             notes=tuple(self._notes),
         )
 
@@ -211,11 +224,26 @@ class Transcript:
         self._messages[place[0]] = replace(message, tool_calls=calls)
 
     def _use(self, step: Used) -> None:
-        if step.is_total or self._used is None:
+        if self._used is None:
             self._used = step
-            return
-        costs = [cost for cost in (self._used.cost_usd, step.cost_usd) if cost is not None]
-        self._used = Used(self._used.usage + step.usage, sum(costs) if costs else None)
+        elif step.is_total:
+            requests = max(self._used.usage.requests, step.usage.requests)
+            self._used = replace(step, usage=replace(step.usage, requests=requests))
+        else:
+            self._used = self._with_more(self._used, step)
+        if step.call is not None:
+            self._model_calls.add(step.call)
+
+    def _with_more(self, used: Used, step: Used) -> Used:
+        usage = step.usage
+        if step.call in self._model_calls:
+            usage = Usage(output=usage.output, total=usage.output)
+        costs = [cost for cost in (used.cost_usd, step.cost_usd) if cost is not None]
+        return Used(
+            used.usage + usage,
+            sum(costs) if costs else None,
+            is_estimate=used.is_estimate or step.is_estimate,
+        )
 
 
 def _under(parent: str | None) -> JsonObject | None:

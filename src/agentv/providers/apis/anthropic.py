@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, BatchedModelProvider, Outcome, Send, parse_lines
 from agentv.providers.apis.credentials import bearer
 from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
-from agentv.providers.apis.http import HttpRequest, HttpResponse
+from agentv.providers.apis.http import HttpRequest, HttpResponse, status_of_error
+from agentv.providers.apis.messages_stream import MessagesCollector
 from agentv.providers.apis.model_settings import ModelSettings, check_url
 from agentv.providers.apis.replies import count, filtered, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.request_json import Image, function_of, json_bytes, json_request, output_text, without_none
@@ -88,6 +89,7 @@ class MessagesDialogue(Struct, frozen=True):
             "system": conversation.system or None,
             "messages": conversation.items,
             "temperature": None if budget else turn_settings.temperature,
+            "stream": settings.stream or None,
             "thinking": {"type": "enabled", "budget_tokens": budget} if budget else None,
             "tools": [_tool(tool) for tool in settings.tools] or None,
             "output_config": turn_settings.schema
@@ -123,6 +125,10 @@ class MessagesDialogue(Struct, frozen=True):
             model=text_or_none(value.get("model")),
             reasoning="\n".join(thoughts) or None,
         )
+
+    def collector(self) -> MessagesCollector:
+        """Return a new collector for the events of one message."""
+        return MessagesCollector()
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
         """Return the outputs of tools as one user message."""
@@ -187,19 +193,6 @@ def _usage(value: JsonValue) -> Usage | None:
 
 
 _VERSION = {"anthropic-version": API_VERSION}
-_STATUSES: Mapping[str, int] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-_UNKNOWN_ERROR = 500
 
 
 class MessageBatches(Struct, frozen=True):
@@ -249,8 +242,9 @@ def parse_line(line: JsonObject) -> tuple[str, Outcome]:
             return name, HttpResponse(200, {}, json_bytes(member(line, "result", "message")))
         case "errored":
             error = member(line, "result", "error")
-            kind = text_or_none(member(error, "error", "type")) or text_or_none(member(error, "type")) or ""
-            return name, HttpResponse(_STATUSES.get(kind, _UNKNOWN_ERROR), {}, json_bytes(error))
+            inner = member(error, "error") or error
+            status = status_of_error(inner if isinstance(inner, Mapping) else {})
+            return name, HttpResponse(status, {}, json_bytes(error))
         case "expired":
             return name, EXPIRED
         case "canceled":

@@ -16,7 +16,7 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 NEW_LIMIT_SINCE = "2024-09-01"
-"""The first API version with max_completion_tokens, which newer models require."""
+"""The first API version with max_completion_tokens, which newer models require, and with the usage of streams."""
 
 
 class AzureSettings(ModelSettings, frozen=True, kw_only=True):
@@ -74,6 +74,11 @@ class AzureSettings(ModelSettings, frozen=True, kw_only=True):
         """The key of the output token limit in this API version."""
         return "max_completion_tokens" if self.api_version >= NEW_LIMIT_SINCE else "max_tokens"
 
+    @property
+    def streams_usage(self) -> bool:
+        """True if this API version knows `stream_options`."""
+        return self.api_version >= NEW_LIMIT_SINCE
+
     def versioned(self, url: str) -> str:
         """Return a URL with the API version."""
         return f"{url}?api-version={quote(self.api_version)}"
@@ -105,7 +110,7 @@ class AzureProvider(EmbeddingModelProvider, BatchedModelProvider):
 
 def make_dialogue(settings: AzureSettings) -> ChatDialogue:
     """Return the dialogue for the deployment."""
-    return ChatDialogue(settings.chat_url, settings.deployment, settings, settings.limit_key)
+    return ChatDialogue(settings.chat_url, settings.deployment, settings, settings.limit_key, settings.streams_usage)
 
 
 def make_credentials(settings: AzureSettings) -> Credentials:

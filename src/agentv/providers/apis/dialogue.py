@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import parse_object
 from agentv.providers.apis.request_json import Image
+from agentv.providers.apis.streamed_reply import Collector
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
@@ -42,6 +43,8 @@ class Turn(Struct, frozen=True):
     """A turn of the model. `items` hold it in the API's format, to be sent back when the conversation continues.
 
     `is_cut` is True if it stopped at the token limit. `finish_reason` is the API's own value.
+    `first_token_ms` is the time from the start of the call to the first text, reasoning or argument of a tool, if it
+    was streamed.
     """
 
     text: str
@@ -54,6 +57,7 @@ class Turn(Struct, frozen=True):
     model: str | None
     quota: Quota | None = None
     reasoning: str | None = None
+    first_token_ms: float | None = None
 
 
 class Dialogue(Protocol):
@@ -70,6 +74,9 @@ class Dialogue(Protocol):
 
     def parse(self, value: JsonObject) -> Turn:
         """Return the model's turn. Raises ProviderError for an invalid or filtered response."""
+
+    def collector(self) -> Collector:
+        """Return a new collector for the events of one streamed turn."""
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
         """Return the outputs of tools in the API's format."""
@@ -103,7 +110,10 @@ def continue_conversation(
     return replace(conversation, items=(*conversation.items, *turn.items, *dialogue.tool_items(calls)))
 
 
-def parse_turn(dialogue: Dialogue, response: HttpResponse) -> Turn:
-    """Return the model's turn. Raises ProviderError for an invalid response."""
-    turn = dialogue.parse(parse_object(response.body))
+def parse_turn(dialogue: Dialogue, response: HttpResponse, streamed: JsonObject | None = None) -> Turn:
+    """Return the model's turn; `streamed` is the response's JSON if it came as events.
+
+    Raises ProviderError for an invalid response.
+    """
+    turn = dialogue.parse(parse_object(response.body) if streamed is None else streamed)
     return replace(turn, request_id=response.request_id or turn.request_id, quota=response.quota)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
+from agentv.providers.apis.content_stream import ContentCollector
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
 from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
@@ -129,7 +130,9 @@ class ContentDialogue(Struct, frozen=True):
 
     def build_request(self, conversation: Conversation, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request for the next turn."""
-        url = self.url(conversation.request.model or self.settings.model)
+        streams = self.settings.stream
+        method = "streamGenerateContent" if streams else "generateContent"
+        url = self.url(conversation.request.model or self.settings.model, method) + ("?alt=sse" if streams else "")
         return json_request(url, self.build_body(conversation), auth, self.settings.extra_headers)
 
     def parse(self, value: JsonObject) -> Turn:
@@ -158,6 +161,10 @@ class ContentDialogue(Struct, frozen=True):
             model=text_or_none(value.get("modelVersion")),
             reasoning=_text(parts, thought=True) or None,
         )
+
+    def collector(self) -> ContentCollector:
+        """Return a new collector for the responses of one turn."""
+        return ContentCollector()
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
         """Return the outputs of tools as one user turn."""

@@ -12,6 +12,7 @@ from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Quota
 
+EVENT_STREAM = "text/event-stream"
 _EXCERPT = 2_000
 _MESSAGE = 500
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
@@ -40,6 +41,11 @@ class HttpResponse(Struct, frozen=True, gc=False):
         return next((self.headers[name] for name in names if self.headers.get(name)), None)
 
     @property
+    def is_event_stream(self) -> bool:
+        """True if the body is a stream of server-sent events."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
+
+    @property
     def quota(self) -> Quota | None:
         """The remaining quota from the rate-limit headers of OpenAI, Azure or Anthropic."""
         if not any("ratelimit" in name for name in self.headers):
@@ -61,7 +67,7 @@ def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
         return None
     error = _error_in(response.body)
     reason = str(error.get("message") or "")[:_MESSAGE]
-    kind = _kind_of(response.status, error)
+    kind = kind_of_status(response.status, error)
     message = f"HTTP {response.status}{': ' if reason else ''}{reason}"
     if 300 <= response.status < 400:  # noqa: PLR2004 - what HTTP calls a redirect
         place = response.headers.get("location", "an unknown place")
@@ -74,7 +80,7 @@ def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
         kind,
         message,
         http_status=response.status,
-        retry_after_s=_first(retry_after_s(response.headers, now=now), _retry_delay_s(error)),
+        retry_after_s=_first(retry_after_s(response.headers, now=now), retry_delay_s(error)),
         details={"request_id": response.request_id, "body": response.body[:_EXCERPT].decode(errors="replace")},
     )
 
@@ -104,7 +110,8 @@ def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-def _kind_of(status: int, error: JsonObject) -> FailureKind:
+def kind_of_status(status: int, error: JsonObject) -> FailureKind:
+    """Return the kind of failure that a status of 300 or more means, with the error in the response's body."""
     # Anthropic has no code for it, only a message: "Output blocked by content filtering policy".
     is_filtered = status == _BAD_REQUEST and "content filter" in str(error.get("message")).lower()
     if is_filtered or error.get("code") in ("content_filter", "content_policy_violation"):
@@ -129,7 +136,33 @@ def _error_in(body: bytes) -> JsonObject:
     return error if isinstance(error, Mapping) else {"message": str(error)}
 
 
-def _retry_delay_s(error: JsonObject) -> float | None:
+_STATUS_OF_ERROR: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The statuses of errors that Anthropic and OpenAI report by name, in a batch or in the middle of a stream."""
+
+
+def status_of_error(error: JsonObject) -> int:
+    """Return the status that an error stands for by its number or name; 500 if it has neither."""
+    given = [error.get(key) for key in ("code", "status", "type")]
+    numbers = [code for code in given if isinstance(code, int) and code >= _BAD_REQUEST]
+    names = [_STATUS_OF_ERROR[name] for name in given if isinstance(name, str) and name in _STATUS_OF_ERROR]
+    return next(iter((*numbers, *names)), _SERVER_ERRORS)
+
+
+def retry_delay_s(error: JsonObject) -> float | None:
     """Return the retry delay in seconds from the body of a Google error: `"retryDelay": "7s"`."""
     delays = (str(detail.get("retryDelay", "")).removesuffix("s") for detail in _details(error))
     return next((seconds for delay in delays if (seconds := _finite(delay)) is not None), None)

@@ -21,17 +21,21 @@ from agentv.providers.apis.dialogue import (
 )
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
+from agentv.providers.apis.replies import last_answer
 from agentv.providers.apis.request_json import Image
+from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
+CHARACTERS_PER_TOKEN = 4.0
 _PREFIX = "python:"
 
 
@@ -103,26 +107,31 @@ class ModelProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer, with all turns as output messages if tools were called.
 
-        A ProviderError of a later turn holds the usage of the earlier turns in `details.usage`.
+        A ProviderError holds in `partial` what the model said before, also of a turn whose stream was cut, and of a
+        later turn in `details.usage` the usage of the earlier turns.
         """
         now = asyncio.get_running_loop().time
-        ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
+        started_at = now()
+        ends_at = started_at + (request.timeout_s or self._target.try_timeout_s)
         conversation = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
+        first_token_ms: float | None = None
         while True:
             try:
-                turn = await self._next_turn(conversation, timeout_s=ends_at - now())
-                usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
+                turn = await self._next_turn(conversation, started_at=started_at, ends_at=ends_at)
                 requested = turn.tool_calls if len(turns) < self._settings.max_steps else ()
+                usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
+                first_token_ms = turn.first_token_ms if first_token_ms is None else first_token_ms
+                turns.append(to_message(turn))
                 calls = await self._tools.answer(requested, timeout_s=ends_at - now()) if requested else ()
             except ProviderError as error:
-                if usage is None:
+                if not turns:
                     raise
-                raise _with_usage(error, usage) from error
-            turns.append(to_message(turn, calls))
+                raise _after_turns(error, turns, usage, first_token_ms) from error
+            turns[-1] = to_message(turn, calls)
             if not calls:
-                return to_response(turn, turns, usage)
+                return replace(to_response(turn, turns, usage), first_token_ms=first_token_ms)
             conversation = continue_conversation(self._dialogue, conversation, turn, calls)
 
     def _open(self, request: ProviderRequest) -> Conversation:
@@ -130,12 +139,30 @@ class ModelProvider:
             request = replace(request, system_prompt=self._target.system_prompt)
         return open_conversation(self._dialogue, request, _images(request.input_files))
 
-    async def _next_turn(self, conversation: Conversation, *, timeout_s: float) -> Turn:
+    async def _next_turn(self, conversation: Conversation, *, started_at: float, ends_at: float) -> Turn:
         now = asyncio.get_running_loop().time
-        ends_at = now() + timeout_s
-        auth = await self._credentials.headers(timeout_s=timeout_s)
+        auth = await self._credentials.headers(timeout_s=ends_at - now())
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
-        return parse_turn(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
+        reply = StreamedReply(self._dialogue.collector(), now=now)
+        try:
+            response = await send(request, self._shared, timeout_s=ends_at - now(), listener=reply.feed)
+            streamed = reply.finish() if response.is_event_stream else None
+            turn = parse_turn(self._dialogue, response, streamed)
+        except ProviderError as error:
+            cut = self._cut_turn(reply)
+            if cut is None:
+                raise
+            cut = replace(cut, first_token_ms=reply.first_token_ms(started_at))
+            raise ProviderError(error.failure, partial=_cut_response(cut)) from error
+        return replace(turn, first_token_ms=reply.first_token_ms(started_at))
+
+    def _cut_turn(self, reply: StreamedReply) -> Turn | None:
+        """Return what a stream brought before it failed; None if that is nothing, or no turn of the model."""
+        value = reply.so_far()
+        try:
+            return None if value is None else self._dialogue.parse(value)
+        except ProviderError:
+            return None
 
 
 def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:
@@ -159,10 +186,35 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
     )
 
 
-def _with_usage(error: ProviderError, usage: Usage) -> ProviderError:
-    """Return the error with the usage of earlier turns, which are billed."""
-    details = {**(error.failure.details or {}), "usage": structs.asdict(usage)}
-    return ProviderError(replace(error.failure, details=details), calls=error.calls)
+def _cut_response(turn: Turn) -> ProviderResponse:
+    """Return a turn that was cut as the response so far; output that its usage does not count yet is estimated."""
+    usage = turn.usage
+    if usage is not None:
+        calls = [compact_json(call.input) for call in turn.tool_calls]
+        written = sum(map(len, (turn.text, turn.reasoning or "", *calls)))
+        output = max(usage.output, round(written / CHARACTERS_PER_TOKEN))
+        usage = replace(usage, output=output, total=usage.input + output)
+    response = to_response(turn, [to_message(turn)], usage)
+    return replace(response, first_token_ms=turn.first_token_ms, estimated=usage is not None)
+
+
+def _after_turns(
+    error: ProviderError, turns: Sequence[Message], usage: Usage | None, first_token_ms: float | None
+) -> ProviderError:
+    """Return the error of a dialogue, with the turns before it and their usage, which is billed."""
+    cut = error.partial
+    messages = [*turns, *(cut.output_messages or [Message("assistant", cut.text)] if cut else ())]
+    partial = ProviderResponse(
+        last_answer(messages) or "",
+        output_messages=tuple(messages),
+        usage=total_usage((usage, None if cut is None else cut.usage)),
+        first_token_ms=first_token_ms,
+        estimated=cut is not None and (cut.estimated or usage is not None),
+    )
+    details = error.failure.details
+    if usage is not None:
+        details = {**(details or {}), "usage": structs.asdict(usage)}
+    return ProviderError(replace(error.failure, details=details), calls=error.calls, partial=partial)
 
 
 def _images(paths: Sequence[str]) -> list[Image]:

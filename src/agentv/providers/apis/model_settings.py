@@ -36,6 +36,9 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         JsonObject, Meta(description="Outputs of tools by name: any JSON, or python:path.py:function.")
     ] = field(default_factory=dict)
     max_steps: Annotated[int, Meta(description="Maximum number of turns after tool outputs.")] = 1
+    stream: Annotated[
+        bool, Meta(description="Receive the response as server-sent events; the time to the first token is stored.")
+    ] = False
     batch_api: Annotated[bool, Meta(description="Use the batch endpoint: half the price, results within a day.")] = (
         False
     )
@@ -52,6 +55,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
             raise ValueError("max_output_tokens must be at least 1")
         if self.max_steps < 1:
             raise ValueError("max_steps must be at least 1")
+        if self.batch_api and self.stream:
+            raise ValueError("stream cannot be combined with batch_api: a batch is not streamed; remove one of the two")
         if self.batch_api and (self.tool_responses or self.max_steps > 1):
             key = "tool_responses" if self.tool_responses else "max_steps"
             raise ValueError(

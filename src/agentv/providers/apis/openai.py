@@ -16,6 +16,7 @@ from agentv.providers.apis.openai_chat import ChatDialogue
 from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
 from agentv.providers.apis.replies import filtered, member, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.apis.request_json import Image, function_of, json_request, output_text, without_none
+from agentv.providers.apis.responses_stream import ResponsesCollector
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -81,6 +82,7 @@ class ResponsesDialogue(Struct, frozen=True):
             "temperature": turn_settings.temperature,
             "max_output_tokens": turn_settings.max_output_tokens,
             "tools": [_tool(tool) for tool in self.settings.tools] or None,
+            "stream": self.settings.stream or None,
             "text": turn_settings.schema and _text_format(turn_settings.schema),
         }
         return {**without_none(body), **self.settings.extra_body}
@@ -111,6 +113,10 @@ class ResponsesDialogue(Struct, frozen=True):
             model=text_or_none(value.get("model")),
             reasoning=_reasoning(objects(output)),
         )
+
+    def collector(self) -> ResponsesCollector:
+        """Return a new collector for the events of one response."""
+        return ResponsesCollector()
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
         """Return the outputs of tools as input items."""

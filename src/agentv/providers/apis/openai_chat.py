@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from agentv.providers.apis.chat_stream import ChatCollector
 from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
@@ -20,13 +21,15 @@ from agentv.types.messages import ToolCall
 class ChatDialogue(Struct, frozen=True):
     """Builds requests and parses responses of the chat API at the URL that `url` returns for a model.
 
-    `limit_key` is the server's key for the limit of output tokens.
+    `limit_key` is the server's key for the limit of output tokens. `streams_usage` is False for a server that refuses
+    to be asked for the usage of a streamed response.
     """
 
     url: Callable[[str], str]
     model: str
     settings: ModelSettings
     limit_key: str = "max_completion_tokens"
+    streams_usage: bool = True
 
     def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as chat messages."""
@@ -46,6 +49,8 @@ class ChatDialogue(Struct, frozen=True):
             "temperature": turn_settings.temperature,
             self.limit_key: turn_settings.max_output_tokens,
             "tools": [_tool(tool) for tool in self.settings.tools] or None,
+            "stream": self.settings.stream or None,
+            "stream_options": {"include_usage": True} if self.settings.stream and self.streams_usage else None,
             "response_format": turn_settings.schema and _response_format(turn_settings.schema),
         }
         return {**without_none(body), **self.settings.extra_body}
@@ -57,33 +62,42 @@ class ChatDialogue(Struct, frozen=True):
 
     def parse(self, value: JsonObject) -> Turn:
         """Return the message in a response."""
-        choices = objects(value.get("choices"))
-        message = choices[0].get("message") if choices else None
-        if not isinstance(message, Mapping):
-            raise wrong_shape("no choices[0].message", value)
-        finish_reason = text_or_none(choices[0].get("finish_reason"))
-        if finish_reason == "content_filter":
-            raise filtered("the provider's content filter stopped the response")
-        content, calls = message.get("content"), message.get("tool_calls")
-        text = _content_text(content if content is not None else message.get("refusal"))
-        if text is None:
-            raise wrong_shape(f"a content that is {name_of(content)}", value)
-        text, thoughts = split_thinking(text)
-        return Turn(
-            text=text,
-            tool_calls=_tool_calls(message),
-            items=({"role": "assistant", "content": content, "tool_calls": calls},),
-            finish_reason=finish_reason,
-            is_cut=finish_reason == "length",
-            usage=usage_of(value.get("usage"), input_key="prompt_tokens", output_key="completion_tokens"),
-            request_id=text_or_none(value.get("id")),
-            model=text_or_none(value.get("model")),
-            reasoning=text_or_none(first(message, "reasoning_content", "reasoning")) or thoughts,
-        )
+        return parse_chat(value)
+
+    def collector(self) -> ChatCollector:
+        """Return a new collector for the chunks of one message."""
+        return ChatCollector()
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
         """Return the outputs of tools as messages to the model."""
         return tuple({"role": "tool", "tool_call_id": call.id or "", "content": output_text(call)} for call in calls)
+
+
+def parse_chat(value: JsonObject) -> Turn:
+    """Return the message in a chat completion. Raises ProviderError if it has none, or one that was filtered."""
+    choices = objects(value.get("choices"))
+    message = choices[0].get("message") if choices else None
+    if not isinstance(message, Mapping):
+        raise wrong_shape("no choices[0].message", value)
+    finish_reason = text_or_none(choices[0].get("finish_reason"))
+    if finish_reason == "content_filter":
+        raise filtered("the provider's content filter stopped the response")
+    content, calls = message.get("content"), message.get("tool_calls")
+    text = _content_text(content if content is not None else message.get("refusal"))
+    if text is None:
+        raise wrong_shape(f"a content that is {name_of(content)}", value)
+    text, thoughts = split_thinking(text)
+    return Turn(
+        text=text,
+        tool_calls=_tool_calls(message),
+        items=({"role": "assistant", "content": content, "tool_calls": calls},),
+        finish_reason=finish_reason,
+        is_cut=finish_reason == "length",
+        usage=usage_of(value.get("usage"), input_key="prompt_tokens", output_key="completion_tokens"),
+        request_id=text_or_none(value.get("id")),
+        model=text_or_none(value.get("model")),
+        reasoning=text_or_none(first(message, "reasoning_content", "reasoning")) or thoughts,
+    )
 
 
 def _tool_calls(message: JsonObject) -> tuple[ToolCall, ...]:

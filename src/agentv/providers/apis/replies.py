@@ -36,6 +36,7 @@ _MESSAGES = ("output_messages", "outputMessages")
 _CALLS = ("tool_calls", "toolCalls")
 _READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
 _ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, "trace", "usage", "cost", "id", "eval_id"})
+_TRACE_NOTE = "its replies have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
 
 
 def parse_output(text: str) -> ProviderResponse:
@@ -138,11 +139,12 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
 
 
 def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a note for each key of a reply that is not read; equal notes of a target are shown once."""
+    """Return a note for each key of a reply that is not read or deprecated; equal notes of a target are shown once."""
     unread = [key for key in value if key not in _ALSO_READ]
     if value.get("usage") and parse_usage(value["usage"]) is None:
         unread.append("usage")
-    return tuple(map(_unread_note, unread))
+    deprecated = () if value.get("trace") is None else (_TRACE_NOTE,)
+    return (*map(_unread_note, unread), *deprecated)
 
 
 def _unread_note(key: str) -> str:

@@ -7,14 +7,16 @@ import os
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
+from typing import TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.execution.sharing import TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
@@ -23,7 +25,16 @@ from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
 
 MAX_BODY_BYTES = 10 * 2**20
+MAX_STREAM_BYTES = 10 * MAX_BODY_BYTES
+"""The maximum size of an event stream, in which each few characters of an answer have an event around them."""
+
 NETWORK = "http network"
+_PIECE_BYTES = 2**20
+_REST_S = 1.0
+"""How long the end of a response is waited for after the last event, so that its connection can be used again."""
+
+Listener: TypeAlias = Callable[[bytes], bool]
+"""Takes the next bytes of an event stream; True if nothing of the reply can follow."""
 
 
 def utc_now() -> datetime:
@@ -60,10 +71,12 @@ async def send(
     timeout_s: float,
     max_bytes: int = MAX_BODY_BYTES,
     clock: Clock = utc_now,
+    listener: Listener | None = None,
 ) -> HttpResponse:
     """Send a request and return the complete response, which has a status of 2xx.
 
-    Raises ProviderError for any other status and for every failure of the network.
+    With a `listener` the events of an event stream go there as they come, and the response has no body. Raises
+    ProviderError for any other status, for every failure of the network, and what the listener raises.
     """
     network = await shared.get(NETWORK, open_network)
     headers = {"Accept-Encoding": "gzip, deflate", **request.headers}
@@ -80,8 +93,11 @@ async def send(
                 proxy=_proxy_for(request.url),
             ) as raw,
         ):
-            body = await _read(raw, max_bytes)
-            response = HttpResponse(raw.status, {key.lower(): text for key, text in raw.headers.items()}, body)
+            response = HttpResponse(raw.status, {key.lower(): text for key, text in raw.headers.items()}, b"")
+            if listener is not None and raw.ok and response.is_event_stream:
+                await _listen(raw, listener)
+            else:
+                response = replace(response, body=await _read(raw, max_bytes))
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if deadline.expired():
             message = f"no complete response from {_host(request)} within {round(timeout_s, 2):g} s"
@@ -99,22 +115,51 @@ async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
     await send(HttpRequest(url, {}, method="GET"), shared, timeout_s=timeout_s)
 
 
+async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
+    # Whether a stream is complete, its listener knows, also if it is compressed.
+    async with aclosing(_pieces(response, MAX_STREAM_BYTES, checks_end=False)) as pieces:
+        async for piece in pieces:
+            if listener(piece):
+                break
+    with suppress(aiohttp.ClientError, OSError):
+        async with asyncio.timeout(_REST_S):
+            while await response.content.readany():
+                pass
+
+
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Read and decompress a body, and stop as soon as it is too large, compressed or not."""
+    body = bytearray()
+    async for piece in _pieces(response, max_bytes, checks_end=True):
+        body += piece
+    return bytes(body)
+
+
+async def _pieces(response: aiohttp.ClientResponse, max_bytes: int, *, checks_end: bool) -> AsyncGenerator[bytes, None]:
+    """Yield a body decompressed, and stop as soon as it is too large, compressed or not."""
     decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
-    body, on_the_wire = bytearray(), 0
+    unpacked = on_the_wire = 0
     while chunk := await response.content.readany():
         on_the_wire += len(chunk)
+        for piece in _unpacked(decompressor, chunk) if decompressor else (chunk,):
+            unpacked += len(piece)
+            if max(unpacked, on_the_wire) > max_bytes:
+                message = f"the response is larger than {max_bytes / 2**20:g} MiB; the answer was discarded"
+                raise ProviderError(Failure("too_large", message))
+            yield piece
+    if checks_end and decompressor and on_the_wire and not decompressor.eof:
+        raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
+
+
+def _unpacked(decompressor: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
+    """Yield the decompressed chunk in pieces of at most a mebibyte."""
+    is_full = False
+    while chunk or is_full:
         try:
-            body += decompressor.decompress(chunk, max_bytes + 1 - len(body)) if decompressor else chunk
+            piece = decompressor.decompress(chunk, _PIECE_BYTES)
         except zlib.error as error:
             raise ProviderError(Failure("malformed_reply", f"the response cannot be decompressed: {error}")) from None
-        if max(len(body), on_the_wire) > max_bytes:
-            message = f"the response is larger than {max_bytes / 2**20:g} MiB; the answer was discarded"
-            raise ProviderError(Failure("too_large", message))
-    if decompressor and on_the_wire and not decompressor.eof:
-        raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
-    return bytes(body)
+        chunk, is_full = decompressor.unconsumed_tail, len(piece) == _PIECE_BYTES
+        yield piece
 
 
 def _decompressor(encoding: str) -> "zlib._Decompress | None":

@@ -22,10 +22,14 @@ _LOG_TAIL = 2_000
 
 
 class Editor(Struct, frozen=True):
-    """The command of an editor, and the workspace that its agents see in addition to their own folders."""
+    """The command of an editor, and the workspace that its agents see in addition to their own folders.
+
+    `inherit` names the only variables that the command inherits besides PATH; None passes on all.
+    """
 
     command: tuple[str, ...]
     template: JsonObject
+    inherit: tuple[str, ...] | None = None
 
     def open_command(self, workspace: Path) -> tuple[str, ...]:
         """Return the command that opens a window on a workspace."""
@@ -111,15 +115,15 @@ async def dispatch(editor: Editor, jobs: Sequence[Job], *, name: str, sleep: Sle
         file.write_text(batch_text([job.exchange for job in jobs]), encoding="utf-8")
     workspace = write_workspace(folder, editor.template, jobs[0].request.workspace)
     async with one_at_a_time(folder.parent, sleep):
-        await settle(_start(editor.open_command(workspace), folder), folder / _LOG, sleep)
-        started = _start(editor.chat_command(file), folder)
+        await settle(_start(editor, editor.open_command(workspace), folder), folder / _LOG, sleep)
+        started = _start(editor, editor.chat_command(file), folder)
     for job in jobs:
         job.command, job.editor = editor.chat_command(file), started
 
 
-def _start(command: Sequence[str], folder: Path) -> Launched:
+def _start(editor: Editor, command: Sequence[str], folder: Path) -> Launched:
     try:
-        return launch(command, cwd=folder, log=folder / _LOG)
+        return launch(command, cwd=folder, log=folder / _LOG, inherit=editor.inherit)
     except OSError as error:
         raise ProviderError(Failure("target_missing", f"cannot start {command[0]!r}: {error.strerror}")) from None
 

@@ -40,6 +40,10 @@ class VscodeSettings(Struct, frozen=True):
     subagent_root: Annotated[
         str, Meta(description="Folder of subagent-1, subagent-2, …; each handles one request at a time.")
     ] = SUBAGENT_ROOT
+    env_allow: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The only variables that the editor's command inherits, besides PATH; default: all."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Reject an invalid command; the message starts with the setting's name."""
@@ -170,7 +174,7 @@ class VscodeProvider:
         """Return the editor. Raises ProviderError if it is not installed or its workspace cannot be read."""
         template = self._settings.workspace_template
         read = {} if template is None else read_workspace_template(self._base_dir / Path(template).expanduser())
-        return Editor((self._program(), *self._command[1:]), read)
+        return Editor((self._program(), *self._command[1:]), read, self._settings.env_allow)
 
     def _program(self) -> str:
         """Return the path of the editor's program, given by name in PATH or by path relative to the targets file."""

@@ -1,5 +1,6 @@
 """`cli`: a command, run once for each case or for a batch of cases."""
 
+import asyncio
 import functools
 import json
 import shlex
@@ -13,6 +14,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.execution.cancelled_calls import keep_call
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command
@@ -114,7 +116,7 @@ class _CommandOutput(Struct, frozen=True):
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
         """Return the response with the notes and files of the command."""
-        return replace(response, exit_code=0, notes=self.notes, log_paths=self.saved)
+        return replace(response, exit_code=0, notes=(*response.notes, *self.notes), log_paths=self.saved)
 
 
 class CliProvider:
@@ -169,23 +171,53 @@ class CliProvider:
         """Run the command once for all `requests`, which share their attempt, deadline and folder."""
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
+        printed = bytearray()
         with self._folder() as folder:
             filled = self._fill(requests, values, folder)
-            outcome = await run_command(
-                filled,
-                cwd=self._cwd(first),
-                env=self._settings.env,
-                timeout_s=timeout_s,
-                max_bytes=max_bytes,
-                inherit=self._settings.env_allow,
-            )
-            if "OUTPUT_FILE" in self._template.placeholders:
-                text, notes = decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
-            else:
-                text, notes = decode(outcome.stdout, "standard output")
+            try:
+                outcome = await run_command(
+                    filled,
+                    cwd=self._cwd(first),
+                    env=self._settings.env,
+                    timeout_s=timeout_s,
+                    max_bytes=max_bytes,
+                    inherit=self._settings.env_allow,
+                    printed=printed,
+                )
+            except ProviderError as error:
+                is_unsaid = len(requests) > 1 or error.failure.kind == "too_large"
+                said = None if is_unsaid else self._said(folder, printed, max_bytes)
+                raise ProviderError(error.failure, partial=said) from None
+            except asyncio.CancelledError as error:
+                keep_call(error, None if len(requests) > 1 else self._said(folder, printed, max_bytes))
+                raise
+            text, notes = self._answer(folder, printed, max_bytes)
         if self._settings.verbose:
             notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_NOTED_CHARACTERS]}")
         return _CommandOutput(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
+
+    def _answer(self, folder: Path, printed: bytearray, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+        """Return the text of {OUTPUT_FILE}, else of standard output, with notes. Raises ProviderError."""
+        if "OUTPUT_FILE" in self._template.placeholders:
+            return decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
+        return decode(bytes(printed), "standard output")
+
+    def _said(self, folder: Path, printed: bytearray, max_bytes: int) -> ProviderResponse | None:
+        """Return what the command had written when it failed; None if that is nothing.
+
+        It may be cut anywhere: what cannot be read as an answer is its text as it stands.
+        """
+        try:
+            text, _ = self._answer(folder, printed, max_bytes)
+        except ProviderError:  # no output file yet
+            text, _ = decode(bytes(printed), "standard output")
+        if not text.strip():
+            return None
+        try:
+            response = parse_output(text)
+        except ProviderError:
+            response = ProviderResponse(text)
+        return replace(response, log_paths=(str(folder),) if self._settings.keep_temp_files else ())
 
     def _folder(self) -> AbstractContextManager[Path]:
         """Return a context with the folder for the files of one call; none is created if there are no files."""

@@ -1,13 +1,16 @@
 """`http`: a web service, one request for each case."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, cast
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.providers.apis.dialogue import build_prompt
-from agentv.providers.apis.http import HttpRequest, HttpResponse
+from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse
+from agentv.providers.apis.model_provider import to_message, to_response
+from agentv.providers.apis.openai_chat import parse_chat
 from agentv.providers.apis.replies import (
     last_answer,
     parse_cost,
@@ -16,9 +19,11 @@ from agentv.providers.apis.replies import (
     parse_usage,
     wrong_shape,
 )
+from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
+from agentv.providers.local.http_events import ServiceEvents
 from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
@@ -61,6 +66,18 @@ class HttpSettings(Struct, frozen=True):
         str | None, Meta(description="JSONPath to the object with the token counts, such as `$.usage`.")
     ] = None
     cost: Annotated[str | None, Meta(description="JSONPath to the cost in dollars, such as `$.usage.cost`.")] = None
+    stream: Annotated[
+        bool, Meta(description="Ask for server-sent events with the header `Accept: text/event-stream`.")
+    ] = False
+    event_text: Annotated[
+        str | None,
+        Meta(
+            description=(
+                "JSONPath to the text in each event of an event stream, such as `$.delta`; the texts are joined. "
+                "Default: the chunks of OpenAI's chat API."
+            )
+        ),
+    ] = None
     healthcheck: Annotated[
         HttpHealthcheck | CommandHealthcheck | None,
         Meta(
@@ -83,6 +100,7 @@ class HttpSettings(Struct, frozen=True):
         self.messages_path()
         self.usage_path()
         self.cost_path()
+        self.event_text_path()
 
     @property
     def content_type(self) -> str:
@@ -110,6 +128,14 @@ class HttpSettings(Struct, frozen=True):
         """Return the parsed path to the cost."""
         return None if self.cost is None else parse_path(self.cost, called="cost")
 
+    def event_text_path(self) -> AnswerPath | None:
+        """Return the parsed path to the text in an event."""
+        return None if self.event_text is None else parse_path(self.event_text, called="event_text")
+
+
+Source: TypeAlias = Callable[[AnswerPath], JsonValue]
+"""The JSON in which to look for a path."""
+
 
 class HttpProvider:
     """Fills the request's templates, sends it, and extracts the answer from the response."""
@@ -126,12 +152,34 @@ class HttpProvider:
         self._messages = self._settings.messages_path()
         self._usage = self._settings.usage_path()
         self._cost = self._settings.cost_path()
+        self._event_text = self._settings.event_text_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the service's answer to one case."""
+        """Return the service's answer to one case. A ProviderError holds in `partial` what an event stream brought."""
+        now = asyncio.get_running_loop().time
+        started_at = now()
         timeout_s = request.timeout_s or self._target.try_timeout_s
-        response = await send(self._build_request(request), self._shared, timeout_s=timeout_s)
-        return self._with_spent(self._parse(response), response)
+        events = ServiceEvents(
+            self._event_text,
+            answer=[path for path in (self._response, self._messages) if path is not None],
+            spent=[path for path in (self._usage, self._cost) if path is not None],
+        )
+        reply = StreamedReply(events, now=now)
+        try:
+            response = await send(self._build_request(request), self._shared, timeout_s=timeout_s, listener=reply.feed)
+            if not response.is_event_stream:
+                return self._parse(response)
+            reply.finish()
+            events.check()
+            answer = self._parse_events(events)
+        except ProviderError as error:
+            if reply.so_far() is None:
+                raise
+            partial = self._partial(events)
+            if partial is not None:
+                partial = replace(partial, first_token_ms=reply.first_token_ms(started_at))
+            raise ProviderError(error.failure, partial=partial) from error
+        return replace(answer, request_id=response.request_id, first_token_ms=reply.first_token_ms(started_at))
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
@@ -146,6 +194,8 @@ class HttpProvider:
             return _value_of(request, name)
 
         headers = dict(self._settings.headers)
+        if self._settings.stream and not any(name.lower() == "accept" for name in headers):
+            headers["Accept"] = EVENT_STREAM
         body = b""
         if self._body is not None:
             body = self._body.fill(value_of)
@@ -153,13 +203,47 @@ class HttpProvider:
                 headers["Content-Type"] = self._settings.content_type
         return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
 
-    def _with_spent(self, answer: ProviderResponse, response: HttpResponse) -> ProviderResponse:
+    def _parse(self, response: HttpResponse) -> ProviderResponse:
+        if self._response is None and self._messages is None:
+            answer = _parse_whole(response)
+            value = None if self._usage is None and self._cost is None else parse_json(response.body)
+        else:
+            value = parse_json(response.body)
+            answer = self._at_paths(lambda _: value)
+        return replace(self._with_spent(answer, lambda _: value), request_id=response.request_id)
+
+    def _parse_events(self, events: ServiceEvents) -> ProviderResponse:
+        if events.text is not None:
+            messages = None if self._messages is None else self._messages.search(events.source(self._messages))
+            answer = ProviderResponse(events.text, output_messages=_messages_in(messages) if messages else None)
+        elif self._response is None and self._messages is None:
+            turn = parse_chat(events.value())
+            answer = to_response(turn, [to_message(turn)], turn.usage)
+        else:
+            answer = self._at_paths(events.source)
+        return self._with_spent(answer, events.source)
+
+    def _partial(self, events: ServiceEvents) -> ProviderResponse | None:
+        """Return what a stream brought before it failed; None if that is nothing of an answer."""
+        try:
+            events.check()
+            return self._parse_events(events)
+        except ProviderError:
+            return None
+
+    def _at_paths(self, source: Source) -> ProviderResponse:
+        """Return the answer at the configured paths."""
+        messages = None if self._messages is None else _messages_in(self._messages.find(source(self._messages)))
+        if self._response is not None:
+            text = "\n".join(_answer_text(found) for found in self._response.find(source(self._response)))
+            return ProviderResponse(text, output_messages=messages)
+        value = None if self._messages is None else source(self._messages)
+        return ProviderResponse(_last_answer(messages or (), value), output_messages=messages)
+
+    def _with_spent(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
         """Return an answer with the tokens and dollars at the configured paths; what is missing becomes a note."""
-        if self._usage is None and self._cost is None:
-            return answer
-        value = parse_json(response.body)
-        usage = None if self._usage is None else parse_usage(_at(self._usage, value))
-        cost = None if self._cost is None else parse_cost({"cost": _at(self._cost, value)})
+        usage = None if self._usage is None else parse_usage(_first_at(self._usage, source))
+        cost = None if self._cost is None else parse_cost({"cost": _first_at(self._cost, source)})
         missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
         notes = tuple(f"{path.called}: its responses have no {_MEANT[path.called]} at {path.text}" for path in missing)
         return replace(
@@ -169,25 +253,14 @@ class HttpProvider:
             notes=(*answer.notes, *notes),
         )
 
-    def _parse(self, response: HttpResponse) -> ProviderResponse:
-        if self._response is None and self._messages is None:
-            return replace(_parse_whole(response), request_id=response.request_id)
-        value = parse_json(response.body)
-        messages = None if self._messages is None else _messages_in(self._messages.find(value))
-        if self._response is not None:
-            text = "\n".join(_answer_text(found) for found in self._response.find(value))
-        else:
-            text = _last_answer(messages or (), value)
-        return ProviderResponse(text, output_messages=messages, request_id=response.request_id)
-
 
 _MEANT = {"usage": "token counts", "cost": "amount in dollars"}
 
 
-def _at(path: AnswerPath, value: JsonValue) -> JsonValue:
+def _first_at(path: AnswerPath, source: Source) -> JsonValue:
     """Return the first value at a path; None if there is none."""
     try:
-        return path.find(value)[0]
+        return next(iter(path.search(source(path))), None)
     except ProviderError:
         return None
 

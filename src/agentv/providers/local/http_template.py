@@ -206,18 +206,23 @@ class AnswerPath(Struct, frozen=True):
     text: str
     path: JSONPath
 
-    def find(self, response: JsonValue) -> list[JsonValue]:
-        """Return all values at the path, at least one. Raises ProviderError if there are none."""
+    def search(self, response: JsonValue) -> list[JsonValue]:
+        """Return all values at the path. Raises ProviderError for JSON that is nested too deeply."""
         try:
             found = self.path.findall(response) if isinstance(response, Mapping | list) else []
         except (JSONPathError, RecursionError) as error:
             raise ProviderError(
                 Failure("unexpected_shape", f"the response is nested too deeply for {self.text}")
             ) from error
+        return cast(list[JsonValue], found)  # parts of a JSON value
+
+    def find(self, response: JsonValue) -> list[JsonValue]:
+        """Return all values at the path, at least one. Raises ProviderError if there are none."""
+        found = self.search(response)
         if not found:
             message = f"{self.called}: {self.text} matches nothing in the response: {compact_json(response)[:_EXCERPT]}"
             raise ProviderError(Failure("unexpected_shape", message))
-        return cast(list[JsonValue], found)  # parts of a JSON value
+        return found
 
 
 def parse_path(text: str, *, called: str) -> AnswerPath:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.case_view import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.run.chosen_rows import shortened
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
@@ -71,6 +71,9 @@ def _parts(detail: RowDetail) -> Iterator[Html | None]:
             (_text("Expected outcome", case.expected_outcome), _text("Reference answer", case.reference_answer or ""))
         )
     )
+    partial = partial_of(result, detail.answer)
+    if partial is not None:
+        yield _text(_capital(PARTIAL_ANSWER), partial.text)
     yield element("div", _text("Answer", result.candidate_answer), element("div", expected), class_="pair")
     yield from map(_evaluator, result.evaluator_results)
     yield _labels(detail)
@@ -80,6 +83,10 @@ def _parts(detail: RowDetail) -> Iterator[Html | None]:
 
 def _text(title: str, text: str) -> Html | None:
     return element("section", element("h3", title), _block(text)) if text else None
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
 
 
 def _block(text: str, class_: str = "text") -> Html:
@@ -150,15 +157,18 @@ def _labels(detail: RowDetail) -> Html | None:
 
 
 def _transcript(detail: RowDetail) -> Html | None:
-    messages = (detail.answer.output_messages if detail.answer else detail.result.output_messages) or ()
-    trace = (detail.answer.trace if detail.answer else detail.result.trace) or ()
+    source, title = detail.answer or detail.result, "Transcript"
+    partial = partial_of(detail.result, detail.answer)
+    messages, trace = source.output_messages or (), source.trace or ()
+    if partial is not None:
+        messages, trace, title = partial.output_messages or (), partial.trace or (), _capital(PARTIAL_TRANSCRIPT)
     steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
     if not steps:
         return None
     shown = list(_as_many_as_fit(steps))
     left_out = len(steps) - len(shown)
     more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
-    return element("section", element("h3", "Transcript"), element("ol", *shown, more, class_="transcript"))
+    return element("section", element("h3", title), element("ol", *shown, more, class_="transcript"))
 
 
 def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
@@ -209,12 +219,14 @@ def _value(value: JsonValue) -> str:
 
 def _facts(detail: RowDetail) -> Html:
     result = detail.result
+    tokens = usage_text(result.target_usage).removeprefix("-")
+    estimated = " (estimated)" if result.is_target_estimated else ""
     facts = {
         "file": f"{result.file}:{result.line}" if result.file else "",
         "took": "" if result.duration_ms is None else seconds_text(result.duration_ms / 1000),
-        "cost": "" if result.target_cost_usd is None else money_text(result.target_cost_usd),
+        "cost": "" if result.target_cost_usd is None else f"{money_text(result.target_cost_usd)}{estimated}",
         "judges' cost": "" if result.judge_cost_usd is None else money_text(result.judge_cost_usd),
-        "tokens": usage_text(result.target_usage).removeprefix("-"),
+        "tokens": f"{tokens}{estimated}" if tokens else "",
         "tags": ", ".join(result.tags),
         "metadata": pretty_json(result.metadata) if result.metadata else "",
         "attempts": _attempts(detail),

@@ -16,10 +16,18 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
+
+PARTIAL_ANSWER = "partial answer (before the failure, not scored)"
+PARTIAL_TRANSCRIPT = "partial transcript (before the failure)"
+
+
+def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:
+    """Return what the target said before it failed, from the answer, which has its messages, or else the result."""
+    return (None if answer is None else answer.partial) or result.partial
 
 
 class CaseView(Struct, frozen=True):
@@ -42,9 +50,10 @@ class CaseView(Struct, frozen=True):
             [self._head()],
             *(self._section(title, text) for title, text in self._texts()),
             self._error("error", self.result.error),
+            *self._partial(),
             *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
             self._section("human labels", "\n".join(map(_label_text, self.labels))),
-            self._section("transcript", "\n".join(_transcript(self._messages(), self._trace()))),
+            self._section("transcript", _transcript_text(self._messages(), self._trace())),
             self._facts(),
         ]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -77,6 +86,15 @@ class CaseView(Struct, frozen=True):
         status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
         return self._section(f"{title} ({failure.kind} at {failure.stage}{status})", failure.message)
 
+    def _partial(self) -> Iterator[list[str]]:
+        """Yield what the target said and called before it failed."""
+        partial = partial_of(self.result, self.answer)
+        if partial is None:
+            return
+        yield self._section("reasoning of the model before the failure", partial.reasoning or "")
+        yield self._section(PARTIAL_ANSWER, partial.text)
+        yield self._section(PARTIAL_TRANSCRIPT, _transcript_text(partial.output_messages or (), partial.trace or ()))
+
     def _evaluator(self, result: EvaluatorResult, indent: str) -> Iterator[str]:
         is_judged = result.status not in ("error", "skipped")
         parts = [
@@ -107,13 +125,15 @@ class CaseView(Struct, frozen=True):
     def _facts(self) -> list[str]:
         result = self.result
         facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
-        for name, usage, cost in (
-            ("target", result.target_usage, result.target_cost_usd),
-            ("judges", result.judge_usage, result.judge_cost_usd),
+        for name, usage, cost, is_estimated in (
+            ("target", result.target_usage, result.target_cost_usd, result.is_target_estimated),
+            ("judges", result.judge_usage, result.judge_cost_usd, False),
         ):
             if usage is not None or cost is not None:
                 tokens = "-" if usage is None else tokens_text(usage.total or usage.input + usage.output)
-                facts.append(f"{name}: {tokens} tokens, cost {money_text(cost)}")
+                facts.append(
+                    f"{name}: {tokens} tokens, cost {money_text(cost)}{' (estimated)' if is_estimated else ''}"
+                )
         if self.answer is not None and len(self.answer.calls) > 1:
             facts.append(f"attempts: {', '.join(call.kind for call in self.answer.calls)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
@@ -130,6 +150,10 @@ def _criterion_text(result: EvaluationResult) -> str:
 def _label_text(label: Label) -> str:
     text = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
     return one_line(text)
+
+
+def _transcript_text(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> str:
+    return "\n".join(_transcript(messages, trace))
 
 
 def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:

@@ -170,7 +170,10 @@ def _row(row: CaseResult, labels: RowLabels) -> str:
     score = f" {row_score(row)}" if row_score(row) else ""
     place = f" at {inline_code(f'{row.file}:{row.line}')}" if row.file else ""
     head = f"{inline_code(labels.label(row))} on {inline_code(row.slot.target)}{score}{place}"
-    return f"- {UNICODE.marks[row_state(row)]} {head}\\\n  {inline_code(row_reason(row), longest=_LONGEST_REASON)}"
+    lines = [f"- {UNICODE.marks[row_state(row)]} {head}", inline_code(row_reason(row), longest=_LONGEST_REASON)]
+    if row.partial is not None and row.partial.text:
+        lines.append(f"partial answer: {inline_code(row.partial.text, longest=_LONGEST_REASON)}")
+    return "\\\n  ".join(lines)
 
 
 def _tail(report: RunReport, record: RunRecord | None) -> str:

@@ -31,12 +31,17 @@ class CommandGuard:
         """Return the next text of the stream, in which no runner finds a command."""
         if not text:
             return text
-        whole = self._tail + text
-        safe = _AT_START.sub(r"\1.", _INLINE.sub("## ", whole))
-        # A command that an earlier write began is broken by a character between them.
-        out = safe[len(self._tail) :] if safe.startswith(self._tail) else f".{text}"
-        self._tail = _open_line(whole)
+        safe = _safe(self._tail + text)
+        if not safe.startswith(self._tail):
+            # An earlier write began a command: a character between them breaks it.
+            safe = _safe(f"{self._tail}.{text}")
+        out = safe[len(self._tail) :]
+        self._tail = _open_line(safe)
         return out
+
+
+def _safe(text: str) -> str:
+    return _AT_START.sub(r"\1.", _INLINE.sub("## ", text))
 
 
 def _open_line(text: str) -> str:

@@ -93,7 +93,7 @@ class RowCounts:
         case = case_of(result.slot) if has_trials or self._has_targets else None
         target = self.targets.get(result.slot.target)
         if target is None:
-            target = self.targets[result.slot.target] = TargetTally(are_given=self._are_given)
+            target = self.targets[result.slot.target] = TargetTally()
         target.add(result, state, case)
         if has_trials:
             self.trials.add(result.slot, state)
@@ -153,7 +153,7 @@ class Summary:
 
     `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
     bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
-    of `judging`, the times that scoring took. A judge's call that reported neither tokens nor cost counts as free.
+    of `judging`, the times that scoring took.
     """
 
     def __init__(

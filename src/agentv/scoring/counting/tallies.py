@@ -491,9 +491,8 @@ class _Spending(Struct):
 
 
 class TargetTally(Struct):
-    """Adds up the rows of one target. `are_given` is as for Summary."""
+    """Adds up the rows of one target."""
 
-    are_given: bool = False
     rows: Tally = field(default_factory=Tally)
     latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
@@ -524,7 +523,7 @@ class TargetTally(Struct):
             self.judged_by_judges += not _called_judge(result)
 
     def _add_judges(self, result: CaseResult) -> None:
-        unpriced = not self.are_given and any(map(_has_unpriced_call, result.evaluator_results))
+        unpriced = any(map(has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
@@ -594,7 +593,7 @@ def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:
     return own + math.fsum(map(saved_by_judges, result.evaluator_results))
 
 
-def _has_unpriced_call(result: EvaluatorResult) -> bool:
+def has_unpriced_call(result: EvaluatorResult) -> bool:
     """Return True if an evaluator, or a member of it, called a judge at an unknown cost."""
     unpriced = any(call.cost_usd is None and not call.cached for call in result.judge_calls)
-    return unpriced or any(map(_has_unpriced_call, result.evaluator_results))
+    return unpriced or any(map(has_unpriced_call, result.evaluator_results))

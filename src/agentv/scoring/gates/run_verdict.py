@@ -53,7 +53,8 @@ class Ending(Struct, frozen=True):
     """The ending of a run. `reason` says why it did not finish, or why a finished one has no result.
 
     `planned` is None when the number of results is not known; `is_stored` says whether they were stored anywhere.
-    `noun` is the word for a result in messages.
+    `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run,
+    which is then incomplete, whatever its gates say.
     """
 
     state: RunState
@@ -63,6 +64,7 @@ class Ending(Struct, frozen=True):
     signal_number: int = INTERRUPT_SIGNAL
     is_stored: bool = True
     noun: str = "result"
+    is_judge_stop: bool = False
 
 
 def run_verdict(
@@ -72,7 +74,8 @@ def run_verdict(
 
     `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run with no cleanly
     judged result never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged results already
-    fail the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
+    fail the gate and no failing judge ended the run, then 3, then 2. A gate that could not be measured fails only a run
+    that is complete.
     """
     rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
@@ -88,7 +91,7 @@ def run_verdict(
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
-    if rows.judged and failed:
+    if rows.judged and failed and not ending.is_judge_stop:
         return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}{early}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:

@@ -19,6 +19,7 @@ SAYS_NOTHING_OF_ANSWERS = frozenset(
         "provider_batching",
         "batch_api",
         "batch_size",
+        "stream",
         "retry",
         "timeout_seconds",
         "requests_per_minute",
@@ -26,6 +27,7 @@ SAYS_NOTHING_OF_ANSWERS = frozenset(
         "price",
         *("max_retries", "initial_delay_ms", "max_delay_ms", "backoff_factor", "status_codes"),
         *("retry_initial_delay_ms", "retry_max_delay_ms", "retry_backoff_factor", "retry_status_codes"),
+        "retry_timeouts",
     }
 )
 """Settings of a target that change how it is called and what it costs, but not its answers."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from agentv.storage.records.case_messages import case_messages_from_record
-from agentv.storage.records.json_line import decode
+from agentv.storage.records.json_line import decode, reason
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import messages_from_json
@@ -136,7 +136,7 @@ class LineDecoder(Generic[T]):
         except msgspec.ValidationError:
             return self.of_record(decode(line))
         except RecursionError as error:
-            raise ValueError("JSON is nested too deeply") from error
+            raise ValueError(reason(error)) from error
         return self._finished(value)
 
     def of_record(self, record: JsonObject) -> T:
@@ -169,9 +169,10 @@ def _sentence(message: str) -> str:
 
 
 def _read_answer_messages(value: Answer | CaseResult) -> None:
-    written: Any = value.output_messages
-    if written is not None:
-        force_setattr(value, "output_messages", messages_from_json(written))
+    for holder in (value, value.partial):
+        written: Any = None if holder is None else holder.output_messages
+        if holder is not None and written is not None:
+            force_setattr(holder, "output_messages", messages_from_json(written))
 
 
 def _read_case_messages(value: CaseRecord) -> None:

@@ -17,7 +17,7 @@ from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure, Stage
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import messages_to_json
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.fields import EVENT_SCHEMA, rounded_ms
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
@@ -49,6 +49,8 @@ def answer_line(answer: Answer) -> Answer:
         changes["output_messages"] = messages_to_json(answer.output_messages)
     if answer.error is not None:
         changes["error"] = failure_to_record(answer.error)
+    if answer.partial is not None:
+        changes["partial"] = _partial_entry(answer.partial, with_trace=True)
     if any(not _is_utc(call.started_at) for call in answer.calls):
         changes["calls"] = tuple(replace(call, started_at=call.started_at.astimezone(UTC)) for call in answer.calls)
     return _changed(answer, changes)
@@ -57,7 +59,8 @@ def answer_line(answer: Answer) -> Answer:
 def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
     """Return a result ready to be encoded.
 
-    Without `with_trace` it has no `trace` and `output_messages`, because its answer (`answer_ref`) has them.
+    Without `with_trace` it has no `trace` and `output_messages`, nor has its `partial`, because its answer
+    (`answer_ref`) has them.
     """
     changes: dict[str, Any] = {}
     if not _is_utc(result.timestamp):
@@ -71,9 +74,18 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
         changes["output_messages"] = messages_to_json(result.output_messages)
     if result.error is not None:
         changes["error"] = failure_to_record(result.error)
+    if result.partial is not None:
+        changes["partial"] = _partial_entry(result.partial, with_trace=with_trace)
     if any(each.error is not None or each.evaluator_results for each in result.evaluator_results):
         changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
     return _changed(result, changes)
+
+
+def _partial_entry(partial: Partial, *, with_trace: bool) -> Partial:
+    if not with_trace:
+        return replace(partial, output_messages=None, trace=None)
+    messages: Any = partial.output_messages
+    return partial if messages is None else replace(partial, output_messages=messages_to_json(messages))
 
 
 def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:

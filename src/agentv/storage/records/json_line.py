@@ -83,12 +83,17 @@ _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode = msgspec.json.Decoder().decode
 
 
+def reason(error: Exception) -> str:
+    """Return why a line cannot be decoded, in words for a user."""
+    return "JSON is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
 def decode_value(data: bytes) -> JsonValue:
     """Return the JSON value in `data`. Raises ValueError when it is not valid JSON."""
     try:
         return cast(JsonValue, _decode(data))
     except RecursionError as error:
-        raise ValueError("JSON is nested too deeply") from error
+        raise ValueError(reason(error)) from error
 
 
 def encode(record: object) -> bytes:

@@ -1,7 +1,7 @@
 """Checksums of a run's files, as recorded in its events, compared with the files.
 
-Files only grow, so a checksum of their first bytes stays valid for ever: whatever is appended later, by a resumed run
-too, changes none of them.
+Files of lines only grow, so a checksum of their first bytes stays valid for ever: whatever is appended later, by a
+resumed run too, changes none of them. run.json does not change, except for its tags, which its checksum leaves out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,9 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from agentv.storage.run.folder import LINE_FILES
+from agentv.storage.records.json_line import decode
+from agentv.storage.run.folder import LINE_FILES, RUN_FILE, record_crc32
+from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.line_file import open_lines
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonValue
@@ -19,6 +21,7 @@ CHECKSUMS = "checksums"
 """The field of events that holds the checksum of each file."""
 
 _CHUNK = 1 << 20
+_RESULTS = "results.jsonl"
 
 
 class Checksum(Struct, frozen=True):
@@ -30,10 +33,14 @@ class Checksum(Struct, frozen=True):
 
 
 class RecordedChecksums(Struct, frozen=True):
-    """All recorded checksums of each file, in the order of the events; `unreadable` events have malformed ones."""
+    """All recorded checksums of each file, in the order of the events; `unreadable` events have malformed ones.
+
+    `of_record` is that of run.json, None if there is none.
+    """
 
     of_files: Mapping[str, Sequence[Checksum]]
     unreadable: Sequence[int] = ()
+    of_record: str | None = None
 
     @property
     def are_recorded(self) -> bool:
@@ -43,19 +50,27 @@ class RecordedChecksums(Struct, frozen=True):
 
 def load_checksums(run: StoredRun) -> RecordedChecksums:
     """Return the checksums that a run's events record. Raises StorageError for an event that cannot be read."""
-    found: dict[str, list[Checksum]] = {name: [] for name in LINE_FILES}
+    found: dict[str, list[Checksum]] = {name: [] for name in (*LINE_FILES, LABELS_FILE)}
     unreadable: list[int] = []
+    of_record: str | None = None
     for event in run.events():
         fields = event.fields.get(CHECKSUMS)
         if fields is None:
             continue
-        for name, checksums in found.items():
+        for name in (LABELS_FILE,) if event.type == "labelled" else LINE_FILES:
             checksum = read_checksum(fields, name)
             if checksum is None:
                 unreadable.append(event.seq)
                 break
-            checksums.append(checksum)
-    return RecordedChecksums(found, unreadable)
+            found[name].append(checksum)
+        of_record = _crc32_of_record(fields) or of_record
+    return RecordedChecksums(found, unreadable, of_record)
+
+
+def _crc32_of_record(fields: JsonValue) -> str | None:
+    found = fields.get(RUN_FILE) if isinstance(fields, Mapping) else None
+    crc = found.get("crc32") if isinstance(found, Mapping) else None
+    return crc if isinstance(crc, str) else None
 
 
 def read_checksum(fields: JsonValue, name: str) -> Checksum | None:
@@ -75,7 +90,32 @@ def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
         yield f"events.jsonl was changed after it was written: the checksums of event {seq} cannot be read"
     for name, checksums in recorded.of_files.items():
         if (wrong := _first_wrong(run.folder / name, checksums)) is not None:
-            yield f"{name} was changed after it was written: its first {_count(wrong.lines)} are not as recorded"
+            yield _changed(name, wrong)
+    if recorded.of_record not in (None, record_crc32(decode((run.folder / RUN_FILE).read_bytes()))):
+        yield f"{RUN_FILE} was changed after it was written"
+
+
+def edit_warnings(run: StoredRun) -> Iterator[str]:
+    """Yield a warning for each file of a run that differs from a recorded checksum, for commands that read only rows.
+
+    Raises StorageError for an event that cannot be read.
+    """
+    for change in changed_files(run, load_checksums(run)):
+        yield f"run {run.run_id}: {change}"
+
+
+def edit_warning_of_results(run: StoredRun) -> str | None:
+    """Return a warning if results.jsonl differs from a recorded checksum, None if it does not.
+
+    The file is read only if it was modified after its last recorded checksum, so that many runs are checked quickly.
+    Raises StorageError for an event that cannot be read.
+    """
+    path = run.folder / _RESULTS
+    times = [event.time for event in run.events() if read_checksum(event.fields.get(CHECKSUMS), _RESULTS) is not None]
+    if not times or (path.exists() and path.stat().st_mtime <= times[-1].timestamp()):
+        return None
+    wrong = _first_wrong(path, load_checksums(run).of_files[_RESULTS])
+    return None if wrong is None else f"run {run.run_id}: {_changed(_RESULTS, wrong)}"
 
 
 def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:
@@ -103,5 +143,6 @@ def _first_wrong(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
     return None
 
 
-def _count(lines: int) -> str:
-    return "line" if lines == 1 else f"{lines:,} lines"
+def _changed(name: str, wrong: Checksum) -> str:
+    lines = "line is" if wrong.lines == 1 else f"{wrong.lines:,} lines are"
+    return f"{name} was changed after it was written: its first {lines} not as recorded"

@@ -9,17 +9,18 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC
 from pathlib import Path
 from random import Random
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
 from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
-from agentv.storage.records.json_line import encode, fitted, pretty
+from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.line_file import LineFile, whole_lines
-from agentv.storage.run.lock import LOCK_NAME, RunLock
+from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
@@ -151,12 +152,13 @@ class RunFolder:
     def begin(self, run: RunRecord) -> None:
         """Write run.json unless it exists, and record the process that runs it now."""
         path = self._folder / RUN_FILE
+        host, checksums = socket.gethostname(), self._checksums()
         if not path.exists():
             data = pretty(run_line(run))
             with self._disk(f"write {RUN_FILE}"):
                 write_by_rename(path, data)
+            checksums = {**checksums, RUN_FILE: {"crc32": record_crc32(decode(data))}}
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
-        host, checksums = socket.gethostname(), self._checksums()
         self.note("started", {"pid": os.getpid(), "host": host, "versions": versions, "checksums": checksums})
 
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
@@ -221,9 +223,9 @@ class RunFolder:
             try:
                 case = _decode_case(line)
                 self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 self._release()
-                raise StorageError(f"{self._cases.path}:{number}: {error}") from error
+                raise StorageError(f"{self._cases.path}:{number}: {reason(error)}") from error
 
     def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct) -> None:
         line = encode(record)
@@ -295,6 +297,37 @@ def make_run_folder(folder: Path) -> None:
     ignore = home / ".gitignore"
     if home.name == HOME_NAME and not ignore.exists():
         ignore.write_text(_GITIGNORE, encoding="utf-8")
+
+
+def record_crc32(run: JsonObject) -> str:
+    """Return the CRC-32 of run.json as compact JSON with sorted keys, without its tags, which may change."""
+    untagged = {key: value for key, value in run.items() if key != "tags"}
+    return f"{crc32(msgspec.json.encode(untagged, order='sorted')):08x}"
+
+
+def append_event(folder: Path, type_: str, fields: Mapping[str, JsonValue], *, clock: Clock) -> bool:
+    """Append an event to a run that has ended. Raises StorageError when it cannot be written.
+
+    Return False, and write nothing, if a process writes the run or died doing so: its lock names what it left behind.
+    """
+    if read_holder(folder) is not None:
+        return False
+    try:
+        lock = RunLock(folder)
+        try:
+            file = LineFile(folder / "events.jsonl")
+            try:
+                file.append(encode(event_line(EventRecord(type_, clock(), fields, file.next_seq))))
+                os.fsync(file.descriptor)
+            finally:
+                file.close()
+        finally:
+            lock.release()
+    except StorageError:  # another process has begun to write it
+        return False
+    except OSError as error:
+        raise StorageError(f"cannot write {folder / 'events.jsonl'}: {error.strerror or error}") from error
+    return True
 
 
 def write_by_rename(path: Path, data: bytes) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 from msgspec import Struct, field
 
+from agentv.storage.records.json_line import reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
@@ -62,7 +63,7 @@ def read_judgements(stored: StoredRun, evaluators: Collection[str]) -> Iterator[
         try:
             row = _decode(line)
         except (ValueError, RecursionError) as error:
-            raise StorageError(f"{stored.folder / _RESULTS}:{number}: {error}") from error
+            raise StorageError(f"{stored.folder / _RESULTS}:{number}: {reason(error)}") from error
         for each in row.evaluator_results:
             if each.name in evaluators:
                 yield Judgement(row.slot, row.answer_key, row.score_key.get(each.name, ""), _result(each))

@@ -10,7 +10,7 @@ import msgspec
 
 from agentv.scoring.keys.identity import digest_of
 from agentv.storage.records.decode import ANSWERS, RESULTS, LineDecoder
-from agentv.storage.records.json_line import decode
+from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.stored import Generations, StoredRun, slot_name
@@ -120,7 +120,11 @@ class StoredRows:
         self._rows = LineIndex(rows, lambda line: slot_name(_decode_head(line).slot))
         self._answers = LineIndex(answers, lambda line: _lookup_key(_decode_head(line)))
         self._unjudged: dict[int, int] = {}
-        self._index_answers(answers, self._index_rows(rows))
+        try:
+            self._index_answers(answers, self._index_rows(rows, most_answers=answers.stat().st_size))
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the files."""
@@ -149,15 +153,19 @@ class StoredRows:
         unjudged = self._unjudged.get(digest_of(slot_name(key)), _NONE)
         return 1 + max(unjudged, _NONE if row is None else row.generation)
 
-    def _index_rows(self, path: Path) -> bytearray:
-        """Index the current result of each result key; return a bit for each answer, set when it was judged."""
+    def _index_rows(self, path: Path, *, most_answers: int) -> bytearray:
+        """Index the current result of each result key; return a bit for each answer, set when it was judged.
+
+        `most_answers` is a number that the answers cannot exceed: a result that refers beyond it has no answer.
+        """
         judged = bytearray()
         generations = Generations()
         for at, head in _heads(path):
             if not generations.add(head.slot, head.generation):
                 continue
             self._rows.put(slot_name(head.slot), at)
-            _set_bit(judged, head.answer_ref.seq)
+            if 0 <= head.answer_ref.seq < most_answers:
+                _set_bit(judged, head.answer_ref.seq)
         return judged
 
     def _index_answers(self, path: Path, judged: bytearray) -> None:
@@ -201,13 +209,11 @@ def _heads(path: Path) -> Iterator[tuple[int, _Head]]:
             try:
                 yield at, _decode_head(line)
             except (ValueError, RecursionError) as error:
-                raise StorageError(f"{path}:{number}: {error}") from error
+                raise StorageError(f"{path}:{number}: {reason(error)}") from error
             at += len(line)
 
 
 def _set_bit(bits: bytearray, number: int) -> None:
-    if number < 0:
-        return
     if number // 8 >= len(bits):
         bits.extend(bytes(number // 8 + 1 - len(bits)))
     bits[number // 8] |= 1 << number % 8

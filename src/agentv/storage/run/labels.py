@@ -1,7 +1,7 @@
 """Human labels of a run's answers: labels.jsonl, which is appended to under a lock of its own."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.line_file import LineFile
 from agentv.storage.run.lock import RunLock
 from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonValue
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label
 
@@ -19,8 +20,16 @@ LABELS_FILE = "labels.jsonl"
 LABELS_LOCK = "labels.lock"
 
 
-def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tuple[Label, ...]:
+def append_labels(
+    folder: Path,
+    labels: Sequence[Label],
+    *,
+    run_id: str,
+    note: Callable[[str, Mapping[str, JsonValue]], object] = lambda _type, _fields: None,
+) -> tuple[Label, ...]:
     """Append all labels or none to a run's folder, and fsync; return them with their `seq`.
+
+    `note` writes the event of the run with the file's new checksum.
 
     Raises StorageError when another process writes labels of this run, or when they cannot be written.
     """
@@ -34,6 +43,7 @@ def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tupl
                 # One write for all: on a full disk none of them is written.
                 file.append(b"\n".join(_line(label, run_id, blobs) for label in numbered))
                 os.fsync(file.descriptor)
+                checksum = file.checksum
             finally:
                 file.close()
         finally:
@@ -44,6 +54,7 @@ def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tupl
         raise StorageError(
             f"cannot write {folder / LABELS_FILE}: {error.strerror or error}; no label was saved"
         ) from error
+    note("labelled", {"checksums": {LABELS_FILE: checksum}})
     return numbered
 
 

@@ -11,8 +11,9 @@ from agentv.scoring.keys.identity import DigestMap, digest_of
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.stored import StoredRun, slot_name
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef
+from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 
 _SHOWN = 5
@@ -55,7 +56,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         shutil.copytree(blobs, f"{store.folder}/blobs", dirs_exist_ok=True)
     for case in run.cases():
         store.append_case(case)
-    numbers = array("q")
+    numbers = array("q")  # of each answer of the run, in the new run; -1 if it is not in it
     for answer in run.all_answers():
         owner = owners.get(slot_name(answer.slot))
         if owner is None:  # answered, but not judged
@@ -65,14 +66,26 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         numbers.append(-1 if seq is None else seq)
     for row in run.all_results():
         if owners.get(slot_name(row.slot)) in (None, place):
-            seq = None if row.answer_seq is None else numbers[row.answer_seq]
-            store.append(replace(row, answer_ref=None if seq is None else AnswerRef(seq)))
+            ref = None if row.answer_seq is None else _new_ref(row, row.answer_seq, numbers, run)
+            store.append(replace(row, answer_ref=ref))
     for key in run.retired():
         store.note("case_retired", {"slot": key.to_json()})
     owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
-    labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in owned]
+    labels = [replace(label, answer_ref=_new_ref(label, label.answer_seq, numbers, run)) for label in owned]
     if labels:
-        append_labels(Path(store.folder), labels, run_id=store.run_id)
+        append_labels(Path(store.folder), labels, run_id=store.run_id, note=store.note)
+
+
+def _new_ref(line: CaseResult | Label, seq: int, numbers: "array[int]", run: StoredRun) -> AnswerRef:
+    """Return the reference to an answer in the new run. Raises StorageError if there is no such answer."""
+    number = numbers[seq] if 0 <= seq < len(numbers) else -1
+    if number < 0:
+        what = "a label" if isinstance(line, Label) else "the result"
+        raise StorageError(
+            f"{run.folder}: {what} of case {line.slot.eval_id!r} refers to answer {seq}, which is not in "
+            "answers.jsonl; restore this file from a copy"
+        )
+    return AnswerRef(number)
 
 
 def _key(row: CaseResult) -> int:

@@ -20,6 +20,7 @@ from agentv.scoring.comparison.rows import (
 from agentv.scoring.comparison.sides import Side
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
+from agentv.storage.records.json_line import reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.find import find_run, find_tagged, runs_folder
 from agentv.storage.run.line_file import whole_lines
@@ -86,14 +87,14 @@ def load_side(stored: StoredRun, *, target: str | None = None, label: str | None
             if row.schema != RESULT_SCHEMA:
                 check_schema(row.schema, RESULT_SCHEMA)
         except (ValueError, RecursionError, StorageError) as error:
-            raise StorageError(f"{stored.folder / _RESULTS}:{number}: {error}") from error
+            raise StorageError(f"{stored.folder / _RESULTS}:{number}: {reason(error)}") from error
         if target is None or row.slot.target == target:
             side.add(_scored_row(row, Place(number, offset, len(line))))
     for number, line in enumerate(whole_lines(stored.folder / _CASES), start=1):
         try:
             case = _decode_case(line)
         except (ValueError, RecursionError) as error:
-            raise StorageError(f"{stored.folder / _CASES}:{number}: {error}") from error
+            raise StorageError(f"{stored.folder / _CASES}:{number}: {reason(error)}") from error
         side.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
     return side
 

@@ -9,7 +9,7 @@ import msgspec
 
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
-from agentv.storage.records.json_line import decode
+from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.labels import LABELS_FILE, current_labels
@@ -272,7 +272,7 @@ class StoredRun:
         try:
             return decode_line(line)
         except (ValueError, RecursionError) as error:
-            raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+            raise StorageError(f"{self.folder / name}:{number}: {reason(error)}") from error
 
     def _read(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
         for number, line in enumerate(whole_lines(self.folder / name), start=1):

@@ -23,13 +23,13 @@ from agentv.types.message_shapes.fields import (
 )
 from agentv.types.messages import Content, Message, Part, TextPart, ToolCall
 
-_CONTENT = ("content_parts", "contentParts", "content")
+CONTENT_KEYS = ("content_parts", "contentParts", "content")
 _CALLS = ("tool_calls", "toolCalls", "toolInvocations", "tool_invocations")
 _ONE_CALL = ("function_call", "functionCall")
 _INVALID_CALLS = ("invalid_tool_calls", "invalidToolCalls")
 _CALL_ID = ("tool_call_id", "toolCallId", "call_id", "tool_use_id")
 _REASONING = ("reasoning_content", "reasoning", "thinking")
-_READ = frozenset({"role", "parts", *_CONTENT, *_CALLS, *_ONE_CALL, *_INVALID_CALLS, *_CALL_ID, *_REASONING})
+_READ = frozenset({"role", "parts", *CONTENT_KEYS, *_CALLS, *_ONE_CALL, *_INVALID_CALLS, *_CALL_ID, *_REASONING})
 _BESIDE = frozenset(
     {
         *("id", "type", "name", "refusal", "audio", "timestamp", "createdAt", "created_at", "metadata", "status"),
@@ -96,7 +96,7 @@ def read_said(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
     said = value.get("content")
     if isinstance(said, str) and said and _OTHER_CONTENT.isdisjoint(value):
         return said
-    key = next((key for key in _CONTENT if not _is_nothing(value.get(key))), "content")
+    key = next((key for key in CONTENT_KEYS if not _is_nothing(value.get(key))), "content")
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
         content = _said_elsewhere(value) or content

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject
 from agentv.types.message_shapes.ai_sdk import read_ui_message
-from agentv.types.message_shapes.chat import ADVICE, read_chat
+from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat
 from agentv.types.message_shapes.fields import REASONING_PARTS
 from agentv.types.message_shapes.langchain import fields_of, read_langchain
 from agentv.types.message_shapes.objects import plain_json
@@ -69,9 +69,13 @@ def read_answer(given: object, at: str) -> Message:
     The steps of one message become one: what was said last, with the calls of all.
     """
     value = plain_json(given)
-    if isinstance(value, Mapping) and not _has_own_role(value):
+    is_unnamed = isinstance(value, Mapping) and not _has_own_role(value)
+    if isinstance(value, Mapping) and is_unnamed:
         value = {"role": "assistant", **value}
     messages = read_message(value, at)
+    if isinstance(value, Mapping) and is_unnamed and value.keys().isdisjoint({"parts", *CONTENT_KEYS}):
+        # A message with neither role nor content says something only if it has calls.
+        messages = tuple(each for each in messages if each.content or each.tool_calls)
     if not messages:
         raise MessageError(at, "holds no message", ADVICE)
     said = next((message for message in reversed(messages) if message.content), messages[-1])

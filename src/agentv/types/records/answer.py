@@ -39,9 +39,25 @@ class AnswerRef(Struct, frozen=True, gc=False):
     seq: int
 
 
+class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a target said, called and used in the last attempt of a call that failed. It is never scored.
+
+    `estimated` says that its tokens were estimated from its texts, because the vendor did not report them.
+    """
+
+    text: str = always("")
+    reasoning: str | None = None
+    output_messages: StoredMessages | None = None
+    trace: tuple[TraceEvent, ...] | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    estimated: bool = False
+
+
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
+    `partial` is what the target said before it failed. `estimated` says that a part of `usage` was estimated.
     `reasoning` is what the model thought before it answered; it is never part of `text`.
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
     `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is
@@ -64,6 +80,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage | None = None
     cost_usd: float | None = None
     billed_usd: float | None = None
+    estimated: bool = False
     started_at: datetime
     ended_at: datetime
     first_token_ms: float | None = None
@@ -76,4 +93,5 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     log_paths: tuple[str, ...] = ()
     request: JsonObject | None = None
     error: Failure | None = None
+    partial: Partial | None = None
     repaired: bool = False

@@ -11,7 +11,7 @@ from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
-from agentv.types.records.answer import AnswerRef, ResultKey
+from agentv.types.records.answer import AnswerRef, Partial, ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, always
 from agentv.types.usage import Usage
 
@@ -19,7 +19,10 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The usage and cost of the target or the judges of a row; tokens are None when they are not known."""
+    """The usage and cost of the target or the judges of a row; tokens are None when they are not known.
+
+    `estimated` says that a part of them was estimated from texts.
+    """
 
     input: int | None = None
     output: int | None = None
@@ -28,12 +31,13 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
     total: int | None = None
     requests: int | None = None
     cost_usd: float | None = None
+    estimated: bool = False
 
     @classmethod
-    def of(cls, usage: Usage | None, cost_usd: float | None) -> Self | None:
+    def of(cls, usage: Usage | None, cost_usd: float | None, *, estimated: bool = False) -> Self | None:
         """Return a usage and its cost together; None when neither is known."""
         if usage is None:
-            return None if cost_usd is None else cls(cost_usd=cost_usd)
+            return None if cost_usd is None else cls(cost_usd=cost_usd, estimated=estimated)
         return cls(
             input=usage.input,
             output=usage.output,
@@ -42,6 +46,7 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
             total=usage.total,
             requests=usage.requests,
             cost_usd=cost_usd,
+            estimated=estimated,
         )
 
     @property
@@ -81,8 +86,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
     but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, for
     which exports write its evaluator's fields into the row itself. `empty_answer` says that the target answered with
-    nothing but white space. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for people who read
-    lines.
+    nothing but white space. `partial` is what the target said before it failed. `eval_id`, `suite`, `target`, `trial`
+    and `prompt` repeat `slot`, for people who read lines.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -125,6 +130,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: float | None = None
     cached: bool = always(False)
     error: Failure | None = None
+    partial: Partial | None = None
     single_form: bool = False
     file: str = ""
     line: int = 0
@@ -163,17 +169,19 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if self.usage_by is None or self.usage_by.target is None else self.usage_by.target.cost_usd
 
     @property
+    def is_target_estimated(self) -> bool:
+        """True if a part of the target's usage and cost was estimated."""
+        return self.usage_by is not None and self.usage_by.target is not None and self.usage_by.target.estimated
+
+    @property
     def judge_cost_usd(self) -> float | None:
         """The cost of the judges."""
         return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.cost_usd
 
 
 _IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})
-FLAT_REQUESTS = ("evaluator_provider_request", "evaluator_raw_request")
-"""The request to a judge, under its present and its older name.
-
-Exports write its evaluator's fields into the row itself if the case used the older one-evaluator form.
-"""
+FLAT_REQUEST = "evaluator_raw_request"
+"""The judge's request of a case in the older one-evaluator form, whose fields exports write into the row itself."""
 
 
 def _export_keys() -> Iterator[str]:
@@ -181,7 +189,7 @@ def _export_keys() -> Iterator[str]:
         if key not in _IN_THE_FOLDER_ONLY:
             yield key
         if key == "evaluator_results":
-            yield from (*FLAT_REQUESTS, "evaluator_error")
+            yield from (FLAT_REQUEST, "evaluator_error")
 
 
 EXPORT_KEYS = tuple(_export_keys())

@@ -1,0 +1,180 @@
+"""A reply that comes as server-sent events: its events are collected into the JSON of a plain response."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from agentv.providers.apis.event_stream import EventReader, ServerEvent
+from agentv.providers.apis.http import kind_of_status, retry_delay_s, status_of_error
+from agentv.providers.apis.replies import member, name_of, objects, text_or_none, wrong_shape
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
+
+MAX_TEXT = 10 * 2**20
+"""The maximum number of characters that a model may write in one reply."""
+
+_DONE = "[DONE]"
+_EXCERPT = 500
+
+
+class Collector(Protocol):
+    """Collects the events of one API's stream. Performs no I/O."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the reply is complete, should the stream end here."""
+
+    @property
+    def is_over(self) -> bool:
+        """True if nothing of the reply can follow."""
+
+    def add(self, event: JsonObject) -> int | None:
+        """Add an event and return how many characters of the reply it brought; None if the event is not understood.
+
+        Raises ProviderError for an event of a wrong shape.
+        """
+
+    def value(self) -> JsonObject:
+        """Return what came so far, as the JSON of a plain response."""
+
+
+class StreamedReply:
+    """Reads a stream of events into a collector. `now` is the clock, in seconds, of `first_token_at`."""
+
+    def __init__(self, collector: Collector, *, now: Callable[[], float]) -> None:
+        self.collector = collector
+        self.first_token_at: float | None = None
+        self._now = now
+        self._reader = EventReader()
+        self._events = 0
+        self._understood = False
+        self._is_done = False
+        self._characters = 0
+        self._unknown: JsonValue = None
+
+    def so_far(self) -> JsonObject | None:
+        """Return the JSON of what came so far; None if nothing did."""
+        return self.collector.value() if self._understood else None
+
+    def first_token_ms(self, started_at: float) -> float | None:
+        """Return the time from `started_at` to the first text, reasoning or argument; None if there was none."""
+        return None if self.first_token_at is None else 1000 * (self.first_token_at - started_at)
+
+    def feed(self, chunk: bytes) -> bool:
+        """Read the next bytes of the response; return True if nothing of the reply can follow.
+
+        Raises ProviderError for an error that the server reports, and for events that cannot be read.
+        """
+        for event in self._reader.feed(chunk):
+            self._add(event, self._parse(event))
+        return self._is_done or self.collector.is_over
+
+    def finish(self) -> JsonObject:
+        """Return the JSON of the reply, after the last byte. Raises ProviderError unless the reply is complete."""
+        is_torn = self._reader.is_within_event
+        if not (self._is_done or self.collector.is_over):
+            self._end()
+        is_complete = self._is_done or self.collector.is_complete
+        strays = self._reader.strays.strip()
+        if strays and not is_complete:
+            raise _stray_error(strays)
+        if not self._events and not is_torn:
+            raise ProviderError(Failure("malformed_reply", "the response is empty: an event stream without an event"))
+        if self._events and not self._understood:
+            raise wrong_shape("no event that is understood", self._unknown)
+        if not is_complete:
+            message = f"the event stream ended before the answer was complete (events: {self._events})"
+            raise ProviderError(Failure("transport", message, retryable=True))
+        return self.collector.value()
+
+    def _end(self) -> None:
+        """Add the event that the end of the response closes; half an event is left out."""
+        event = self._reader.end()
+        if event is None:
+            return
+        try:
+            value = self._parse(event)
+        except ProviderError:
+            return
+        self._add(event, value)
+
+    def _parse(self, event: ServerEvent) -> JsonObject | None:
+        """Return the JSON object of an event; None for the mark that ends a stream."""
+        if event.data.strip() == _DONE:
+            return None
+        number = self._events + 1
+        try:
+            value: JsonValue = json.loads(event.data)
+        except (ValueError, RecursionError):
+            message = f"event {number} of the stream is not JSON: {event.data[:_EXCERPT]!r}"
+            raise ProviderError(Failure("malformed_reply", message)) from None
+        if not isinstance(value, Mapping):
+            raise wrong_shape(f"JSON {name_of(value)} instead of an object as event {number}", value)
+        return value
+
+    def _add(self, event: ServerEvent, value: JsonObject | None) -> None:
+        self._events += 1
+        if value is None:
+            self._is_done = True
+            return
+        error = value.get("error")
+        if error and isinstance(error, Mapping | str):
+            raise reported_error(error)
+        if "error" in (event.name, value.get("type")):
+            raise reported_error(value)
+        characters = self.collector.add(value)
+        if characters is None:
+            self._unknown = value if self._unknown is None else self._unknown
+            return
+        self._understood = True
+        if characters and self.first_token_at is None:
+            self.first_token_at = self._now()
+        self._characters += characters
+        if self._characters > MAX_TEXT:
+            message = f"the answer is larger than {MAX_TEXT / 2**20:g} MiB; it was discarded"
+            raise ProviderError(Failure("too_large", message))
+
+
+def _stray_error(strays: bytes) -> ProviderError:
+    """Return the error of a stream with lines that belong to no event: Google reports its errors there, as JSON."""
+    try:
+        error = member(json.loads(strays), "error")
+    except (ValueError, RecursionError):
+        error = None
+    if error:
+        return reported_error(error)
+    begin = strays[:_EXCERPT].decode(errors="replace")
+    return ProviderError(Failure("malformed_reply", f"the event stream has lines that belong to no event: {begin!r}"))
+
+
+def reported_error(error: JsonValue) -> ProviderError:
+    """Return the error that a server reports in an event, with the kind of the status that its code stands for."""
+    fields: JsonObject = error if isinstance(error, Mapping) else {"message": error}
+    kind = kind_of_status(status_of_error(fields), fields)
+    reason = text_or_none(fields.get("message")) or compact_json(error)
+    return ProviderError(
+        Failure(
+            kind,
+            f"the server reported an error in the event stream: {reason[:_EXCERPT]}",
+            retryable=kind in ("rate_limited", "server_error"),
+            retry_after_s=retry_delay_s(fields),
+            details={"body": compact_json(error)[:_EXCERPT]},
+        )
+    )
+
+
+def text_in(value: JsonObject, name: str) -> str:
+    """Return the text at a key, "" for null or none. Raises ProviderError for anything else."""
+    text = value.get(name)
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise wrong_shape(f"a {name} that is {name_of(text)} in an event", value)
+    return text
+
+
+def first_of_all(items: JsonValue) -> list[JsonObject]:
+    """Return the items in an event that belong to the first of several answers: all without a higher index."""
+    return [item for item in objects(items) if not (isinstance(item.get("index"), int) and item["index"])]
