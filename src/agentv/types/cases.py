@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
@@ -76,13 +76,20 @@ _ACCEPTED = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
 
+class PromptMessages(Struct, frozen=True):
+    """The messages of a case with one of the suite's prompts."""
+
+    id: str
+    messages: tuple[Message, ...]
+
+
 class EvalCase(Struct, frozen=True):
     """One input for a target, with the expectations of a good answer.
 
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
-    deadline of all attempts together, None for that of the suite. `prompt` is the id of the suite's prompt that the
-    messages are made with.
+    deadline of all attempts together, None for that of the suite. `prompts` are its messages with each of the
+    suite's prompts; `with_prompts` makes a case of each, whose `prompt` is the id.
     """
 
     id: str
@@ -102,6 +109,14 @@ class EvalCase(Struct, frozen=True):
     location: Location | None = None
     timeout_s: float | None = None
     prompt: str | None = None
+    prompts: tuple[PromptMessages, ...] = ()
+
+    def with_prompts(self) -> "Iterator[EvalCase]":
+        """Yield the case with the messages of each prompt; the case itself without prompts."""
+        if not self.prompts:
+            yield self
+        for each in self.prompts:
+            yield replace(self, input_messages=each.messages, prompt=each.id, prompts=())
 
     def __post_init__(self) -> None:
         """Convert a string or a list to a tuple."""

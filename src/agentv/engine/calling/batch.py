@@ -63,7 +63,7 @@ def _cut(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]
 
 
 def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
-    """Split tasks into batches of one suite, prompt and trial each: answers are matched by case id, unique in a batch."""
+    """Split tasks into batches of one suite, prompt and trial each: answers are matched by case id, unique in one."""
     for _, group in groupby(tasks, key=lambda task: (task.suite.path, result_key_of(task).prompt, task.trial)):
         yield from _cut(size, group)
 

@@ -86,13 +86,27 @@ class SuitePlan(Struct, frozen=True, dict=True):
         if self.selection.count is None:
             return None
         if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
-            return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets)
-        return sum(self.trials(case) for case in self.selection) * len(self.targets)
+            return self.selection.count * (self.options.trials or self.suite.trials) * self._times
+        return sum(self.trials(case) for case in self.selection) * self._times
+
+    @property
+    def _times(self) -> int:
+        """The number of rows of each trial of a case: one for each prompt and target."""
+        return len(self.targets) * max(1, len(self.suite.prompts))
+
+    def _cases(self, prompt: str | None = None) -> Iterator[EvalCase | BrokenCase]:
+        """Yield the cases with each prompt, or only with the one that is named; a broken case with the first."""
+        for case in self.selection:
+            if isinstance(case, BrokenCase):
+                if prompt in (None, *self.suite.prompts[:1]):
+                    yield case
+                continue
+            yield from (each for each in case.with_prompts() if prompt in (None, each.prompt))
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
-        """Yield the rows of one target: the trials of a case together, or with `by_trial` the cases of a prompt's trial."""
+        """Yield the rows of one target: all trials of a case together, or `by_trial` all cases of a prompt's trial."""
         if not by_trial:
-            for case in self.selection:
+            for case in self._cases():
                 trials = self.trials(case)
                 for trial in range(trials):
                     yield self._task(case, target, trial, trials)
@@ -101,9 +115,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
             trial, has_more = 0, True
             while has_more:
                 has_more = False
-                for case in self.selection:
-                    if not isinstance(case, BrokenCase) and case.prompt != prompt:
-                        continue
+                for case in self._cases(prompt):
                     trials = self.trials(case)
                     if trial < trials:
                         yield self._task(case, target, trial, trials)

@@ -180,13 +180,14 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
 def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
     """Return the case that the columns of a row give."""
     question, reference, scope = roles.question, roles.reference, roles.rules.scope
-    if question is None:
+    needs_question = scope.parts is None or scope.parts.needs_messages
+    if question is None and (needs_question or roles.reader.problems):
         if not roles.reader.problems:
             roles.report_no_question()
         return None
     case = EvalCase(
         id=roles.id,
-        input_messages=(question,),
+        input_messages=() if question is None else (question,),
         expected_outcome=roles.outcome,
         expected_messages=() if reference is None else (reference,),
         tags=roles.tags,
@@ -232,7 +233,7 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
         question = roles.question
         if question is not None:
             filled["input_messages"] = [{"role": "user", "content": cast(JsonValue, question.content)}]
-        elif not roles.reader.problems:
+        elif not roles.reader.problems and (roles.rules.scope.parts is None or roles.rules.scope.parts.needs_messages):
             roles.report_no_question()
     if "expected_messages" not in has and (reference := roles.reference) is not None:
         filled["expected_messages"] = [{"role": "assistant", "content": cast(JsonValue, reference.content)}]

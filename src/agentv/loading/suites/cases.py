@@ -10,62 +10,25 @@ from agentv.loading.criteria.criteria import read_criteria
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
-from agentv.loading.models.reader import Reader, kind_of
+from agentv.loading.models.reader import Reader
+from agentv.loading.suites.contents import read_content
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
     CaseModel,
     MessageModel,
-    PartModel,
     RubricItemModel,
     WorkspaceModel,
     read_grader,
 )
+from agentv.loading.suites.prompts import SuitePrompt, filler
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, Location, RubricItem
+from agentv.templating.case_variables import Fault
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, Location, PromptMessages, RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import Content, FilePart, Message, Part, TextPart
-from agentv.types.problems import Problem
-
-
-def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
-    """Return the content of the message at `at`, with its files read; None if it has none.
-
-    Problems are recorded.
-    """
-    if not isinstance(message, Mapping):
-        return None
-    raw = message.get("content")
-    place = (*at, "content")
-    if isinstance(raw, str | Mapping):
-        return raw
-    if isinstance(raw, list | tuple):
-        parts = [_part(reader, (*place, index), files) for index in range(len(raw))]
-        return tuple(part for part in parts if part is not None)
-    if raw is not None:
-        allowed = "put it in quotes" if isinstance(raw, int | float) else None
-        reader.error(place, f"must be a string, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
-    elif MessageModel.names().spelling_in(message, "tool_calls") is None:
-        reader.error(at, "a message needs `content`, or `tool_calls`")
-    return None
-
-
-def _part(reader: Reader, at: JsonPath, files: FileFinder) -> Part | None:
-    model = reader.read(PartModel, at)
-    if model is None:
-        return None
-    if model.type == "text":
-        return TextPart(model.value)
-    return _attach(reader, (*at, "value"), model.value, files)
-
-
-def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> FilePart | None:
-    try:
-        return files.attach(written)
-    except FileProblemError as error:
-        reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
-        return None
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import Content, Message
+from agentv.types.problems import Problem, Severity
 
 
 def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | None, files: FileFinder) -> None:
@@ -87,13 +50,19 @@ class SuiteParts(Struct, frozen=True):
     suite: EvalSuite
     evaluators: Template | None = None
     criteria: Template | None = None
+    prompts: tuple[SuitePrompt, ...] = ()
     needs_outcomes: bool = True
     """False if the evaluators are not those of the suite, so that what they compare with is not known."""
 
     @property
     def are_filled(self) -> bool:
-        """True if each case has its own version of them."""
-        return self.evaluators is not None or self.criteria is not None
+        """True if each case has its own version of them, or is sent with several prompts."""
+        return self.evaluators is not None or self.criteria is not None or bool(self.prompts)
+
+    @property
+    def needs_messages(self) -> bool:
+        """True if a case must have messages of its own; prompts may give all of them."""
+        return not self.prompts or any(prompt.has_case_messages for prompt in self.prompts)
 
 
 class CaseScope(Struct, frozen=True):
@@ -149,6 +118,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     before = _count_errors(reader)
     if scope.parts.are_filled:
         case = _with_parts(reader, at, case, scope.parts, scope)
+        case = _with_prompts(reader, at, case, scope.parts, scope)
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, scope.parts.suite, scope.evaluators)
     return case
@@ -172,6 +142,23 @@ def _with_parts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts,
         case = replace(case, evaluators=read_evaluators(part_reader, parts.evaluators.at, scope.evaluators))
         _take_problems(reader, at, part_reader)
     return case
+
+
+def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
+    """Return a case with its messages for each of the suite's prompts."""
+    if parts.needs_messages and not case.input_messages:
+        reader.error(at, "the key 'input_messages' is missing", allowed="a prompt of the suite inserts them")
+    values = None if scope.variables is None else scope.evaluators.variables or {}
+    severity: Severity = "error" if scope.variables is None else scope.variables.undefined
+
+    def applied(prompt: SuitePrompt) -> PromptMessages:
+        def report(fault: Fault) -> None:
+            message = f"prompt {prompt.id!r}: {fault.message}"
+            reader.error(at, message, allowed=fault.allowed, suggestion=fault.suggestion, severity=severity)
+
+        return prompt.applied(case.input_messages, filler(values, report))
+
+    return replace(case, prompts=tuple(map(applied, parts.prompts)))
 
 
 def _take_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
@@ -218,6 +205,10 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
     if model is None:
+        return None
+    parts = scope.parts
+    if not model.input_messages and (parts is None or parts.needs_messages):
+        reader.error(at, "the key 'input_messages' is missing")
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution

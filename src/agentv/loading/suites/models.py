@@ -69,6 +69,7 @@ Name: TypeAlias = Annotated[str, Limits(min_length=1)]
 Count: TypeAlias = Annotated[int, Limits(ge=1)]
 Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
 Weight: TypeAlias = Annotated[float, Limits(ge=0)]
+Prompts: TypeAlias = Annotated[object, DefinedAs("Prompts")]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
 CaseTemplate: TypeAlias = Annotated[object, DefinedAs("CaseTemplate")]
 Content: TypeAlias = Annotated[object, DefinedAs("Content")]
@@ -146,6 +147,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     execution: SuiteExecutionModel | None = None
     target: Name | None = None
     vars: Variables = field(default_factory=dict)
+    prompts: Prompts = None
     gates: Gates | None = None
     criteria: Criteria = None
     evalcases: Cases = None
@@ -269,6 +271,21 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
         )
 
 
+class PromptModel(FileModel, frozen=True, kw_only=True):
+    """A prompt: one user message (`text`, `file`), a system prompt before the case's messages, or all messages."""
+
+    id: Name | None = None
+    text: Name | None = None
+    file: Name | None = None
+    system: Name | None = None
+    messages: Annotated[list[object], Limits(min_length=1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless exactly one of its forms is given."""
+        if sum(each is not None for each in (self.text, self.file, self.system, self.messages)) != 1:
+            raise ValueError("a prompt needs one of `text`, `file`, `system` and `messages`")
+
+
 class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
@@ -284,7 +301,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: Annotated[list[MessageModel], Limits(min_length=1)]
+    input_messages: list[MessageModel] = field(default_factory=list)
     expected_messages: list[MessageModel] = field(default_factory=list)
     rubrics: list[Name | RubricItemModel] = field(default_factory=list)
     criteria: Criteria = None

@@ -38,6 +38,7 @@ from agentv.loading.suites.models import (
     read_grader,
     warned_once,
 )
+from agentv.loading.suites.prompts import read_prompts
 from agentv.loading.suites.variables import (
     SuiteVariables,
     Template,
@@ -387,6 +388,7 @@ def read_suite(
     defaults = EvalSuite(
         path="", cases=ListedCases(()), evaluators=evaluators, evaluator=single, criteria=criteria, base_dir=str(base)
     )
+    prompts = read_prompts(reader, finder)
     case_scope = CaseScope(
         scope,
         finder,
@@ -396,6 +398,7 @@ def read_suite(
             defaults,
             None if evaluators_given else evaluators_template,
             criteria_template,
+            prompts,
             needs_outcomes=not evaluators_given and not any(each.severity == "error" for each in reader.problems),
         ),
     )
@@ -412,7 +415,10 @@ def read_suite(
         is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = replace(
-            _with_project(suite, sha256, finder, project), variables=used, is_filled=own_variables is not None
+            _with_project(suite, sha256, finder, project),
+            variables=used,
+            is_filled=own_variables is not None,
+            prompts=tuple(prompt.id for prompt in prompts),
         )
     return ParsedSuite(
         suite,

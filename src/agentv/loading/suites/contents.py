@@ -1,0 +1,50 @@
+"""Reading of the content of a message: texts, and files that are attached."""
+
+from collections.abc import Mapping
+
+from agentv.loading.files.attached import FileFinder
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.path_guard import FileProblemError
+from agentv.loading.models.reader import Reader, kind_of
+from agentv.loading.suites.models import MessageModel, PartModel
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Content, FilePart, Part, TextPart
+
+
+def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
+    """Return the content of the message at `at`, with its files read; None if it has none.
+
+    Problems are recorded.
+    """
+    if not isinstance(message, Mapping):
+        return None
+    raw = message.get("content")
+    place = (*at, "content")
+    if isinstance(raw, str | Mapping):
+        return raw
+    if isinstance(raw, list | tuple):
+        parts = [_part(reader, (*place, index), files) for index in range(len(raw))]
+        return tuple(part for part in parts if part is not None)
+    if raw is not None:
+        allowed = "put it in quotes" if isinstance(raw, int | float) else None
+        reader.error(place, f"must be a string, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
+    elif MessageModel.names().spelling_in(message, "tool_calls") is None:
+        reader.error(at, "a message needs `content`, or `tool_calls`")
+    return None
+
+
+def _part(reader: Reader, at: JsonPath, files: FileFinder) -> Part | None:
+    model = reader.read(PartModel, at)
+    if model is None:
+        return None
+    if model.type == "text":
+        return TextPart(model.value)
+    return _attach(reader, (*at, "value"), model.value, files)
+
+
+def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> FilePart | None:
+    try:
+        return files.attach(written)
+    except FileProblemError as error:
+        reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
+        return None

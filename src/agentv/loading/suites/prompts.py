@@ -1,0 +1,144 @@
+"""`prompts:` of an eval file: each case is sent once with each of them."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.loading.files.attached import FileFinder
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.path_guard import FileProblemError
+from agentv.loading.models.reader import Reader, kind_of
+from agentv.loading.suites.contents import read_content
+from agentv.loading.suites.models import MessageModel, PromptModel
+from agentv.templating.case_variables import Fault, as_text, fill_text
+from agentv.types.cases import PromptMessages
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import Message, Part, TextPart
+
+_FILE_PREFIX = "file://"
+_LOOKS_LIKE_A_FILE = re.compile(r"[^\s{}]+\.[A-Za-z0-9]{1,5}")
+
+Fill = Callable[[str], str]
+"""Returns a text with its variables filled."""
+
+
+class SuitePrompt(Struct, frozen=True):
+    """One prompt of a suite: its id, its place, and its messages.
+
+    `messages` holds None where those of the case are inserted.
+    """
+
+    id: str
+    at: JsonPath
+    messages: tuple[Message | None, ...]
+
+    @property
+    def has_case_messages(self) -> bool:
+        """True if the messages of the case are inserted; without, a case needs none."""
+        return None in self.messages
+
+    def applied(self, own: tuple[Message, ...], fill: Fill) -> PromptMessages:
+        """Return the messages for a case, whose own ones are filled already."""
+        made: list[Message] = []
+        for message in self.messages:
+            made += own if message is None else (_filled(message, fill),)
+        return PromptMessages(self.id, tuple(made))
+
+
+def _filled(message: Message, fill: Fill) -> Message:
+    if isinstance(message.content, str):
+        return replace(message, content=fill(message.content))
+    if isinstance(message.content, tuple):
+        return replace(message, content=tuple(_filled_part(part, fill) for part in message.content))
+    return message
+
+
+def _filled_part(part: Part, fill: Fill) -> Part:
+    return TextPart(fill(part.text)) if isinstance(part, TextPart) else part
+
+
+def filler(values: JsonObject | None, report: Callable[[Fault], None]) -> Fill:
+    """Return a function that fills a prompt's texts for one case; without values texts stay as they are written."""
+    if values is None:
+        return lambda text: text
+    return lambda text: as_text(fill_text(text, values, report))
+
+
+def read_prompts(reader: Reader, files: FileFinder) -> tuple[SuitePrompt, ...]:
+    """Return the prompts of the eval file that a reader has open. Problems are recorded."""
+    raw = reader.document.at(("prompts",))
+    if raw is None:
+        return ()
+    if not isinstance(raw, list | tuple) or not raw:
+        reader.error(("prompts",), f"must be a list with at least one prompt, but is {kind_of(raw)}")
+        return ()
+    found: dict[str, SuitePrompt] = {}
+    for index in range(len(raw)):
+        at: JsonPath = ("prompts", index)
+        prompt = _read_prompt(reader, at, files, f"prompt-{index + 1}")
+        if prompt is None:
+            continue
+        if prompt.id in found:
+            reader.error(at, f"a second prompt with the id {prompt.id!r}", allowed="give it another `id`")
+        found[prompt.id] = prompt
+    return tuple(found.values())
+
+
+def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: str) -> SuitePrompt | None:
+    raw = reader.document.at(at)
+    if isinstance(raw, str):
+        return _of_text(reader, at, raw, files, default_id)
+    if not isinstance(raw, Mapping):
+        reader.error(at, f"must be a text, a file or an object, but is {kind_of(raw)}")
+        return None
+    model = reader.read(PromptModel, at)
+    if model is None:
+        return None
+    if model.text is not None:
+        return SuitePrompt(model.id or default_id, at, (Message("user", model.text),))
+    if model.file is not None:
+        return _of_file(reader, (*at, "file"), model.file, files, model.id)
+    if model.system is not None:
+        return SuitePrompt(model.id or default_id, at, (Message("system", model.system), None))
+    messages = tuple(_messages(reader, (*at, "messages"), files))
+    return SuitePrompt(model.id or default_id, at, messages) if messages else None
+
+
+def _of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default_id: str) -> SuitePrompt | None:
+    """Return the prompt that a lone text stands for: a file if it is the name of one, else the text itself."""
+    if text.startswith(_FILE_PREFIX) or _LOOKS_LIKE_A_FILE.fullmatch(text):
+        return _of_file(reader, at, text.removeprefix(_FILE_PREFIX), files, None)
+    if not text.strip():
+        reader.error(at, "must not be empty")
+        return None
+    return SuitePrompt(default_id, at, (Message("user", text),))
+
+
+def _of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, id_: str | None) -> SuitePrompt | None:
+    try:
+        part = files.attach(name)
+    except FileProblemError as error:
+        advice = "a text that is no file is written as {text: …}"
+        reader.error(at, error.message, allowed=error.allowed or advice, suggestion=error.suggestion)
+        return None
+    if part.text is None:
+        reader.error(at, f"the prompt {name!r} is not a text file")
+        return None
+    return SuitePrompt(id_ or Path(name).stem, at, (Message("user", part.text),))
+
+
+def _messages(reader: Reader, at: JsonPath, files: FileFinder) -> Iterator[Message | None]:
+    raw = reader.document.at(at)
+    for index, entry in enumerate(raw if isinstance(raw, list | tuple) else ()):
+        place = (*at, index)
+        if isinstance(entry, Mapping) and "case" in entry:
+            if entry != {"case": "messages"}:
+                reader.error(place, "must be {case: messages}, which inserts the messages of the case, or a message")
+            yield None
+            continue
+        model, content = reader.read(MessageModel, place), read_content(reader, place, entry, files)
+        if model is not None:
+            yield model.to_message(content)
