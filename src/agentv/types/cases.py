@@ -135,7 +135,10 @@ class BrokenCase(Struct, frozen=True):
 
 
 class CaseSource(Protocol):
-    """Cases that can be iterated repeatedly. `count` is None if their number is unknown."""
+    """Cases that can be iterated repeatedly. `count` is None if their number is unknown.
+
+    `count_rows()`, if a source has it, reads the number, or an estimate of it, without making cases.
+    """
 
     @property
     def count(self) -> int | None:
@@ -167,6 +170,8 @@ class EvalSuite(Struct, frozen=True):
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
     `pass` from `pass_score` on, else `fail`; None: the usual bands. `about` describes the file (author, version).
     `dialect` says which AgentV's file it is, "" for our own. Each of `targets` answers all cases, else `target` does.
+    `variables` are the names that `--var` may set; `is_filled` is True for a file that declares variables or reads a
+    dataset.
     """
 
     path: str
@@ -194,6 +199,8 @@ class EvalSuite(Struct, frozen=True):
     redact: tuple[str, ...] = ()
     sha256: str = ""
     warnings: tuple[Problem, ...] = ()
+    variables: tuple[str, ...] = ()
+    is_filled: bool = False
 
 
 def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

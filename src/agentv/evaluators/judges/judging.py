@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -90,8 +90,8 @@ class JudgeOptions(Struct, frozen=True):
     """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
 
     `unsigned` says what a verdict without the call's nonce is, unless the judge's target says it. `nonce` makes a
-    one-time text for each call; `timer` returns the time in seconds. The template
-    of `literal` options is not filled.
+    one-time text for each call; `timer` returns the time in seconds. `variables` are further values for a custom
+    template; one that is `literal` is not filled.
     """
 
     template: str
@@ -103,6 +103,7 @@ class JudgeOptions(Struct, frozen=True):
     max_output_tokens: int | None = None
     unsigned: Unsigned = "error"
     literal: bool = False
+    variables: Mapping[str, JsonValue] = {}
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
@@ -219,7 +220,9 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Fill the prompts of one call. A custom user prompt replaces the instructions, but never the reply contract."""
     nonce = options.nonce()
-    text = options.template if options.literal else fill(options.template, judged.fenced(nonce))
+    text = options.template
+    if not options.literal:
+        text = fill(text, judged.fenced(nonce), options.variables)
     user = text + mode.section + note
     opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
     system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)

@@ -3,7 +3,7 @@
 import inspect
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -346,7 +346,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
     nonce of its call as unverified. `plain_prompt="outcome"` takes a prompt without variables as the expected outcome;
     `prompt_script` prints the prompt. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
-    aggregator may show the results of evaluators instead of the answer. `config` is set if the judge depends on
+    aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
+    prompt. `config` is set if the judge depends on
     nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
@@ -366,6 +367,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     plain_prompt: Literal["prompt", "outcome"] = "prompt"
     prompt_script: str | tuple[str, ...] | None = None
     prompt_config: JsonObject = field(default_factory=dict)
+    vars: Mapping[str, JsonValue] = {}
     is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
@@ -400,7 +402,9 @@ class LlmJudgeEvaluator:
                 self._outcome, custom = text, False
             else:
                 needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
-                check = partial(template_problems, needed=needed, allow_unknown=given.allow_unknown)
+                check = partial(
+                    template_problems, needed=needed, allow_unknown=given.allow_unknown, variables=given.vars
+                )
                 template = usable_prompt(given.prompt, given.base_dir, check)
         self._call_options = JudgeOptions(
             template=template,
@@ -411,6 +415,7 @@ class LlmJudgeEvaluator:
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
+            variables=given.vars if custom else {},
         )
 
     def configured(
@@ -427,6 +432,7 @@ class LlmJudgeEvaluator:
             resolve_judge_provider=given.resolve_judge_provider,
             judges=given.judges,
             prompt=own.options.prompt or given.prompt,
+            vars=own.options.vars or given.vars,
             temperature=given.temperature if own.options.temperature is None else own.options.temperature,
             max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
             allow_unknown=own.options.allow_unknown or given.allow_unknown,

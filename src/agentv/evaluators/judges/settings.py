@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from agentv.evaluators.judges.prompts import prompt_files, prompt_problems
+from agentv.evaluators.judges.prompts import (
+    Compares,
+    WrittenPrompt,
+    compares_outcome,
+    prompt_files,
+    prompt_problems,
+    written_prompts,
+)
 from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
@@ -69,6 +76,10 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         bool, Meta(description="leave unknown {{ names }} in `prompt` as text, instead of refusing them")
     ] = False
 
+    vars: Annotated[
+        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
+    ] = {}
+
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
         if self.samples < 1:
@@ -106,7 +117,15 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         """Return the problems of a custom prompt's text."""
         if self.plain_prompt == "outcome" and not variable_names(template):
             return ()
-        return template_problems(template, allow_unknown=self.allow_unknown)
+        return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
+
+    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
+        """Return the custom prompt, if there is one that can be read."""
+        return written_prompts((), self.prompt, base_dir)
+
+    def compares_outcome(self, base_dir: str) -> Compares:
+        """Return when the expected outcome of a case is needed."""
+        return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
         """Return the problems of single settings, each with the path of its setting: those of the prompt."""
@@ -132,6 +151,11 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
         if self.criteria and self.rubrics:
             raise ValueError("`criteria` and `rubrics` exclude each other")
         make_items(self.rubrics)
+
+    def compares_outcome(self, base_dir: str) -> Compares:
+        """Return when the expected outcome of a case is needed: unless criteria or requirements are given."""
+        listed = self.criteria or self.rubrics
+        return compares_outcome(self.prompts(base_dir), otherwise="never" if listed else "alone")
 
     @property
     def takes_criteria(self) -> bool:

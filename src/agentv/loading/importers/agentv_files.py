@@ -9,7 +9,13 @@ from agentv.loading.files.documents import Document
 from agentv.loading.files.text import shown
 from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_places
 from agentv.loading.importers.case_texts import holds_references, with_environment
-from agentv.loading.importers.generations import Generation, differs_from_ours, fifth_key, find_generation
+from agentv.loading.importers.generations import (
+    Generation,
+    differs_from_ours,
+    fifth_key,
+    find_generation,
+    generation_of_lines,
+)
 from agentv.loading.importers.rewriting import with_source_paths
 from agentv.loading.models.reader import Reader
 from agentv.types.errors import EvalFileError
@@ -122,7 +128,7 @@ def start_import(
     lines: Sequence[JsonValue] = (),
 ) -> AgentvImport:
     """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""
-    generation = max(find_generation(value), find_generation(list(lines)))
+    generation = max(find_generation(value), generation_of_lines(lines))
     if isinstance(value, Mapping) and "dialect" in value:
         generation = find_generation(value)
     folders = [folder for folder in (base, *base.parents) if folder == base or folder.is_relative_to(root)]

@@ -324,7 +324,7 @@ class FileTranslator:
             self.report.refuse(taken, _CASE_REFUSED[key].format(key=key), advice=_ADVICE)
         elif key == "expected_messages":
             made[key] = taken._replace(value=self._message_list(self._rewriter.items(taken), taken))
-        elif CaseModel.names().of(key) is not None and key not in ("execution", "evaluators", "metadata"):
+        elif CaseModel.names().of(key) is not None and key not in ("execution", "evaluators", "metadata", "vars"):
             made[key] = taken
         elif key not in (*_CASE_KEYS, "evaluators", "metadata"):
             self.report.unknown(taken, key, [*_CASE_KEYS, *CaseModel.names().canonical])

@@ -110,6 +110,24 @@ def fifth_key(value: JsonValue) -> str | None:
     return next((kind for kind in types if kind in _FIFTH_TYPES), None)
 
 
+_CASE_ONLY_KEYS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
+
+
+def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
+    """Return the generation of a dataset's first lines. Rows of `input` and `expected_output` alone are our own."""
+    found = Generation.FIRST
+    for line in lines:
+        if not isinstance(line, Mapping):
+            continue
+        if any(key in line for key in _FOURTH_CASE_KEYS):
+            return Generation.FOURTH
+        has_messages = any(isinstance(line.get(key), list) for key in _SECOND_CASE_KEYS)
+        is_case = any(key in line for key in _SECOND_CASE_KEYS) and not _CASE_ONLY_KEYS.isdisjoint(line)
+        if has_messages or is_case:
+            found = max(found, generation_of_cases([line]))
+    return found
+
+
 def _cases_in(value: JsonObject) -> Iterator[JsonObject]:
     for key in CASE_LISTS:
         yield from _objects(value.get(key))
