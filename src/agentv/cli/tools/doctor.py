@@ -216,7 +216,8 @@ def _project_targets(
         return None
     plugins = load_project(folder, root).plugins
     specs = load_specs(plugins) if is_imported else load_specs_without(plugins)
-    return load_targets(path, specs=specs), specs, load_env(folder, os.environ), plugins
+    env = load_env(folder, os.environ)
+    return load_targets(path, specs=specs, env=env), specs, env, plugins
 
 
 def _targets(folder: Path) -> Iterator[Finding]:

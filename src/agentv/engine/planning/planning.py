@@ -11,7 +11,7 @@ from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.planning.prices import budget_problems
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
-from agentv.loading.targets.choice import choose_target
+from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
@@ -141,6 +141,7 @@ def make_plan(
         judges=tuple(judges.values()),
         warnings=(
             *(problem.render() for item in inputs for problem in item.suite.warnings),
+            *dict.fromkeys(line for item in inputs for line in item.known.warnings()),
             *warnings,
         ),
         baseline=baseline,
@@ -166,6 +167,7 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
     targets: list[ResolvedTarget] = []
     for name in names:
         try:
+            item.known.check(name or DEFAULT_TARGET)
             config = choose_target(tuple(item.known.configs.values()), name)
             target = item.known.get(config.name)
             if not item.known.specs.providers.get(target.provider).answers:

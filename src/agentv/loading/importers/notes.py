@@ -97,6 +97,12 @@ class Translation:
         if isinstance(at[-1], str):
             self.remove(at[:-1], at[-1])
 
+    def lose_any(self, at: JsonPath, messages: Mapping[str, str]) -> None:
+        """Lose those of some keys that the object at `at` has, each with its message."""
+        for key, message in messages.items():
+            if key in self.entries(at):
+                self.lose((*at, key), message)
+
     def warn(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
         """Add a warning about the value at a path."""
         self._note("lost", at, message, allowed)
@@ -106,7 +112,8 @@ class Translation:
         self._note("refused", at, message, allowed)
 
     def _note(self, effect: Effect, at: JsonPath, message: str, allowed: str | None) -> None:
-        place = self.document.mark(at, on_key=True)
+        # An error is placed where a check of the value would report it again.
+        place = self.document.mark(at, on_key=effect != "refused")
         self.notes.append(
             Note(
                 effect,
