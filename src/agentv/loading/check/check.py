@@ -17,7 +17,7 @@ from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.files.skipped import SHOWN_SKIPPED, SkippedFile, find_skipped_files, shown_path
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
+from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.suites.suites import ParsedSuite, read_suite
@@ -89,6 +89,7 @@ def check_paths(
     JSON Lines files are read to their end. `allow_paths` are folders outside of the project that eval files may name
     files in. Raises ConfigError for a path that does not exist.
     """
+    paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
     surroundings = Surroundings(cwd, env, specs, tuple(allow_paths))
     problems = [problem for file in files for problem in _check_file(file, surroundings)]
