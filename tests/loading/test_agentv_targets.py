@@ -160,9 +160,9 @@ ROWS = [
     Row("T12", "{name: t, provider: my-agent, command: 'run {PROMPT}'}", "cli", {"command_template": "run {PROMPT}"}),
     Row(
         "fallback_targets",
-        "{name: t, provider: mock, grader_target: t, fallback_targets: [t]}",
+        "{name: t, provider: mock, grader_target: t, fallback_targets: ['${{ HOST }}']}",
         "mock",
-        {"judge_target": "t", "fallback_targets": ["t"]},
+        {"judge_target": "t", "fallback_targets": ["${{ HOST }}"]},
     ),
     Row(
         "max_budget_usd, subagent_mode_allowed",

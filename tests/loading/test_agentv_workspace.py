@@ -97,7 +97,7 @@ def test_a_workspace_of_agentv_becomes_ours(row: Row, tmp_path: Path) -> None:
     notes = {"lost": list(row.warnings), "refused": list(row.refused), "ignored": []}
     for effect in ("lost", "refused"):
         assert [note.problem.message for note in translation.notes if note.effect == effect] == notes[effect]
-    assert workspace_from_json(row.ours)
+    assert workspace_from_json(row.ours).keep == "never"
 
 
 def test_hooks_become_setup_and_teardown_with_the_workspace_on_standard_input(tmp_path: Path) -> None:

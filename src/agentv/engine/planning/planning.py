@@ -170,10 +170,11 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
             item.known.check(name or DEFAULT_TARGET)
             config = choose_target(tuple(item.known.configs.values()), name)
             target = item.known.get(config.name)
-            if not item.known.specs.providers.get(target.provider).answers:
-                raise TargetError(
-                    f"target {target.name!r} ({target.provider}) makes embeddings and cannot answer cases"
-                )
+            for each in (target, *map(item.known.get, target.fallback_targets)):
+                if not item.known.specs.providers.get(each.provider).answers:
+                    raise TargetError(
+                        f"target {each.name!r} ({each.provider}) makes embeddings and cannot answer cases"
+                    )
             targets.append(target)
         except AgentvError as error:
             findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))

@@ -226,6 +226,8 @@ def _check_names(reader: Reader, all_names: Sequence[str | None], unknown_judge:
                 message = f"a second target named {name!r}, first in line {lines[name]}"
                 reader.error(("targets", index, "name"), message)
         for at, target in _named_targets(raw):
+            if target == name and at[0] not in ("judge_target", "judgeTarget"):
+                reader.error(("targets", index, *at), "a target cannot be its own fallback")
             if target not in names and not holds_reference(target):
                 allowed = f"known: {', '.join(sorted(names))}"
                 severity = unknown_judge if at[0] in ("judge_target", "judgeTarget") else "error"
