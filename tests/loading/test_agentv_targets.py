@@ -99,6 +99,12 @@ ROWS = [
         {"file": "f.jsonl", "recorded_target": "live", "recorded_suite": "s"},
     ),
     Row(
+        "T9 traces",
+        "{name: t, provider: replay, execution_traces: f.json, source_target: live}",
+        "replay",
+        {"execution_traces": "f.json", "recorded_target": "live"},
+    ),
+    Row(
         "T10",
         "{name: t, provider: codex, args: [--oss], model: gpt-5, model_reasoning_effort: high}",
         "codex",

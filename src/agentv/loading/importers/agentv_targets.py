@@ -31,7 +31,7 @@ _REFUSED = {
 }
 _SDKS = {"copilot-sdk": "copilot", "copilot_sdk": "copilot", "claude-sdk": "claude"}
 _ONLY_AGENTV = frozenset(
-    {"grader_target", "api_format", "subprovider", "byok", "fixtures", "execution_traces", "source_target"}
+    {"grader_target", "api_format", "subprovider", "byok", "fixtures", "source_target"}
     | {"stream_log", "subagent_mode_allowed", "max_budget_usd", "model_reasoning_effort", "github_token"}
     | {"log_directory", "log_output_format", "cli_verbose", "keep_output_files", "session_dir", "session_id"}
 )
@@ -387,7 +387,7 @@ def _add_env(translation: Translation, at: JsonPath, values: Mapping[str, JsonVa
 
 
 def _replay(translation: Translation, at: JsonPath) -> None:
-    _rename_first(translation, at, "file", "fixtures", "execution_traces")
+    _rename_first(translation, at, "file", "fixtures")
     _rename_first(translation, at, "recorded_target", "source_target")
     _rename_first(translation, at, "recorded_suite", "suite")
 

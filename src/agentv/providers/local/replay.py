@@ -11,6 +11,7 @@ from agentv.execution.threads import call_in_thread
 from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.json import object_of, parse_object
 from agentv.providers.agents.steps import Transcript
+from agentv.providers.local.execution_traces import TracedAnswer, find_traced, load_execution_traces
 from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -24,7 +25,7 @@ LATEST = "latest"
 
 
 class ReplaySettings(Struct, frozen=True):
-    """The source of the recorded answers: exactly one of `run`, `file` and `copilot_log`."""
+    """The source of the recorded answers, exactly one, and the choice among them."""
 
     run: Annotated[
         str | None, Meta(description="Stored run: its folder, its id or the start of its id, or `latest`.")
@@ -37,6 +38,9 @@ class ReplaySettings(Struct, frozen=True):
         str | None,
         Meta(description="Folder of a recorded session of GitHub Copilot, whose answer is that of every case."),
     ] = None
+    execution_traces: Annotated[
+        str | None, Meta(description="File of execution traces that AgentV 4 recorded: JSON or JSON Lines.")
+    ] = None
     recorded_target: Annotated[
         str | None, Meta(description="The target whose answers are used; default: the name of this target.")
     ] = None
@@ -46,8 +50,9 @@ class ReplaySettings(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one source is set."""
-        if [self.run, self.file, self.copilot_log].count(None) != 2:  # noqa: PLR2004 - one of three
-            raise ValueError("replay needs exactly one of run, file and copilot_log")
+        sources = (self.run, self.file, self.copilot_log, self.execution_traces)
+        if len(sources) - sources.count(None) != 1:
+            raise ValueError("replay needs exactly one of run, file, copilot_log and execution_traces")
 
 
 class ReplayProvider:
@@ -59,10 +64,12 @@ class ReplayProvider:
         settings = cast(ReplaySettings, target.settings)
         self._copilot_log: ProviderResponse | None = None
         self._is_copilot_log = settings.copilot_log is not None
+        self._traces: tuple[TracedAnswer, ...] | None = None
+        self._is_traces = settings.execution_traces is not None
         if settings.copilot_log is not None:
             self._path = find_copilot_log(Path(target.base_dir, Path(settings.copilot_log).expanduser()))
-        elif settings.file is not None:
-            self._path = Path(target.base_dir, settings.file)
+        elif settings.file is not None or settings.execution_traces is not None:
+            self._path = Path(target.base_dir, settings.file or settings.execution_traces or "")
         else:
             self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
         if not self._path.is_file():
@@ -79,6 +86,17 @@ class ReplayProvider:
                 if self._copilot_log is None:
                     self._copilot_log = await call_in_thread(load_copilot_log, self._path, timeout_s=None)
                 return self._copilot_log
+            if self._is_traces:
+                if self._traces is None:
+                    self._traces = await call_in_thread(load_execution_traces, self._path, timeout_s=None)
+                return find_traced(
+                    self._traces,
+                    request.eval_case_id,
+                    request.trial,
+                    target=self._target,
+                    suite=self._suite,
+                    path=self._path,
+                )
             if self._recording is None:
                 self._recording = await call_in_thread(
                     index_recording, self._path, self._target, self._suite, timeout_s=None
