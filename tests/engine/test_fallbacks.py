@@ -98,6 +98,16 @@ def test_a_fallback_that_cannot_be_used_is_refused_before_the_run(run: Callable[
         run(f"name: first, {FAILING}, fallback_targets: [second]", "name: second, provider: mock, respones: x")
 
 
+def test_a_batch_has_no_fallbacks_and_the_run_says_so(run: Callable[..., RunReport]) -> None:
+    report = run(
+        "name: first, provider: cli, command_template: 'exit 3 # {CASES_FILE} {OUTPUT_FILE}', max_retries: 0, "
+        "provider_batching: true, fallback_targets: [second]",
+        "name: second, provider: mock, response: hi",
+    )
+
+    assert "target 'first' answers in batches, which have no fallbacks" in report.notes
+
+
 def test_a_fallback_needs_a_price_under_a_budget(run: Callable[..., RunReport]) -> None:
     with pytest.raises(ConfigError, match="--budget-usd needs a price for target 'second'"):
         run(

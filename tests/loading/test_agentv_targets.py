@@ -13,7 +13,7 @@ from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 
 SPECS = load_specs(())
-ENV = {"KEY": "k-123456789", "TARGET": "real", "HOST": "h"}
+ENV = {"KEY": "k-123456789", "TARGET": "real", "HOST": "h", "KIND": "mock"}
 
 
 def read(tmp_path: Path, targets: str, env: Mapping[str, str] = ENV) -> ParsedTargets:
@@ -190,6 +190,7 @@ ROWS = [
         {"log_dir": "${{ HOST }}", "args": ["--model", "m"]},
         ("the variable NOT_SET is not set; as in AgentV, 'cwd' has its default then",),
     ),
+    Row("a provider of a variable", "{name: t, provider: '${{ KIND }}', response: x}", "mock", {"response": "x"}),
     Row(
         "unknown keys",
         f"{{{CLI}, command: run, comand: x}}",
@@ -228,6 +229,13 @@ def test_a_provider_of_agentv_without_a_counterpart_is_refused_by_name(provider:
 
     assert problem.severity == "error"
     assert f"the provider {provider!r} of AgentV 4 is not supported" in problem.message
+
+
+def test_a_provider_of_a_variable_that_is_not_set_is_an_error_of_that_target(tmp_path: Path) -> None:
+    (problem,) = read(tmp_path, "  - {name: t, provider: '${{ NOT_SET }}'}\n").problems
+
+    assert problem.severity == "error"
+    assert problem.message == "the variable NOT_SET is not set, and the target needs it for 'provider'"
 
 
 def test_a_file_of_agentv_5_is_refused(tmp_path: Path) -> None:

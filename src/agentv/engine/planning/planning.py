@@ -142,6 +142,7 @@ def make_plan(
         warnings=(
             *(problem.render() for item in inputs for problem in item.suite.warnings),
             *dict.fromkeys(line for item in inputs for line in item.known.warnings()),
+            *_batches_without_fallbacks(suites),
             *warnings,
         ),
         baseline=baseline,
@@ -149,6 +150,13 @@ def make_plan(
     if options.budget_usd is not None and (problems := list(budget_problems(run_plan))):
         raise ConfigError("\n".join(problems))
     return run_plan
+
+
+def _batches_without_fallbacks(suites: Sequence[SuitePlan]) -> Iterator[str]:
+    for target in {target.name: target for plan in suites for target in plan.targets}.values():
+        is_batched = target.provider_batching or getattr(target.settings, "batch_api", False)
+        if target.fallback_targets and is_batched:
+            yield f"target {target.name!r} answers in batches, which have no fallbacks"
 
 
 def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:

@@ -83,7 +83,7 @@ def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
     provider = target.get("provider")
     if not isinstance(provider, str):
         return False
-    if "use_target" in target:
+    if "use_target" in target or is_reference(provider):
         return True
     name = _canonical(provider, providers) or provider.lower()
     check = target.get("healthcheck")
@@ -132,6 +132,7 @@ def _translate_target(translation: Translation, at: JsonPath, providers: Registr
         for key in tuple(entries.keys() - {"name", "use_target"}):
             translation.lose((*at, key), f"{key!r} has no effect beside `use_target`, as in AgentV")
         return
+    _fill_provider(translation, at, env)
     provider = _translate_provider(translation, at, providers)
     translation.lose_any(
         at,
@@ -149,6 +150,19 @@ def _translate_target(translation: Translation, at: JsonPath, providers: Registr
 
 def _nothing_more(translation: Translation, at: JsonPath) -> None:
     """Translate nothing beside what all providers have in common."""
+
+
+def _fill_provider(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
+    """Fill a provider that a variable of AgentV 4 names."""
+    written = translation.entries(at).get("provider")
+    if not isinstance(written, str) or not is_reference(written):
+        return
+    (name,) = REFERENCE.findall(written)
+    if env.get(name):
+        translation.put(at, "provider", env[name], like="provider")
+    else:
+        message = f"the variable {name} is not set, and the target needs it for 'provider'"
+        translation.refuse((*at, "provider"), message, "set it in the environment or in a .env file")
 
 
 def _translate_provider(translation: Translation, at: JsonPath, providers: Registry) -> str | None:
