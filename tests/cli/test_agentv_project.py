@@ -7,6 +7,7 @@ import pytest
 from tests.support.fake_server import serving_fake
 
 from agentv.cli.main import agentv
+from agentv.types.errors import ConfigError
 
 PROJECT = Path(__file__).parents[1] / "fixtures" / "agentv" / "targets"
 
@@ -38,6 +39,18 @@ def test_the_project_is_accepted_with_what_is_lost(
         "the variable OPENAI_API_KEY is not set, and target 'grader' needs it for 'api_key'",
     ]
     assert "1 file checked: 7 warnings" in out
+
+
+def test_an_unset_variable_of_use_target_is_a_warning_of_check_and_an_error_of_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    message = "the variable AGENT_TARGET is not set, and target 'default' needs it for 'use_target'"
+
+    code = agentv.main(["check"], standalone_mode=False)
+
+    assert (code, message in capsys.readouterr().out) == (0, True)
+    with pytest.raises(ConfigError, match=message):
+        agentv.main(["run"], standalone_mode=False)
 
 
 def test_a_target_without_a_counterpart_is_an_error_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:

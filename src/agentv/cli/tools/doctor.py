@@ -219,7 +219,7 @@ def _project_targets(
     plugins = load_project(folder, root).plugins
     specs = load_specs(plugins) if is_imported else load_specs_without(plugins)
     env = load_env(folder, os.environ)
-    parsed = read_targets(path, specs, env=env)
+    parsed = read_targets(path, specs, env=env, unset="warning")
     raise_errors(str(path), parsed.general_problems())
     return parsed, specs, env, plugins
 
@@ -241,9 +241,14 @@ def _targets(folder: Path) -> Iterator[Finding]:
     targets = parsed.targets
     where = f" in {targets[0].path}" if targets else ""
     yield Finding("targets", "ok", f"{len(targets)}{where}")
-    faulty = {parsed.owner_of(problem): problem for problem in parsed.problems if problem.severity == "error"}
+    readable = {target.name for target in targets}
+    faulty = {
+        parsed.owner_of(problem): problem
+        for problem in parsed.problems
+        if problem.severity == "error" or parsed.owner_of(problem) not in readable
+    }
     for name, problem in faulty.items():
-        is_default = name == DEFAULT_TARGET or len(parsed.names) == 1
+        is_default = problem.severity == "error" and (name == DEFAULT_TARGET or len(parsed.names) == 1)
         remedy = "Correct it." if is_default else "Only if you use this target: correct it."
         health: Health = "error" if is_default else "warning"
         yield Finding(f"target {name or 'without a name'}", health, problem.render(), remedy)

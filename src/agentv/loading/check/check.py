@@ -21,7 +21,7 @@ from agentv.loading.project import find_criteria_file, paths_to_read, read_named
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.suites.suites import ParsedSuite, read_suite
-from agentv.loading.targets.choice import choose_target
+from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.settings import check_target
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
 from agentv.registry import Specs
@@ -123,7 +123,7 @@ def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
         project, _ = read_project(path.parent, root)
         severity = _unknown_name_severity(project.plugins)
         env = load_env(path.resolve().parent, at.env)
-        yield from read_targets(path, at.specs, env=env, unknown_provider=severity).problems
+        yield from read_targets(path, at.specs, env=env, unknown_provider=severity, unset="warning").problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
         yield from _check_evaluation(path, at, _unknown_name_severity(project.plugins))
@@ -167,12 +167,12 @@ def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
     targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
     if targets_file is not None:
         severity = _unknown_name_severity(parsed.project.plugins)
-        targets = read_targets(targets_file, specs, env=values, unknown_provider=severity)
+        targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset="warning")
         used = used_targets(parsed.suite, targets)
         yield from targets.problems if used is None else targets.problems_for(used)
         yield from _check_choice(parsed, targets, targets_file)
         yield from _check_used_targets(parsed, targets=targets, targets_file=targets_file, env=values, specs=specs)
-        yield from check_gate_names(parsed, [target.name for target in targets.targets])
+        yield from check_gate_names(parsed, targets.known_names())
     else:
         yield from check_gate_names(parsed, None)
 
@@ -208,7 +208,7 @@ def _first_name(case: EvalCase) -> str | None:
 def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path) -> Iterator[Problem]:
     """Yield a problem if the suite names an unknown target."""
     name = parsed.suite.target if parsed.suite else None
-    names = [target.name for target in targets.targets]
+    names = targets.known_names()
     if parsed.reader is None or name is None or name in names:
         return
     places: tuple[JsonPath, ...] = (("execution", "target"), ("target",))
@@ -225,8 +225,11 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
 
     None if it is not known which target would be chosen.
     """
+    chosen = suite.target if suite else None
+    if chosen is None and DEFAULT_TARGET in targets.names:
+        chosen = DEFAULT_TARGET
     try:
-        chosen = (suite.target if suite else None) or choose_target(targets.targets, None).name
+        chosen = chosen or choose_target(targets.targets, None).name
     except TargetError:
         return None
     named = set(_texts_in(suite)) if suite is not None else set()

@@ -44,6 +44,10 @@ class ParsedTargets(Struct, frozen=True):
     names: tuple[str | None, ...] = ()
     used: Mapping[str, tuple[str, ...]] = {}
 
+    def known_names(self) -> list[str]:
+        """Return the names of all targets, also of those that cannot be used."""
+        return [name for name in self.names if name is not None]
+
     def with_used(self, names: Collection[str]) -> frozenset[str]:
         """Return some targets with all those that they need: judges, fallbacks, and what `use_target` names."""
         configs = {target.name: target for target in self.targets}
@@ -94,17 +98,26 @@ def _entry_of(problem: Problem) -> int | None:
 def load_targets(path: str | Path, *, specs: Specs, env: Mapping[str, str] | None = None) -> tuple[TargetConfig, ...]:
     """Return the targets of a file. Raises EvalFileError with all its problems.
 
-    Variables are not checked, except those of `use_target`: resolve_target does that for the targets in use.
+    Variables are not checked: resolve_target does that for the targets in use. A second name that a variable chooses,
+    which is not set, is left out.
     """
-    read = read_targets(Path(path), specs, env=env)
+    read = read_targets(Path(path), specs, env=env, unset="warning")
     raise_errors(shown(Path(path)), read.problems)
     return read.targets
 
 
 def read_targets(
-    path: Path, specs: Specs, *, env: Mapping[str, str] | None = None, unknown_provider: Severity = "error"
+    path: Path,
+    specs: Specs,
+    *,
+    env: Mapping[str, str] | None = None,
+    unknown_provider: Severity = "error",
+    unset: Severity = "error",
 ) -> ParsedTargets:
-    """Return the readable targets of a file, and its problems. `env` has the variables that `use_target` may name."""
+    """Return the readable targets of a file, and its problems.
+
+    `env` has the variables that `use_target` may name; one that is not set is a problem of severity `unset`.
+    """
     env = env or {}
     try:
         reader, translation = _open(path, specs, env)
@@ -116,7 +129,7 @@ def read_targets(
     targets: list[TargetConfig] = []
     used: dict[str, tuple[str, ...]] = {}
     for index in range(count):
-        chain = _followed(reader, index, names, env)
+        chain = _followed(reader, index, names, env, unset)
         if not chain:
             continue
         target = _read_target(reader, ("targets", chain[-1]), specs, unknown_provider)
@@ -145,13 +158,15 @@ def _text_at(reader: Reader, at: JsonPath) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _followed(reader: Reader, index: int, names: Sequence[str | None], env: Mapping[str, str]) -> tuple[int, ...]:
+def _followed(
+    reader: Reader, index: int, names: Sequence[str | None], env: Mapping[str, str], unset: Severity
+) -> tuple[int, ...]:
     """Return the entries that `use_target` leads through, the entry itself first; () if it leads to none."""
     chain = [index]
     while _has(reader, chain[-1], "use_target"):
         at = ("targets", chain[-1])
         reader.read(UseTargetModel, at)
-        name = _used_name(reader, (*at, "use_target"), names[chain[-1]], env)
+        name = _used_name(reader, at, env, unset)
         if name is None:
             return ()
         if name not in names:
@@ -173,19 +188,20 @@ def _has(reader: Reader, index: int, key: str) -> bool:
     return isinstance(entry, Mapping) and entry.get(key) is not None
 
 
-def _used_name(reader: Reader, at: JsonPath, target: str | None, env: Mapping[str, str]) -> str | None:
-    """Return the target that `use_target` names, with its variables filled; record a problem if one is not set."""
-    text = reader.document.at(at)
+def _used_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], unset: Severity) -> str | None:
+    """Return the target that `use_target` of an entry names, with its variables filled; None with a problem."""
+    at = (*entry, "use_target")
+    text, target = reader.document.at(at), reader.document.at((*entry, "name"))
     if not isinstance(text, str):
         return None  # reported by the model
     try:
-        unset = [name for name in variables_in(text) if not env.get(name)]
+        missing = [name for name in variables_in(text) if not env.get(name)]
     except TemplateError as error:
         reader.error(at, str(error))
         return None
-    if unset:
-        message = f"the variable {unset[0]} is not set, and target {target!r} needs it for 'use_target'"
-        reader.error(at, message, allowed="set it in the environment or in a .env file")
+    if missing:
+        message = f"the variable {missing[0]} is not set, and target {target!r} needs it for 'use_target'"
+        reader.error(at, message, allowed="set it in the environment or in a .env file", severity=unset)
         return None
     return fill_variables(text, env).strip()
 
