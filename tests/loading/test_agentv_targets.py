@@ -192,6 +192,13 @@ ROWS = [
     ),
     Row("a provider of a variable", "{name: t, provider: '${{ KIND }}', response: x}", "mock", {"response": "x"}),
     Row(
+        "unset folder of a healthcheck",
+        f"{{{CLI}, command: run, healthcheck: {{command: 'true', cwd: '${{{{ NOT_SET }}}}'}}}}",
+        "cli",
+        {"command_template": "run", "healthcheck": {"type": "command", "command_template": "true"}},
+        ("the variable NOT_SET is not set; as in AgentV, 'cwd' has its default then",),
+    ),
+    Row(
         "unknown keys",
         f"{{{CLI}, command: run, comand: x}}",
         "cli",

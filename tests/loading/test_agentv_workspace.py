@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentv.loading.files.composer import compose
 from agentv.loading.files.documents import Document
-from agentv.loading.importers.agentv_workspace import translate_workspace
+from agentv.loading.importers.agentv_workspace import translate_workspace, translate_workspace_at
 from agentv.loading.importers.notes import Translation
 from agentv.types.json_value import JsonValue
 from agentv.types.workspaces import workspace_from_json
@@ -182,6 +182,21 @@ def test_a_workspace_that_cannot_be_read_is_refused(written: str, message: str, 
 
     assert note.effect == "refused"
     assert note.problem.message.startswith(message)
+
+
+def test_a_workspace_in_an_eval_file_has_the_positions_of_the_file(tmp_path: Path) -> None:
+    written = "name: x\nworkspace:\n  template: ./w\n  isolaton: per_test\n  hooks: {before_each: {command: [ls]}}\n"
+    document, _ = compose(written, "a.yaml")
+    assert document is not None
+
+    translation = translate_workspace_at(document, ("workspace",), tmp_path)
+
+    assert [(note.problem.path, note.problem.line, note.problem.column) for note in translation.notes] == [
+        ("a.yaml", 3, 3),
+        ("a.yaml", 4, 3),
+    ]
+    made = translation.document
+    assert (made.mark(("template",)).line, made.mark(("setup",)).line) == (3, 5)
 
 
 def test_the_document_given_is_not_changed(tmp_path: Path) -> None:

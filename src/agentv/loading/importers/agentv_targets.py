@@ -434,11 +434,11 @@ _BY_PROVIDER: Mapping[str, Translate] = {
 
 
 def _leave_out_unset(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
-    for key in _OPTIONAL:
-        value = translation.entries(at).get(key)
+    for place in (*((*at, key) for key in _OPTIONAL), (*at, "healthcheck", "cwd")):
+        value = translation.document.at(place)
         if isinstance(value, str) and is_reference(value) and (name := REFERENCE.findall(value)[0]) not in env:
-            message = f"the variable {name} is not set; as in AgentV, {key!r} has its default then"
-            translation.lose((*at, key), message)
+            message = f"the variable {name} is not set; as in AgentV, {place[-1]!r} has its default then"
+            translation.lose(place, message)
 
 
 def _lose_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry) -> None:
