@@ -171,7 +171,7 @@ def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None"
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
-    names = options.targets or (item.suite.target,)
+    names = options.targets or item.suite.targets or (item.suite.target,)
     targets: list[ResolvedTarget] = []
     for name in names:
         try:

@@ -232,7 +232,8 @@ def judged_row(
 ) -> CaseResult:
     """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
     task, case, fields = prepared.task, prepared.case, case_fields(results)
-    status, score, verdict, error = _row_state(answer, results)
+    pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
+    status, score, verdict, error = _row_state(answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
     location = case.location or _NOWHERE
@@ -277,7 +278,7 @@ def judged_row(
     )
 
 
-def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _RowState:
+def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...], pass_score: float | None) -> _RowState:
     if answer.error is not None:
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
@@ -286,7 +287,7 @@ def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _RowStat
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
         return "error", score, None, replace(broken.error, message=message, stage="evaluator")
-    return row_status(score), score, case_verdict(score, results), None
+    return row_status(score), score, case_verdict(score, results, pass_score), None
 
 
 def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, float | None]:

@@ -111,6 +111,9 @@ async def run_plan(
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
+        for suite in plan.suites:
+            if suite.suite.dialect:
+                recorder.note(f"{suite.suite.path}: {suite.suite.dialect}", is_problem=False)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
         await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan)

@@ -16,6 +16,7 @@ from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.files.skipped import SHOWN_SKIPPED, SkippedFile, find_skipped_files, shown_path
+from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
@@ -70,10 +71,11 @@ def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Co
 
 
 class CheckResult(Struct, frozen=True):
-    """The checked files, and all problems in order."""
+    """The checked files, and all problems in order. `dialects` say of each file of AgentV what it is."""
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
+    dialects: tuple[str, ...] = ()
 
 
 def check_paths(
@@ -92,9 +94,10 @@ def check_paths(
     paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
     surroundings = Surroundings(cwd, env, specs, tuple(allow_paths))
-    problems = [problem for file in files for problem in _check_file(file, surroundings)]
+    dialects: list[str] = []
+    problems = [problem for file in files for problem in _check_file(file, surroundings, dialects)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)
-    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)))
+    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)), tuple(dialects))
 
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
@@ -114,7 +117,7 @@ class Surroundings(Struct, frozen=True):
     allow_paths: tuple[str, ...] = ()
 
 
-def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
+def _check_file(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
         yield from _check_config(path, at)
@@ -128,7 +131,7 @@ def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
         project, _ = read_project(path.parent, find_repository_root(path))
         yield from _check_evaluation(path, at, _unknown_name_severity(project.plugins))
     else:
-        yield from _check_suite(path, at)
+        yield from _check_suite(path, at, dialects)
 
 
 def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
@@ -153,12 +156,14 @@ def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> I
         yield from error.problems
 
 
-def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
+def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
     specs = at.specs
     parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths)
     yield from parsed.problems
     if parsed.suite is not None:
         yield from _check_cases(parsed.suite.cases)
+    if parsed.dialect:
+        dialects.append(f"{shown(path)}: {parsed.dialect}")
     try:
         values = load_env(path.resolve().parent, at.env)
     except EvalFileError as error:

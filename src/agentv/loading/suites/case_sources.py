@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
+from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.cases import CaseScope, read_case
 from agentv.scoring.keys.identity import DigestSet
@@ -128,7 +129,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     def _case(self, number: int, data: bytes) -> EvalCase | BrokenCase:
         location = Location(self.scope.file, number)
-        plain = read_plain(data, location) if len(data) <= MAX_BYTES else None
+        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self.scope.is_foreign else None
         if plain is not None:
             return plain
         fallback = f"line-{number}"
@@ -141,9 +142,9 @@ class JsonLinesCases(Struct, frozen=True):
             return BrokenCase(fallback, error.problems, location)
         document = quick_json(text, self.shown, number)
         if document is not None:
-            reader = Reader(document)
+            reader = self.scope.opened(Reader(document))
             case = read_case(reader, (), self.scope)
-            if case is not None and not reader.problems:
+            if case is not None and not problems_of(reader):
                 return case
         return self._with_places(text, number, fallback)
 
@@ -153,9 +154,9 @@ class JsonLinesCases(Struct, frozen=True):
         document, problems = parse_json(text, self.shown, number)
         if document is None:
             return BrokenCase(fallback, problems, location)
-        reader = Reader(document, problems)
+        reader = self.scope.opened(Reader(document, problems))
         case = read_case(reader, (), self.scope)
-        found = in_order(reader.problems)
+        found = in_order(problems_of(reader))
         if case is not None and not any(problem.severity == "error" for problem in found):
             return case
         raw_id = document.at(("id",))

@@ -10,6 +10,7 @@ from agentv.loading.criteria.criteria import read_criteria
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
+from agentv.loading.importers.agentv_files import AgentvImport
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
@@ -83,17 +84,34 @@ _REMOTE = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
 
 
 class CaseScope(Struct, frozen=True):
-    """The names and files that a case may refer to. `file` is its own file, relative to the repository root."""
+    """The names and files that a case may refer to. `file` is its own file, relative to the repository root.
+
+    `importer` translates the cases of a file of AgentV; None for our own files.
+    """
 
     evaluators: EvaluatorScope
     files: FileFinder
     file: str
+    importer: AgentvImport | None = None
+
+    def opened(self, reader: Reader) -> Reader:
+        """Return a reader of a document of cases, translated if they are AgentV's."""
+        if self.importer is None or not self.importer.concerns(reader.document.value):
+            return reader
+        return self.importer.cases(reader)
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if the cases have the meanings of an earlier AgentV."""
+        return self.importer is not None and self.importer.generation.is_foreign
 
 
 def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
     """Return the case at a path; None if it is invalid. All problems are recorded."""
-    model = reader.read(CaseModel, at)
     raw = reader.document.at(at)
+    if isinstance(raw, Mapping):
+        _check_outcome(reader, at, raw, is_foreign=scope.is_foreign)
+    model = reader.read(CaseModel, at)
     if not isinstance(raw, Mapping):
         return None
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
@@ -122,8 +140,19 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         trials=execution.trials if execution else None,
         workspace=workspace.given() if workspace else None,
         timeout_s=execution.timeout_seconds if execution else None,
+        pass_score=execution.pass_score if execution else None,
         location=Location(scope.file, reader.document.mark(at).line),
     )
+
+
+def _check_outcome(reader: Reader, at: JsonPath, case: JsonObject, *, is_foreign: bool) -> None:
+    """Record a problem if a case says nothing of a good answer; AgentV's may have a reference or evaluators instead."""
+    if CaseModel.names().spelling_in(case, "expected_outcome") is not None:
+        return
+    if not is_foreign:
+        reader.error(at, "the key 'expected_outcome' is missing")
+    elif not any(case.get(key) for key in ("expected_messages", "evaluators", "rubrics")):
+        reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
 
 def _evaluators(
@@ -162,7 +191,12 @@ def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem
         seen.add(id_)
         items.append(
             RubricItem(
-                id=id_, description=item.description, weight=item.weight, required=item.required, scale=item.scale
+                id=id_,
+                description=item.description,
+                weight=item.weight,
+                required=item.required,
+                scale=item.scale,
+                min_value=item.min_value,
             )
         )
     return tuple(items)

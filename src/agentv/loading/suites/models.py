@@ -9,7 +9,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, DefinedAs, FileModel, Limits
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.gates import Gates
-from agentv.types.cases import TurnAggregate
+from agentv.types.cases import ItemScale, TurnAggregate, Unmet
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
@@ -55,6 +55,7 @@ Name: TypeAlias = Annotated[str, Limits(min_length=1)]
 Count: TypeAlias = Annotated[int, Limits(ge=1)]
 Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
 Weight: TypeAlias = Annotated[float, Limits(ge=0)]
+Share: TypeAlias = Annotated[float, Limits(ge=0, le=1)]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
 Content: TypeAlias = Annotated[object, DefinedAs("Content")]
 Evaluators: TypeAlias = Annotated[object, DefinedAs("Evaluators")]
@@ -96,11 +97,13 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     """The options for running a suite."""
 
     target: Name | None = None
+    targets: list[Name] = field(default_factory=list)
     evaluators: Evaluators = None
     workers: Count | None = None
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     evaluator_timeout_seconds: Seconds | None = None
+    pass_score: Share | None = None
     workspace: WorkspaceModel | None = None
 
 
@@ -110,12 +113,21 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     evaluators: Evaluators = None
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
+    pass_score: Share | None = None
     workspace: WorkspaceModel | None = None
 
 
 _IN_EXECUTION = {
     name: f"{name!r} belongs under `execution:`"
-    for name in ("evaluators", "workers", "trials", "timeout_seconds", "evaluator_timeout_seconds", "workspace")
+    for name in (
+        "evaluators",
+        "workers",
+        "trials",
+        "timeout_seconds",
+        "evaluator_timeout_seconds",
+        "pass_score",
+        "workspace",
+    )
 }
 
 
@@ -135,6 +147,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     gates: Gates | None = None
     criteria: Criteria = None
     evalcases: Cases = None
+    dialect: Literal["agentv", "agentv-1", "agentv-2", "agentv-4"] | None = None
 
 
 class CaseFilesModel(FileModel, frozen=True, kw_only=True):
@@ -195,7 +208,8 @@ class RubricItemModel(FileModel, frozen=True, kw_only=True):
     description: Name
     weight: Weight = 1.0
     required: bool = False
-    scale: Literal["likert5"] | None = None
+    scale: ItemScale | None = None
+    min_value: Annotated[float, Limits(ge=0, le=1)] | None = None
 
 
 class CriterionModel(FileModel, frozen=True, kw_only=True):
@@ -229,10 +243,12 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
-    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "workspace")}
+    ELSEWHERE: ClassVar = {
+        name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "pass_score", "workspace")
+    }
 
     id: Name
-    expected_outcome: Name
+    expected_outcome: Name = ""
     conversation_id: str | None = None
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
@@ -258,6 +274,7 @@ class EvaluatorModel(FileModel, frozen=True, kw_only=True):
     type: EvaluatorType
     weight: Weight = 1.0
     required: bool | Annotated[float, Limits(ge=0, le=1)] = False
+    unmet: Unmet = "fail"
     negate: bool = False
     criterion: Name | None = None
     source: Name = "response"

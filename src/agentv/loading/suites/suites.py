@@ -1,6 +1,8 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,11 +13,13 @@ from msgspec.structs import replace
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, side_file
-from agentv.loading.files.text import read_bytes, sha256_of, shown
+from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
+from agentv.loading.importers.agentv_files import AgentvImport, check_readable, later_problem, problems_of, start_import
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, JsonLinesCases, repeated_id
@@ -26,6 +30,7 @@ from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem, Severity
 
 
@@ -67,8 +72,19 @@ class CasesReader(Struct):
             allowed = "a list with at least one case, {file: cases.jsonl}, or a pattern of files"
             reader.error(at, "there are no cases", allowed=allowed)
             return
-        cases = [self._read_case(reader, (*at, index), scope) for index in range(len(raw))]
-        self.parts.append(ListedCases(tuple(case for case in cases if case is not None)))
+        cases: list[EvalCase] = []
+        for index, item in enumerate(raw):
+            if isinstance(item, str) and scope.is_foreign:
+                self._add(cases)
+                self._read_files(reader, (*at, index), item.removeprefix("file://"))
+                cases = []
+            elif (case := self._read_case(reader, (*at, index), scope)) is not None:
+                cases.append(case)
+        self._add(cases)
+
+    def _add(self, cases: Sequence[EvalCase]) -> None:
+        if cases or not self.parts:
+            self.parts.append(ListedCases(tuple(cases)))
 
     def _read_case(self, reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
         case_id = reader.document.at((*at, "id"))
@@ -82,7 +98,11 @@ class CasesReader(Struct):
 
     def _read_files(self, reader: Reader, at: JsonPath, pattern: str) -> None:
         """Read the cases of the files that a path or pattern names."""
-        files = self._matching(reader, at, pattern)
+        folder = self.scope.files.base_dir / pattern.removeprefix("file://")
+        if self.scope.is_foreign and folder.is_dir():
+            self._read_folder(reader, at, folder)
+            return
+        files = self._matching(reader, at, pattern.removeprefix("file://") if self.scope.is_foreign else pattern)
         self.files += files
         for path in files:
             if path.suffix == ".jsonl":
@@ -91,6 +111,15 @@ class CasesReader(Struct):
                 self._read_yaml(path)
             else:
                 reader.error(at, f"{path.name!r} is not a file of cases", allowed="allowed: .yaml, .yml, .jsonl")
+
+    def _read_folder(self, reader: Reader, at: JsonPath, folder: Path) -> None:
+        """Read the `case.yaml` of each folder in a folder; the name of its folder is the id of a case without one."""
+        files = [path for suffix in YAML_SUFFIXES for path in folder.glob(f"*/case{suffix}")]
+        if not files:
+            reader.error(at, "the folder has no cases", allowed="each case is NAME/case.yaml in it")
+        for path in sorted(files):
+            self.files.append(path)
+            self._read_yaml(path, case_id=path.parent.name)
 
     def _matching(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
         finder = self.scope.files
@@ -105,22 +134,28 @@ class CasesReader(Struct):
             reader.error(at, f"no file matches {pattern!r}", allowed=f"searched in {finder.base_dir}")
         return found
 
-    def _read_yaml(self, path: Path) -> None:
-        """Read a YAML file of cases: a list, an object with `evalcases`, or one case."""
+    def _read_yaml(self, path: Path, case_id: str | None = None) -> None:
+        """Read a YAML file of cases: a list, an object with `evalcases`, or one case.
+
+        `case_id` is the id of a case without one.
+        """
         try:
             reader = open_yaml(path)
         except EvalFileError as error:
             self.problems += error.problems
             return
-        raw = reader.document.value
         scope = self._scope_of(path)
+        reader = scope.opened(reader)
+        raw = reader.document.value
         key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), None)
+        if isinstance(raw, dict) and case_id is not None:
+            raw.setdefault("id", case_id)
         if isinstance(raw, Mapping) and key is None:
             case = self._read_case(reader, (), scope)
             self.parts.append(ListedCases((case,) if case is not None else ()))
         else:
             self._read_list(reader, () if key is None else (key,), scope)
-        self.problems += reader.problems
+        self.problems += problems_of(reader)
 
     def read_json_lines(self, path: Path) -> None:
         """Add a JSON Lines file as a stream, after checking its first lines."""
@@ -159,7 +194,8 @@ def relative_name(path: Path, root: Path) -> str:
 class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
-    `reader` is that of its top level, for further checks. `files` are those of its cases.
+    `reader` is that of its top level, for further checks. `files` are those of its cases. `dialect` says which AgentV
+    the file is of, "" for our own.
     """
 
     suite: EvalSuite | None
@@ -167,6 +203,7 @@ class ParsedSuite(Struct, frozen=True):
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
     files: tuple[Path, ...] = ()
+    dialect: str = ""
 
 
 def load_suite(path: str | Path, *, specs: Specs, allow_paths: Sequence[str] = ()) -> EvalSuite:
@@ -195,15 +232,19 @@ def read_suite(
     the root of the eval file that its files may lie in, too.
     """
     try:
+        check_readable(path)
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
         reader = _open_top_level(path, data)
+        base = path.resolve().parent
+        root = find_repository_root(base)
+        guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
+        importer = _importer(path, reader, base, guard.root, specs)
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
-    base = path.resolve().parent
-    root = find_repository_root(base)
+    if importer.concerns(reader.document.value):
+        reader = importer.suite(reader)
     project, problems = read_project(base, root)
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
@@ -220,18 +261,50 @@ def read_suite(
         guard=guard,
         guideline_patterns=project.guideline_patterns,
     )
-    cases = CasesReader(CaseScope(scope, finder, relative_name(path, root)))
+    cases = CasesReader(CaseScope(scope, finder, relative_name(path, root), importer))
     if path.suffix == ".jsonl":
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, scope, criteria, cases)
-    found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems)
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = _with_project(suite, sha256, finder, project)
-    return ParsedSuite(suite, tuple(warned_once(found)), project=project, reader=reader, files=tuple(cases.files))
+        suite = replace(suite, about=importer.about, dialect=importer.sentence)
+    return ParsedSuite(
+        suite,
+        tuple(warned_once(found)),
+        project=project,
+        reader=reader,
+        files=tuple(cases.files),
+        dialect=importer.sentence,
+    )
+
+
+_LINES_LOOKED_AT = 100
+
+
+def _importer(path: Path, reader: Reader, base: Path, root: Path, specs: Specs) -> AgentvImport:
+    """Return the import of an eval file. Raises EvalFileError for a file of AgentV 5."""
+    value = reader.document.value
+    problem = later_problem(value, path, reader)
+    if problem is not None:
+        raise EvalFileError(shown(path), (problem,))
+    lines = list(islice(_parsed_lines(path), _LINES_LOOKED_AT)) if path.suffix == ".jsonl" else []
+    env = load_env(base, os.environ)
+    known = specs.evaluators.__contains__
+    return start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
+
+
+def _parsed_lines(path: Path) -> Iterator[JsonValue]:
+    """Yield the values of the lines that are JSON."""
+    for line in read_lines(path):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            continue
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
@@ -262,6 +335,7 @@ def _suite(
         description=model.description,
         tags=tuple(model.tags),
         target=execution.target or model.target,
+        targets=tuple(execution.targets),
         evaluators=evaluators,
         evaluator=model.evaluator or grader,
         criteria=criteria,
@@ -271,6 +345,7 @@ def _suite(
         evaluator_timeout_s=execution.evaluator_timeout_seconds,
         workspace=execution.workspace.given() if execution.workspace else None,
         gates=tuple(model.gates or ()),
+        pass_score=execution.pass_score,
     )
 
 
