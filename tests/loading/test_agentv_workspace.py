@@ -72,7 +72,7 @@ ROWS = [
         "docker",
         "{isolation: per_test, template: ./w, docker: {image: x}}",
         {"template": "./w"},
-        refused=("workspaces in docker, as in AgentV 4, are not supported",),
+        refused=("workspaces in docker are not supported",),
     ),
     Row(
         "unknown key",

@@ -16,6 +16,7 @@ from agentv.types.errors import EvalFileError, nearest
 
 _HOOKS = ("before_all", "before_each", "after_each", "after_all")
 _KEYS = ("template", "isolation", "repos", "hooks", "mode", "path", "docker", "env", *_HOOKS)
+_OURS = ("template", "git", "ref", "repos", "setup", "teardown", "keep")
 _PATH_VARIABLE = "{{workspace_path}}"
 _LONGEST_MS = 600_000
 
@@ -42,7 +43,7 @@ def translate_workspace(document: Document, folder: Path) -> Translation:
         return translation
     _translate_source(translation, base, folder)
     _translate_hooks(translation, base)
-    for key in [key for key in translation.entries(()) if key not in ("template", "repos", "setup", "teardown")]:
+    for key in [key for key in translation.entries(()) if key not in _OURS]:
         near = nearest(key, _KEYS)
         hint = f"did you mean {near!r}?" if near else None
         translation.lose((key,), f"{key!r} is no key that AgentV's `workspace` has, and has no effect", hint)
@@ -69,7 +70,7 @@ def _opened(document: Document, folder: Path) -> tuple[Document, Path, str | Non
 def _translate_source(translation: Translation, base: Path, folder: Path) -> None:
     entries = translation.entries(())
     if "docker" in entries:
-        message = "workspaces in docker, as in AgentV 4, are not supported"
+        message = "workspaces in docker are not supported"
         translation.refuse(("docker",), message, "use `template` or `repos`, and start the container in the target")
         translation.remove((), "docker")
     if entries.get("mode") == "static":
