@@ -28,7 +28,8 @@ OnRetry = Callable[[CallRecord, float], None]
 class CallOutcome(Struct, frozen=True):
     """The outcome of one call of a target, all attempts together: its response or its failure.
 
-    `calls` are the attempts. `usage` and `cost_usd` are what they spent; set only when the call failed.
+    `calls` are the attempts. `answered_by` is the fallback target that responded in place of the target. `usage`
+    and `cost_usd` are what they spent; set only when the call failed.
     """
 
     result: ProviderResponse | Failure
@@ -37,6 +38,7 @@ class CallOutcome(Struct, frozen=True):
     calls: tuple[CallRecord, ...] = ()
     usage: Usage | None = None
     cost_usd: float | None = None
+    answered_by: str | None = None
 
 
 async def call_target(
@@ -112,6 +114,7 @@ def make_answer(
         calls=response.calls,
         cached=None if source is None else _source_to_json(source),
         workspace=workspace,
+        answered_by=outcome.answered_by,
         exit_code=response.exit_code,
         log_paths=response.log_paths,
         request=request,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, call_target, make_answer
+from agentv.engine.calling.answer import CallOutcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
@@ -19,6 +19,7 @@ from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
+from agentv.engine.running.fallbacks import call_with_fallbacks
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.evaluators.isolation import config_of
 from agentv.execution.user_code import described
@@ -259,6 +260,7 @@ def judged_row(
         raw_aspects=fields.raw_aspects,
         candidate_answer=answer.text,
         empty_answer=answer.error is None and not answer.text.strip(),
+        answered_by=answer.answered_by,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
         trace_summary=trace_summary(answer.output_messages, answer.trace),
@@ -344,8 +346,8 @@ class CaseRunner(Struct, frozen=True):
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
             return await self._in_workspace(target_session, prepared, wanted)
-        outcome = await call_target(
-            prepared, target_session.provider, clock=self.runtime.clock, on_retry=partial(self.on_retry, task)
+        outcome = await call_with_fallbacks(
+            prepared, target_session.provider, self.runtime, on_retry=partial(self.on_retry, task)
         )
         return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
 
@@ -366,10 +368,10 @@ class CaseRunner(Struct, frozen=True):
             async with open_wanted(wanted, row_name(task), runtime) as workspace:
                 request = replace(prepared.request, workspace=str(workspace.path))
                 prepared = replace(prepared, request=request)
-                outcome = await call_target(
+                outcome = await call_with_fallbacks(
                     prepared,
                     target_session.provider,
-                    clock=runtime.clock,
+                    runtime,
                     on_retry=partial(self.on_retry, task),
                     before_repeat=workspace.reset,
                 )
@@ -447,6 +449,8 @@ class CaseRunner(Struct, frozen=True):
         answer = make_answer(
             prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
         )
+        if outcome.answered_by is not None:
+            self.note(prepared.task, f"its fallback {outcome.answered_by!r} answered cases in which it failed")
         if isinstance(outcome.result, ProviderResponse):
             for note in outcome.result.notes:
                 self.note(prepared.task, note)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from agentv.loading.files.documents import Document
+from agentv.loading.files.documents import Document, Marks
 from agentv.loading.importers.agentv_evaluators import EvaluatorTranslator
+from agentv.loading.importers.agentv_workspace import translate_workspace
 from agentv.loading.importers.case_texts import with_variables
 from agentv.loading.importers.generations import CASE_LISTS, DIALECT_KEY, Generation
 from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
@@ -31,11 +32,9 @@ _CASE_IGNORED = ("description", "note", "suite")
 _REFERENCE_ANSWER = "the reference answer comes from the expected messages, as in AgentV"
 _NO_CONVERSATIONS = "`{key}` is for conversations that are held live, which are not read yet"
 _NO_ORDER = "`{key}` gives the order of cases, and here every case runs by itself"
-_NO_WORKSPACES = "`{key}` is not read yet"
 _CASE_REFUSED = {
     **dict.fromkeys(("mode", "turns", "aggregation", "on_turn_failure", "window_size"), _NO_CONVERSATIONS),
     **dict.fromkeys(("depends_on", "on_dependency_failure"), _NO_ORDER),
-    "workspace": _NO_WORKSPACES,
 }
 _TEXT_KEYS = ("criteria", "input", "input_files", "expected_output")
 _ADVICE = "remove it, or give the case in our own keys"
@@ -50,8 +49,9 @@ _SUITE_KEYS = (
     "input",
     "input_files",
     "execution",
+    "workspace",
 )
-_CASE_KEYS = (*_TEXT_KEYS, "assertions", "assert", "vars", "execution", *_CASE_IGNORED)
+_CASE_KEYS = (*_TEXT_KEYS, "assertions", "assert", "vars", "execution", "workspace", *_CASE_IGNORED)
 
 
 class SuiteDefaults(Struct, frozen=True):
@@ -61,6 +61,7 @@ class SuiteDefaults(Struct, frozen=True):
     evaluators: Sequence[Made | Taken] = ()
     messages: Sequence[Taken] = ()
     files: Taken | None = None
+    workspace: Taken | None = None
 
 
 def without_places(defaults: SuiteDefaults) -> SuiteDefaults:
@@ -75,6 +76,7 @@ def without_places(defaults: SuiteDefaults) -> SuiteDefaults:
         ],
         messages=[Taken(taken.value) for taken in defaults.messages],
         files=None if defaults.files is None else Taken(defaults.files.value),
+        workspace=None if defaults.workspace is None else Taken(defaults.workspace.value),
     )
 
 
@@ -96,6 +98,7 @@ class FileTranslator:
         self.about: dict[str, JsonValue] = {}
         self._rewriter = Rewriter(source.document)
         self._source = source
+        self._folder = folders[0] if folders else Path()
         self._evaluators = EvaluatorTranslator(
             generation=generation,
             rewriter=self._rewriter,
@@ -115,6 +118,8 @@ class FileTranslator:
         for key, taken in given.items():
             self._suite_key(key, taken, made)
         run = self._suite_execution(execution)
+        if self.defaults.workspace is not None:
+            self._workspace(self.defaults.workspace, run)
         if self.defaults.evaluators:
             listed = self._evaluators.made_list(self.defaults.evaluators)
             run["evaluators"] = Taken(listed, self._list_place(given, execution))
@@ -178,6 +183,7 @@ class FileTranslator:
             evaluators=found,
             messages=[self._message(item) for item in self._messages(given.get("input"), "user")],
             files=given.get("input_files"),
+            workspace=given.get("workspace"),
         )
 
     def _suite_key(self, key: str, taken: Taken, made: Entries) -> None:
@@ -190,8 +196,6 @@ class FileTranslator:
             self.about.update({key: taken.value} if key in ABOUT_KEYS else {})
         elif key in _SUITE_LOST:
             self.report.lose(taken, key, _SUITE_LOST[key])
-        elif key == "workspace":
-            self.report.refuse(taken, _NO_WORKSPACES.format(key=key), advice=_ADVICE)
         elif SuiteModel.names().of(key) is not None and key not in ("execution", DIALECT_KEY):
             made[key] = taken
         elif key not in _SUITE_KEYS and key != DIALECT_KEY:
@@ -215,8 +219,6 @@ class FileTranslator:
             count = self._entries(taken).get("count")
             if count is not None:
                 made["trials"] = count
-        elif key == "workspace":
-            self.report.refuse(taken, _NO_WORKSPACES.format(key=key), advice=_ADVICE)
         elif ours is not None and key != "evaluators":
             made[key] = taken
         elif key not in ("evaluators", "assertions", "assert", "skip_defaults", "threshold"):
@@ -307,9 +309,38 @@ class FileTranslator:
         elif skips and self.defaults.evaluators and "evaluator" not in made and "rubrics" not in made:
             made["evaluator"] = Taken("llm_judge", place.at)
         run = self._case_execution(execution)
+        if "workspace" in given:
+            self._workspace(self._with_suite_workspace(given["workspace"]), run)
         if run:
-            made["execution"] = given["execution"]._replace(value=self._rewriter.object(run))
+            at = given.get("execution", given.get("workspace", place)).at
+            made["execution"] = Taken(self._rewriter.object(run), at)
         return made
+
+    def _workspace(self, taken: Taken, run: Entries) -> None:
+        """Put the translated workspace among the entries of `execution`."""
+        at = taken.at or ()
+        document = Document(self._source.document.path, taken.value, self._source.document.mark(at), self._marks())
+        translation = translate_workspace(document, self._folder)
+        self.report.add(translation.notes)
+        if isinstance(translation.document.value, Mapping):
+            self._rewriter.keep(translation.document.value)
+            self._rewriter.marks.update(translation.document.marks)
+            run["workspace"] = taken._replace(value=translation.document.value)
+
+    def _marks(self) -> Marks:
+        return {**self._source.document.marks, **self._rewriter.marks}
+
+    def _with_suite_workspace(self, taken: Taken) -> Taken:
+        """Return a case's workspace with what only the suite's has; hooks and `env` are joined key by key."""
+        common = self.defaults.workspace
+        if common is None or not isinstance(taken.value, Mapping) or not isinstance(common.value, Mapping):
+            return taken
+        own, joined = self._entries(taken), self._entries(common)
+        for key, value in own.items():
+            inner = self._entries(joined[key]) if key in ("hooks", "env") and key in joined else {}
+            both = {**inner, **self._entries(value)}
+            joined[key] = value._replace(value=self._rewriter.object(both)) if inner else value
+        return taken._replace(value=self._rewriter.object(joined))
 
     def _case_key(self, key: str, taken: Taken, made: Entries) -> None:
         if key == "criteria" and isinstance(taken.value, str):

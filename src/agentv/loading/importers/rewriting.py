@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document, JsonPath, Key, Mark, Spot, containers, shown_path
+from agentv.loading.importers.notes import Note
 from agentv.loading.models.reader import Reader
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue
@@ -55,6 +56,17 @@ class Report(Struct):
         """Record a key without effect at a path of the source."""
         self.without_effect += 1
         self.source.error(at or (), message, allowed=advice, suggestion=suggestion, on_key=True, severity="warning")
+
+    def add(self, notes: Iterable[Note]) -> None:
+        """Record the notes of a part that was translated by itself."""
+        for note in notes:
+            if note.effect == "ignored":
+                self.ignored += 1
+                continue
+            is_lost, problem = note.effect == "lost", note.problem
+            self.without_effect += is_lost
+            message = problem.message if is_lost else f"{self.name}: {problem.message}"
+            self.source.problems.append(replace(problem, message=message))
 
     def lose(self, taken: Taken, key: str, reason: str) -> None:
         """Record that a key has no effect here, and why."""

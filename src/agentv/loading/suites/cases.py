@@ -71,12 +71,16 @@ def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> Fi
 
 def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | None, files: FileFinder) -> None:
     """Record a problem if a workspace that an eval file describes is copied from outside of the project."""
-    for key, written in () if workspace is None else (("template", workspace.template), ("git", workspace.git)):
-        if written is not None and not (key == "git" and _REMOTE.match(written)):
+    if workspace is None:
+        return
+    sources: list[tuple[JsonPath, str | None]] = [(("template",), workspace.template), (("git",), workspace.git)]
+    sources += [(("repos", index, "git"), repo.git) for index, repo in enumerate(workspace.repos or ())]
+    for place, written in sources:
+        if written is not None and not (place[-1] == "git" and _REMOTE.match(written)):
             try:
                 files.guard.check(files.base_dir / written.removeprefix("file://"), written)
             except FileProblemError as error:
-                reader.error((*at, key), error.message, allowed=error.allowed)
+                reader.error((*at, *place), error.message, allowed=error.allowed)
 
 
 _REMOTE = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")

@@ -17,7 +17,7 @@ from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, ToolCall
 from agentv.types.problems import Problem
-from agentv.types.workspaces import Keep, workspace_from_json
+from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
 EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
 
@@ -79,6 +79,19 @@ _VARIABLE = re.compile(r"[^\W\d][\w-]*")
 Variables: TypeAlias = Annotated[JsonFields, Checked(_check_names)]
 
 
+class WorkspaceRepoModel(FileModel, frozen=True, kw_only=True):
+    """A repository in a workspace."""
+
+    path: Name
+    git: Name
+    ref: Name | None = None
+    sparse: list[Name] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid repository."""
+        WorkspaceRepo(self.path, self.git, self.ref, tuple(self.sparse))
+
+
 class WorkspaceModel(FileModel, frozen=True, kw_only=True):
     """A new folder for each result."""
 
@@ -88,6 +101,7 @@ class WorkspaceModel(FileModel, frozen=True, kw_only=True):
     setup: str | None = None
     teardown: str | None = None
     keep: Keep | None = None
+    repos: list[WorkspaceRepoModel] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid workspace."""

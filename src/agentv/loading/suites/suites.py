@@ -178,7 +178,14 @@ class CasesReader(Struct):
             reader.error(at, "the folder has no cases", allowed="each case is NAME/case.yaml in it")
         for path in sorted(files):
             self.files.append(path)
-            self._read_yaml(path, case_id=path.parent.name)
+            self._read_yaml(path, is_in_folder=True)
+
+    def _add_folder_parts(self, case: dict[str, JsonValue], folder: Path) -> None:
+        """Add what the folder of a case gives it: its name as the id, and a folder `workspace` as the template."""
+        case.setdefault("id", folder.name)
+        if (folder / "workspace").is_dir():
+            template = os.path.relpath(folder / "workspace", self.scope.files.base_dir)
+            case.setdefault("workspace", {"template": template, "isolation": "per_test"})
 
     def _has_cases(self, path: Path) -> bool:
         """Return True for a YAML file with the key of the cases; False for one of rows, or that cannot be read."""
@@ -238,10 +245,10 @@ class CasesReader(Struct):
             reader.error(at, f"no file matches {pattern!r}", allowed=f"searched in {finder.base_dir}")
         return found
 
-    def _read_yaml(self, path: Path, case_id: str | None = None) -> None:
+    def _read_yaml(self, path: Path, *, is_in_folder: bool = False) -> None:
         """Read a YAML file of cases: a list, an object with `evalcases`, or one case.
 
-        `case_id` is the id of a case without one.
+        With `is_in_folder` it is a case in a folder of its own, which may give its id and workspace.
         """
         try:
             reader = open_yaml(path)
@@ -249,11 +256,11 @@ class CasesReader(Struct):
             self.problems += error.problems
             return
         scope = self._scope_of(path)
+        if is_in_folder and isinstance(reader.document.value, dict):
+            self._add_folder_parts(reader.document.value, path.parent)
         reader = scope.opened(reader)
         raw = reader.document.value
         key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), None)
-        if isinstance(raw, dict) and case_id is not None:
-            raw.setdefault("id", case_id)
         if isinstance(raw, Mapping) and key is None:
             case = self._read_case(reader, (), scope)
             self.parts.append(ListedCases((case,) if case is not None else ()))

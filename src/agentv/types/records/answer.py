@@ -37,8 +37,9 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `reasoning` is what the model thought before it answered; it is never part of `text`.
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
-    `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is
-    written, and `run_id` is the run that called the target.
+    `answered_by` is the fallback target whose answer it is; None for the target's own. `repaired` says that lone
+    surrogates were replaced in its texts. `seq` is the number of its line, None before it is written, and `run_id`
+    is the run that called the target.
     """
 
     schema: str = always(ANSWER_SCHEMA)
@@ -69,4 +70,5 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     log_paths: tuple[str, ...] = ()
     request: JsonObject | None = None
     error: Failure | None = None
+    answered_by: str | None = None
     repaired: bool = False

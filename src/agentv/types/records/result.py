@@ -78,10 +78,11 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of one case with one target in one trial, as every store saves it.
 
     `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. `score` and
-    `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
-    but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, for
-    which exports write its evaluator's fields into the row itself. `empty_answer` says that the target answered with
-    nothing but white space. `eval_id`, `suite`, `target` and `trial` repeat `slot`, for people who read lines.
+    `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a
+    score, but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator
+    form, for which exports write its evaluator's fields into the row itself. `empty_answer` says that the target
+    answered with nothing but white space. `answered_by` is the fallback target that answered after the target had
+    failed. `eval_id`, `suite`, `target` and `trial` repeat `slot`, for people who read lines.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -112,6 +113,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     raw_aspects: tuple[str, ...] | None = None
     candidate_answer: str = always("")
     empty_answer: bool = False
+    answered_by: str | None = None
     evaluator_results: tuple[EvaluatorResult, ...] = always(())
     trace_summary: TraceSummary | None = None
     trace: tuple[TraceEvent, ...] | None = None
