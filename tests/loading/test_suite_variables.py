@@ -7,7 +7,9 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.engine.plugins.loading import load_specs
+from agentv.loading.files.yaml import open_yaml
 from agentv.loading.suites.suites import load_suite
+from agentv.loading.suites.variables import fill_in_place
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import EvalFileError
@@ -179,6 +181,14 @@ def test_a_declared_variable_without_a_value_must_be_given() -> None:
     )
     assert "the variable 'who' has no value" in problems(text)[0]
     assert only(text, variables={"who": "Eve"}).input_messages[0].content == "Eve"
+
+
+def test_an_undefined_name_may_be_a_warning_that_leaves_its_place() -> None:
+    Path("case.yaml").write_text("cases:\n  - {text: 'Hi {{ who }} and {{ name }}', vars: {a: '{{ who }}'}}\n")
+    reader = open_yaml(Path("case.yaml"))
+    fill_in_place(reader, ("cases", 0), {"name": "Ada"}, "warning")
+    assert reader.document.at(("cases", 0)) == {"text": "Hi {{ who }} and Ada", "vars": {"a": "{{ who }}"}}
+    assert [(each.severity, each.line, each.column) for each in reader.problems] == [("warning", 2, 12)]
 
 
 NO_OUTCOME = "evalcases: [{id: a, input_messages: [{role: user, content: Hi}], LINE}]"

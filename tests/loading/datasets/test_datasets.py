@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS
 
+from agentv.engine.plugins.loading import load_specs
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import EvalFileError
@@ -280,3 +281,16 @@ def test_rows_are_counted_without_reading_them() -> None:
     found = suite("evalcases: {file: [q.csv, r.jsonl]}\n", {"q.csv": text, "r.jsonl": '{"input": 1, "target": 2}\n\n'})
     assert found.cases.count is None
     assert found.cases.count_rows() == len(list(found.cases)) == 4  # type: ignore[attr-defined] # a source of rows has it
+
+
+def test_a_column_that_is_the_question_is_no_other_than_the_built_in_name() -> None:
+    judge = "execution: {evaluators: [{name: j, type: llm_judge, prompt: '{{ question }} {{ answer }} {{ extra }}'}]}\n"
+    Path("suite.yaml").write_text(judge + "evalcases: {file: q.csv}\n")
+    Path("q.csv").write_text("question,extra\nWhat?,more\n")
+    found = load_suite("suite.yaml", specs=load_specs())
+    assert found.warnings == ()
+    (case,) = found.cases
+    assert isinstance(case, EvalCase)
+    (config,) = case.evaluators or ()
+    assert isinstance(config, EvaluatorConfig)
+    assert config.settings["vars"] == {"extra": "more"}

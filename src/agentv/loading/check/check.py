@@ -190,9 +190,10 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
     """Add the problems of a stream's lines to `rows`; yield one warning if texts of cases have `{{ names }}`."""
     found: list[tuple[EvalCase, str]] = []
     others = 0
+    has_own_cases = suite.is_filled and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
-            is_filled = suite.is_filled and case.location is not None and case.location.path == suite.path
+            is_filled = has_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
                 rows += case.problems if suite.cases.count is None else ()
             elif not is_filled and (name := _first_name(case)):

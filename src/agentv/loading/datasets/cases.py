@@ -133,6 +133,13 @@ class _Roles:
                 entries[role.removeprefix(METADATA)] = self.row[column]
         return entries
 
+    @property
+    def same_as_built_in(self) -> frozenset[str]:
+        """The columns that have the value of the built-in name of prompts that is called like them."""
+        columns = (self._columns.get(role) for role in ("input", "expected", "expected_outcome"))
+        names = ("question", "input", "prompt", "expected_output", "expected_outcome")
+        return frozenset(column for column in columns if column in names)
+
     def report_no_question(self) -> None:
         """Record the problem that no column gives the question."""
         columns = ", ".join(self.row) or "none"
@@ -192,7 +199,8 @@ def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
         return case
     if scope.variables is not None and scope.parts.are_filled:
         values = scope.variables.of_case(row=roles.row)
-        scope = replace(scope, evaluators=replace(scope.evaluators, variables=values))
+        evaluators = replace(scope.evaluators, variables=values, same_as_built_in=roles.same_as_built_in)
+        scope = replace(scope, evaluators=evaluators)
     return complete_case(roles.reader, roles.at, case, scope)
 
 

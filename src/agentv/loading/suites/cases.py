@@ -218,6 +218,11 @@ def in_row(problem: Problem, path: str, line: int) -> Problem:
     return replace(problem, path=path, line=line, column=1, message=used)
 
 
+_OTHER_THAN_OUTCOME = (
+    "write it, or give a reference answer (`expected_messages`, a column `expected`) or other evaluators"
+)
+
+
 def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, scope: EvaluatorScope) -> None:
     """Record a problem if an evaluator needs the expected outcome that the case does not have."""
     evaluators, _ = applicable_evaluators(case, suite)
@@ -228,7 +233,7 @@ def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuit
         reader.error(
             at,
             f"the key 'expected_outcome' is missing: evaluator {name!r} compares the answer with it",
-            allowed="write it, or give `expected_messages`" if not has_other else None,
+            allowed=_OTHER_THAN_OUTCOME if not has_other else None,
         )
 
 

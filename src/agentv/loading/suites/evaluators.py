@@ -122,6 +122,9 @@ class EvaluatorScope(Struct, frozen=True):
     variables: JsonObject | None = None
     """The variables of the case whose evaluators are read; None in a file without variables."""
 
+    same_as_built_in: frozenset[str] = frozenset()
+    """The variables that have the value of the built-in name of prompts that is called like them."""
+
     readers: OutcomeReaders = field(default_factory=OutcomeReaders)
 
 
@@ -259,13 +262,14 @@ def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, made: ob
         built_in = partial(is_built_in, known=prompt.known)
         place = (*at, *prompt.at, "prompt")
         for name in used_names(prompt.text):
-            if name in known and built_in(name):
+            if name in known and built_in(name) and name not in scope.same_as_built_in:
                 message = f"{{{{ {name} }}}} is not the variable {name!r} in a prompt: the built-in name wins"
                 reader.warn(place, message, allowed=f"write {{{{ vars.{name} }}}} for the variable")
         for fault in prompt_faults(prompt.text, built_in, known):
             if not fault.is_undefined:  # unknown names are reported with the names of the judge
                 reader.error(place, fault.message, allowed=fault.allowed)
-        used = {name: known[name] for name in used_names(prompt.text) if name in known}
+        names = [each for each in used_names(prompt.text) if not built_in(each) or f"vars.{each}" in prompt.text]
+        used = {name: known[name] for name in names if name in known}
         if used and isinstance(owner, dict):
             owner["vars"] = used
             has_added = True

@@ -448,7 +448,11 @@ def read_suite(
             defaults,
             None if evaluators_given else evaluators_template,
             criteria_template,
-            needs_outcomes=not evaluators_given and not importer.generation.is_foreign,
+            needs_outcomes=not (
+                evaluators_given
+                or importer.generation.is_foreign
+                or any(each.severity == "error" for each in reader.problems)
+            ),
         ),
     )
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)

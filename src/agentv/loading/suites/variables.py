@@ -179,10 +179,12 @@ def names_in(value: JsonValue) -> Iterator[str]:
         yield from used_names(text)
 
 
-def read_variables(reader: Reader, *, is_stream: bool, given: Mapping[str, str]) -> SuiteVariables | None:
+def read_variables(
+    reader: Reader, *, is_stream: bool, given: Mapping[str, str], undefined: Severity = "error"
+) -> SuiteVariables | None:
     """Return the variables of the eval file that a reader has open; None if it declares none and reads no dataset.
 
-    Wrong variables are reported with the other keys of the file.
+    `undefined` is the severity of a name without a value. Wrong variables are reported with the other keys of the file.
     """
     raw = reader.document.value
     key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), "")
@@ -193,7 +195,7 @@ def read_variables(reader: Reader, *, is_stream: bool, given: Mapping[str, str])
     has_own = any(isinstance(each, Mapping) and "vars" in each for each in listed)
     if not reads_dataset and not has_own and declared is None:
         return None
-    return SuiteVariables(declared if isinstance(declared, Mapping) else {}, given)
+    return SuiteVariables(declared if isinstance(declared, Mapping) else {}, given, undefined)
 
 
 def used_variables(reader: Reader) -> Iterator[str]:
