@@ -4,8 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agentv.api import evaluate
+from agentv.cli.main import agentv
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.suites.suites import load_suite
 from agentv.types.records.result import CaseResult
 
 FILES = Path(__file__).parent.parent / "fixtures" / "agentv"
@@ -218,3 +222,21 @@ def test_a_suite_may_name_several_targets(tmp_path: Path) -> None:
         ("b", 1, 0.0),
     ]
     assert report.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("generation", "name"),
+    [("agentv-1", "everything.yaml"), ("agentv-2", "everything.yaml"), ("agentv-4", "everything.eval.yaml")],
+)
+def test_a_converted_file_means_the_same_in_our_keys(tmp_path: Path, generation: str, name: str) -> None:
+    shutil.copytree(FILES, tmp_path / "project")
+    source = tmp_path / "project" / generation / "evals" / name
+    ours = source.with_name("ours.yaml")
+    with pytest.raises(SystemExit) as ended:
+        agentv(["convert", str(source), "-o", str(ours), "--to", "agentv"])
+    assert ended.value.code in (0, None)
+    before, after = (load_suite(path, specs=load_specs()) for path in (source, ours))
+    assert (after.dialect, after.warnings) == ("", ())
+    without_place = [[replace(case, location=None) for case in suite.cases] for suite in (before, after)]
+    assert without_place[0] == without_place[1]
+    assert (before.evaluators, before.pass_score, before.target) == (after.evaluators, after.pass_score, after.target)

@@ -1,6 +1,7 @@
 """Evaluators of AgentV 1.5 to 4.42 translated into ours: types, settings, and what they meant there."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os.path import relpath
 from pathlib import Path
 
 from msgspec import Struct
@@ -333,12 +334,14 @@ class EvaluatorTranslator(Struct):
         return made
 
     def _found_prompt(self, prompt: str) -> str:
-        """Return a prompt; the path of a file in a folder above becomes absolute."""
+        """Return a prompt; the path of a file that is found in a folder above becomes relative to the eval file."""
         if "\n" in prompt.strip() or "{{" in prompt or not self.folders:
             return prompt
         path = prompt.strip().removeprefix("file://")
         found = self.find(path) if path else None
-        return prompt if found is None or found.parent == self.folders[0] else f"file://{found.resolve()}"
+        if found is None or (self.folders[0] / path).is_file():
+            return prompt
+        return f"file://{relpath(found, self.folders[0])}"
 
     def _check_variables(self, prompt: Taken) -> None:
         """Warn of variables that no prompt has; AgentV left them as text, too."""

@@ -38,12 +38,15 @@ def check_readable(path: Path) -> None:
 
 
 class AgentvImport(Struct):
-    """How the cases of one eval file are translated, and what became of its keys so far."""
+    """How the cases of one eval file are translated, and what became of its keys so far.
+
+    `env` fills references to variables; None leaves them as they are.
+    """
 
     generation: Generation
     folders: tuple[Path, ...]
     is_known_type: Callable[[str], bool]
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] | None = field(default_factory=dict)
     defaults: SuiteDefaults = field(default_factory=SuiteDefaults)
     without_effect: int = 0
     ignored: int = 0
@@ -78,7 +81,7 @@ class AgentvImport(Struct):
     ) -> "ImportedReader":
         source = _without_key_problems(source)
         if self.generation == Generation.FOURTH and holds_references(source.document.value):
-            source = with_environment(source, self.env)
+            source = source if self.env is None else with_environment(source, self.env)
         first = list(source.problems)
         translator = FileTranslator(
             source, self.generation, folders=self.folders, is_known_type=self.is_known_type, defaults=self.defaults
@@ -124,7 +127,7 @@ def start_import(
     base: Path,
     root: Path,
     is_known_type: Callable[[str], bool],
-    env: Mapping[str, str],
+    env: Mapping[str, str] | None,
     lines: Sequence[JsonValue] = (),
 ) -> AgentvImport:
     """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""

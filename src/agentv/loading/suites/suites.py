@@ -400,15 +400,12 @@ def read_suite(
     try:
         check_readable(path)
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
-        reader = _open_top_level(path, data)
-        base = path.resolve().parent
-        root = find_repository_root(base)
-        guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
-        importer = _importer(path, reader, base, guard.root, specs)
+        reader, importer = open_suite(path, data, specs, env=load_env(path.resolve().parent, os.environ))
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
-    if importer.concerns(reader.document.value):
-        reader = importer.suite(reader)
+    base = path.resolve().parent
+    root = find_repository_root(base)
+    guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     project, problems = read_project(base, root)
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
@@ -489,16 +486,21 @@ def read_suite(
 _LINES_LOOKED_AT = 100
 
 
-def _importer(path: Path, reader: Reader, base: Path, root: Path, specs: Specs) -> AgentvImport:
-    """Return the import of an eval file. Raises EvalFileError for a file of AgentV 5."""
-    value = reader.document.value
+def open_suite(path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None) -> tuple[Reader, AgentvImport]:
+    """Return a reader of the top level of an eval file in our own keys, and the import for the files of its cases.
+
+    `env` fills the references of AgentV's files; None leaves them. Raises EvalFileError for a file that cannot be read,
+    and for one of AgentV 5.
+    """
+    reader = _open_top_level(path, data)
+    value, base = reader.document.value, path.resolve().parent
     problem = later_problem(value, path, reader)
     if problem is not None:
         raise EvalFileError(shown(path), (problem,))
     lines = list(islice(_parsed_lines(path), _LINES_LOOKED_AT)) if path.suffix == ".jsonl" else []
-    env = load_env(base, os.environ)
-    known = specs.evaluators.__contains__
-    return start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
+    root, known = guard_for(base, cwd=Path.cwd()).root, specs.evaluators.__contains__
+    importer = start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
+    return (importer.suite(reader) if importer.concerns(value) else reader), importer
 
 
 def _parsed_lines(path: Path) -> Iterator[JsonValue]:
