@@ -22,6 +22,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
 from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
+from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
@@ -204,9 +205,13 @@ def load_suite(
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:
-    """Read a targets file, references unexpanded. Raises EvalFileError with all of its problems."""
+    """Read a targets file, references unexpanded. Raises EvalFileError with all of its problems.
+
+    Files of AgentV 1.5 to 4.42 are translated. A target that another one uses by `use_target` is listed twice.
+    """
     file = Path(path)
-    return targets.load_targets(file, specs=specs or load_project_parts([file.parent])[0])
+    env = load_env(file.resolve().parent, os.environ)
+    return targets.load_targets(file, specs=specs or load_project_parts([file.parent])[0], env=env)
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:

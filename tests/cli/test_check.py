@@ -102,8 +102,8 @@ def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.
         "     2 |   - {name: a, provider: moc}\n"
         "                                 ^\n"
         "\n"
-        "evals/a.yaml:1:13  $.execution.wrokers  unknown key 'wrokers'; allowed: target, evaluators, workers, trials, "
-        "timeout_seconds, evaluator_timeout_seconds, workspace; did you mean 'workers'?\n"
+        "evals/a.yaml:1:13  $.execution.wrokers  unknown key 'wrokers'; allowed: target, targets, evaluators, workers, "
+        "trials, timeout_seconds, evaluator_timeout_seconds, pass_score, workspace; did you mean 'workers'?\n"
         "     1 | execution: {wrokers: 4}\n"
         "                     ^\n"
         "\n"
@@ -364,3 +364,47 @@ def test_a_frame_is_made_from_the_first_mebibytes_only() -> None:
     frames = CodeFrames(Path())
     assert frames.frame(Problem("a.jsonl", "x", 1_000_000, 1)) == ["1000000 | {}", "          ^"]
     assert frames.frame(Problem("a.jsonl", "x", 2_000_000, 1)) == []
+
+
+FAULTY = """\
+targets:
+  - {name: shop, provider: mock, response: x}
+  - {name: other, provider: mock, respones: x}
+  - {name: broken}
+"""
+
+
+def test_faults_of_targets_that_the_suite_does_not_use_are_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", FAULTY)
+    write("evals/a.yaml", f"target: shop\n{CASE}")
+
+    code, out = check(capsys)
+
+    assert code == 0
+    assert "targets.yaml:3:35  $.targets[1].respones  warning: unknown key 'respones'" in out
+    assert "targets.yaml:4:5  $.targets[2]  warning: the key 'provider' is missing" in out
+
+
+@pytest.mark.parametrize("used", ["target: other", "execution: {target: other}"])
+def test_faults_of_the_used_target_are_errors(capsys: pytest.CaptureFixture[str], used: str) -> None:
+    write("targets.yaml", FAULTY)
+    write("evals/a.yaml", f"{used}\n{CASE}")
+
+    code, out = check(capsys)
+
+    assert code == 4
+    assert "targets.yaml:3:35  $.targets[1].respones  unknown key 'respones'" in out
+
+
+def test_faults_of_a_judge_that_an_evaluator_names_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", FAULTY)
+    judge = "    evaluators: [{name: tone, type: llm_judge, judge_target: other}]\n"
+    write("evals/a.yaml", f"target: shop\n{CASE}{judge}")
+
+    assert check(capsys)[0] == 4
+
+
+def test_a_targets_file_that_is_named_itself_is_checked_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", FAULTY)
+
+    assert check(capsys, "targets.yaml")[0] == 4

@@ -75,3 +75,13 @@ def test_a_file_where_runs_should_go_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".agentv").write_text("in the way")
     assert findings(tmp_path)["runs"]["health"] == "error"
+
+
+def test_a_faulty_target_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text(
+        "targets:\n  - {name: a, provider: bedrock}\n  - {name: b, provider: mock}\n"
+    )
+    found = findings(tmp_path)
+    assert found["target a"]["health"] == "warning"
+    assert "the provider 'bedrock' of AgentV 4 is not supported" in found["target a"]["found"]
+    assert found["target b"]["health"] == "ok"

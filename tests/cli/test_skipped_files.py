@@ -36,7 +36,6 @@ def dump(path: Path, record: object) -> None:
         ("loud.YAML", {"evalcases": [CASE]}, "the name does not end in .yaml or .yml"),
         ("suite.json", {"evalcases": [CASE]}, "JSON"),
         ("evals.json", {"skill_name": "x", "evals": []}, "JSON"),
-        ("tests.yaml", {"tests": [CASE]}, "its cases are under 'tests'"),
         ("other.yml", {"evalCases": [CASE]}, "its cases are under 'evalCases'"),
     ],
 )

@@ -56,6 +56,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
         ]
     },
     "trace": {"max_tool_calls": 1, "max_errors": 0, "max_model_steps": 3, "no_repeated_calls": 1},
+    "skill_trigger": {"skill": "refunds"},
+    "field_accuracy": {
+        "fields": [{"path": "a.b[0]", "match": "date"}, {"path": "total", "match": "numeric_tolerance"}]
+    },
     "human": {"file": str(FIXTURES / "feedback.csv")},
     "lexical_similarity": {},
     "sentiment": {},
@@ -165,5 +169,5 @@ def test_importing_the_registry_imports_no_evaluator() -> None:
 
 def test_quick_rules_say_that_they_are() -> None:
     quick = {type_ for type_ in SETTINGS if getattr(make(type_, Tools()), "inline", False)}
-    rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length", "trace"}
+    rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length", "trace", "skill_trigger"}
     assert quick == rules | {"human", "lexical_similarity", "keyword_coverage", "toxicity"}

@@ -17,7 +17,7 @@ from agentv.execution.workspaces.sources import missing_source
 from agentv.execution.workspaces.workspaces import Workspace, open_workspace
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.workspaces import Captured, WorkspaceConfig, workspace_from_json
+from agentv.types.workspaces import Captured, WorkspaceConfig, WorkspaceRepo, workspace_from_json
 
 T = TypeVar("T")
 Work = Callable[[Path], object]
@@ -773,3 +773,60 @@ def test_a_repository_that_cannot_be_cloned_is_a_failure_with_a_reason(
 def test_a_config_that_cannot_be_meant_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         workspace_from_json(settings)
+
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+@needs_git
+def test_repositories_are_added_to_a_template_at_their_commits(template: Path) -> None:
+    library = template.parent / "library"
+    for folder in ("src", "docs"):
+        (library / folder).mkdir(parents=True)
+        (library / folder / "a.txt").write_text("first\n")
+    commit_all(library)
+    (library / "src" / "a.txt").write_text("second\n")
+    last = commit_all(library)
+    config = WorkspaceConfig(
+        template=template.name,
+        repos=(
+            WorkspaceRepo("./vendor/library", "library", f"{last}~1"),
+            WorkspaceRepo("sparse", "library", sparse=("src",)),
+        ),
+    )
+
+    async def look(workspace: Workspace) -> tuple[str, str, bool, bool]:
+        first = (workspace.path / "vendor/library/src/a.txt").read_text()
+        second = (workspace.path / "sparse/src/a.txt").read_text()
+        return first, second, (workspace.path / "sparse/docs").exists(), (workspace.path / "src/app.py").exists()
+
+    assert use(config, template.parent, look) == ("first\n", "second\n", False, True)
+
+
+@needs_git
+def test_changes_in_an_added_repository_are_captured(template: Path) -> None:
+    library = template.parent / "library"
+    library.mkdir()
+    (library / "a.txt").write_text("first\n")
+    commit_all(library)
+    config = WorkspaceConfig(repos=(WorkspaceRepo("library", "library"),))
+
+    async def change(workspace: Workspace) -> Captured:
+        (workspace.path / "library" / "a.txt").write_text("changed\n")
+        return await workspace.capture()
+
+    assert statuses(use(config, template.parent, change)) == {"library/a.txt": "modified"}
+    assert (library / "a.txt").read_text() == "first\n"
+
+
+def test_a_workspace_with_only_a_setup_starts_empty(template: Path) -> None:
+    async def look(workspace: Workspace) -> list[str]:
+        return sorted(path.name for path in workspace.path.iterdir())
+
+    assert use(WorkspaceConfig(setup="echo hi > made.txt"), template.parent, look) == ["made.txt"]
+
+
+@pytest.mark.parametrize("path", ["../out", "/out", "a/../../out", "a/.git", "~/out"])
+def test_a_repository_stays_in_the_workspace(path: str) -> None:
+    with pytest.raises(ValueError, match="path must be a folder in the workspace"):
+        WorkspaceRepo(path, "library")

@@ -214,7 +214,7 @@ def test_a_file_that_is_not_there_is_refused_before_the_run(tmp_path: Path) -> N
 
 def test_exactly_one_source_is_named() -> None:
     for settings in ({}, {"run": "x", "file": "y"}):
-        with pytest.raises(ValueError, match="exactly one of run and file"):
+        with pytest.raises(ValueError, match="exactly one of run, file, copilot_log and execution_traces"):
             ReplaySettings(**settings)
 
 
@@ -250,3 +250,146 @@ def test_a_stored_line_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_byte_order_mark_at_the_start_of_a_recording_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / "recorded.jsonl").write_bytes(b'\xef\xbb\xbf{"id": "case-1", "text": "On its way."}\n')
     assert ask(replay(tmp_path, file="recorded.jsonl")).text == "On its way."
+
+
+def fixture(case_id: str, text: str, **more: JsonValue) -> JsonValue:
+    """Return a line of a fixtures file of AgentV 4."""
+    output: JsonValue = [{"role": "assistant", "content": text, "tool_calls": [{"tool": "lookup", "input": {"id": 7}}]}]
+    return {
+        "schema_version": "agentv.replay_fixture.v1",
+        "suite": "refunds",
+        "test_id": case_id,
+        "source_target": "live",
+        "output": output,
+        "token_usage": {"input": 10, "output": 3, "cached": 2},
+        "cost_usd": 0.01,
+        **more,
+    }
+
+
+def test_fixtures_of_agentv_are_replayed_by_target_suite_and_attempt(tmp_path: Path) -> None:
+    write(
+        tmp_path / "fixtures.jsonl",
+        fixture("case-1", "other target", source_target="elsewhere"),
+        fixture("case-1", "other suite", suite="returns"),
+        fixture("case-1", "first", attempt=0),
+        fixture("case-1", "second", attempt=1),
+    )
+    target = replay(tmp_path, file="fixtures.jsonl", recorded_target="live", recorded_suite="refunds")
+
+    first, second = (ask(target, make_request(trial=trial)) for trial in (0, 1))
+
+    assert (first.text, second.text) == ("first", "second")
+    assert first.usage == Usage(input=10, output=3, cached_input=2, total=13)
+    assert first.output_messages == (Message("assistant", "first", tool_calls=(ToolCall("lookup", {"id": 7}),)),)
+
+
+def copilot_event(type_: str, **data: JsonValue) -> JsonValue:
+    return {"type": type_, "data": data, "id": "e", "timestamp": "2026-01-02T03:04:05Z"}
+
+
+def test_a_session_of_copilot_answers_every_case(tmp_path: Path) -> None:
+    write(
+        tmp_path / "sessions" / "a1" / "events.jsonl",
+        copilot_event("session.start", sessionId="a1"),
+        copilot_event("user.message", content="Fix it."),
+        copilot_event("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        copilot_event("tool.execution_complete", toolCallId="c1", success=True, result={"content": "a.py"}),
+        copilot_event("assistant.message", content="Fixed."),
+        copilot_event("session.shutdown", modelMetrics={"gpt": {"usage": {"inputTokens": 20, "outputTokens": 4}}}),
+    )
+
+    for reference in ("sessions/a1", "sessions/latest"):
+        response = ask(replay(tmp_path, copilot_log=reference), make_request())
+
+        assert response.text == "Fixed."
+        assert response.usage is not None
+        assert response.usage.total == 24
+        (call,) = (call for message in response.output_messages or () for call in message.tool_calls)
+        assert (call.tool, call.input, call.output) == ("bash", {"command": "ls"}, "a.py")
+
+
+def test_a_broken_line_of_a_copilot_session_is_named(tmp_path: Path) -> None:
+    events = tmp_path / "s" / "events.jsonl"
+    write(events, copilot_event("assistant.message", content="Fixed."))
+    with events.open("a") as file:
+        file.write("{broken\n")
+
+    failure = failure_of(replay(tmp_path, copilot_log="s"), make_request())
+
+    assert (failure.kind, failure.message) == ("malformed_reply", f"{events}:2: not a JSON object")
+
+
+def span(span_id: str, operation: str, start: int, *, parent: str = "root", **attributes: JsonValue) -> JsonValue:
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    return {
+        "span_id": span_id,
+        "parent_span_id": parent,
+        "start_time_unix_nano": str(start),
+        "attributes": {"gen_ai.operation.name": operation, **named},
+    }
+
+
+def execution_trace(case_id: str, text: JsonValue, **identity: JsonValue) -> JsonValue:
+    """Return an execution trace as AgentV 4 writes it."""
+    spans = [
+        span("late", "chat", 30, gen_ai__output__messages=text, gen_ai__usage__input_tokens=7),
+        span("early", "chat", 10, gen_ai__usage__input_tokens=5, gen_ai__usage__output_tokens=2),
+        span(
+            "tool",
+            "execute_tool",
+            20,
+            parent="early",
+            gen_ai__tool__name="lookup",
+            gen_ai__tool__call__arguments='{"id": 7}',
+            gen_ai__tool__call__result="found",
+        ),
+    ]
+    return {
+        "schema_version": "agentv.execution_trace.v1",
+        "eval": {"test_id": case_id, "suite": "orders", "target": "replayed", "source_target": "live", **identity},
+        "trace": {"trace_id": "t", "root_span_id": "root", "spans": spans},
+    }
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_execution_traces_of_agentv_are_replayed(is_list: bool, tmp_path: Path) -> None:
+    said: JsonValue = [{"role": "assistant", "content": "second"}]
+    traces = [
+        execution_trace("other", "x"),
+        execution_trace("case-1", "first", attempt=0),
+        execution_trace("case-1", said, attempt=1),
+    ]
+    text = json.dumps(traces, indent=1) if is_list else "".join(f"{json.dumps(trace)}\n" for trace in traces)
+    (tmp_path / "traces").write_text(text)
+    target = replay(tmp_path, execution_traces="traces", recorded_target="live", recorded_suite="orders")
+
+    first, second = (ask(target, make_request(trial=trial)) for trial in (0, 1))
+
+    assert (first.text, second.text) == ("first", "second")
+    assert first.output_messages == (
+        Message("assistant", tool_calls=(ToolCall("lookup", {"id": 7}, output="found"),)),
+        Message("assistant", "first"),
+    )
+    assert first.usage == Usage(input=12, output=2, total=14)
+    missing = failure_of(target, make_request(trial=2))
+    assert missing.kind == "target_missing"
+    assert "no answer for case 'case-1' of target 'live' in trial 2; recorded: live in trial 0" in missing.message
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        ("{broken\n", "traces:1: is not JSON"),
+        ("[1]", "traces: is not a JSON object"),
+        ('{"eval": {"test_id": "a"}}', "has no eval.test_id, or no trace.spans"),
+        (json.dumps(execution_trace("a", None)), "has no span `chat` with the content of an answer"),
+    ],
+)
+def test_what_is_no_execution_trace_is_named(written: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "traces").write_text(written)
+
+    failure = failure_of(replay(tmp_path, execution_traces="traces"), make_request())
+
+    assert failure.kind == "malformed_reply"
+    assert what in failure.message

@@ -142,3 +142,30 @@ def test_a_hundred_thousand_brackets_are_text() -> None:
     text = "[" * 100_000
 
     assert parse_output(text).text == text
+
+
+def test_the_answer_file_of_agentv_4_has_messages_usage_and_cost() -> None:
+    written = {
+        "output": [
+            {"role": "assistant", "tool_calls": [{"tool": "lookup", "input": {"id": 7}, "output": "ok"}]},
+            {"role": "assistant", "content": "On its way."},
+        ],
+        "token_usage": {"input": 10, "output": 2, "cached": 4},
+        "cost_usd": 0.25,
+    }
+
+    response = parse_output(json.dumps(written))
+
+    assert response.text == "On its way."
+    assert [call.tool for message in response.output_messages or () for call in message.tool_calls] == ["lookup"]
+    assert response.usage is not None
+    assert (response.usage.input, response.usage.output, response.usage.cached_input) == (10, 2, 4)
+    assert response.cost_usd == 0.25
+    assert response.notes == ()
+
+
+@pytest.mark.parametrize("output", [[], [1], [{"x": 1}], "text", {"a": 1}])
+def test_an_output_that_is_no_messages_is_the_answer_as_it_is(output: JsonValue) -> None:
+    written = json.dumps({"output": output})
+
+    assert parse_output(written).text == written

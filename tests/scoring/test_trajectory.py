@@ -18,7 +18,7 @@ def calls(names: str | list[str]) -> tuple[ToolCall, ...]:
 
 
 def expecting(mode: Mode, names: str | list[str], *, partial: bool = False) -> Trajectory:
-    return Trajectory(mode, tuple(ExpectedCall(name) for name in names), partial=partial)
+    return Trajectory(mode, tuple(ExpectedCall(name) for name in names), scoring="partial" if partial else "strict")
 
 
 def is_subsequence(wanted: list[str], made: list[str]) -> bool:

@@ -260,6 +260,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             raw_aspects=maybe(tuples(texts)),
             candidate_answer=texts,
             empty_answer=st.booleans(),
+            answered_by=maybe(texts),
             evaluator_results=tuples(evaluator_results(tuples(evaluator_results(), 1)), 1),
             single_form=st.booleans(),
             trace_summary=maybe(trace_summaries),

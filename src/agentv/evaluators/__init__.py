@@ -133,6 +133,20 @@ EVALUATORS: Registry = make_registry(
             factory="agentv.evaluators.tools.trace:make_trace",
         ),
         Spec(
+            "skill_trigger",
+            "the agent used a named skill, or did not",
+            settings="agentv.evaluators.tools.skill_trigger:SkillTriggerSettings",
+            factory="agentv.evaluators.tools.skill_trigger:make_skill_trigger",
+            aliases=("skill-trigger",),
+        ),
+        Spec(
+            "field_accuracy",
+            "the fields of a JSON answer equal those of the reference answer",
+            settings="agentv.evaluators.rules.field_accuracy:FieldAccuracySettings",
+            factory="agentv.evaluators.rules.field_accuracy:make_field_accuracy",
+            aliases=("field-accuracy",),
+        ),
+        Spec(
             "human",
             "human labels of the answer, read from JSON Lines or CSV files",
             settings="agentv.evaluators.people.human:HumanSettings",

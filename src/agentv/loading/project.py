@@ -1,6 +1,7 @@
 """The files of a project: `.agentv.yaml` (or `.agentv/config.yaml`) and `.agentv/criteria.yaml`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -10,8 +11,10 @@ from msgspec.structs import replace
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
-from agentv.loading.files.places import find_repository_root, upward_in_project
+from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
+from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
 from agentv.loading.files.yaml import open_yaml
+from agentv.loading.importers.agentv_config import translate_config
 from agentv.loading.models.file_model import Checked, FileModel
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
@@ -21,7 +24,7 @@ from agentv.loading.targets.models import PriceModel
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.struct_fields import repr_without
@@ -50,6 +53,7 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
     redact: list[Annotated[str, Checked(_check_pattern)]] | None = None
     public_env: list[Name] | None = None
     store: Name | None = None
+    eval_patterns: list[Name] | None = None
 
 
 class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
@@ -65,7 +69,7 @@ class ProjectConfig(Struct, frozen=True):
 
     Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `public_env` are
     environment variables that hold no secrets. `store` is the URL of the team's store, in which `${{ NAME }}` is not
-    yet filled in.
+    yet filled in. `eval_patterns` name the eval files of a command without paths.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -75,6 +79,7 @@ class ProjectConfig(Struct, frozen=True):
     redact: tuple[str, ...] = ()
     public_env: tuple[str, ...] = ()
     store: str | None = None
+    eval_patterns: tuple[str, ...] = ()
     sources: Mapping[str, Path] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -120,7 +125,7 @@ def read_project(folder: Path, repository_root: Path) -> tuple[ProjectConfig, tu
 
 def _setting(key: str, value: object, path: Path) -> object:
     if key == "plugins" and isinstance(value, list):
-        folder = path.parent.parent if path.parent.name == ".agentv" else path.parent
+        folder = _project_folder(path)
         return tuple(str(folder / name) if name.endswith(".py") else name for name in value)
     return tuple(value) if isinstance(value, list) else value
 
@@ -130,7 +135,62 @@ def _read_file(model: type[M], path: Path) -> tuple[M | None, list[Problem]]:
         reader = open_yaml(path)
     except EvalFileError as error:
         return None, list(error.problems)
+    translation = translate_config(reader.document, model.names()) if path.parent.name == HOME_FOLDER else None
+    if translation is not None:
+        reader = Reader(translation.document, (*reader.problems, *translation.problems()))
     return reader.read(model), reader.problems
+
+
+def paths_to_read(paths: Sequence[str | Path], *, cwd: Path) -> Sequence[str | Path]:
+    """Return the given paths; without any, the files that the project's `eval_patterns` match, if it has them.
+
+    A pattern starts from the folder of the project file (of `.agentv/config.yaml`, from the one above), and one with
+    `!` excludes files. Raises NothingFoundError if nothing matches, and ConfigError for an invalid pattern.
+    """
+    if paths:
+        return paths
+    project, _ = read_project(cwd, find_repository_root(cwd))  # its problems are reported when it is loaded
+    if not project.eval_patterns:
+        return paths
+    source = project.sources["eval_patterns"]
+    base = _project_folder(source)
+    guard = guard_for(base, cwd=cwd)
+    found: dict[Path, None] = {}
+    for written in project.eval_patterns:
+        for pattern in _alternatives(written.removeprefix("!")):
+            try:
+                matching = find_matching(pattern, base, guard) if is_pattern(pattern) else [base / pattern]
+            except FileProblemError as error:
+                raise ConfigError(f"{source}: eval_patterns: {error.message}; {error.allowed}") from None
+            for path in filter(partial(_is_visible, base), matching):
+                if written.startswith("!"):
+                    found.pop(path, None)
+                else:
+                    found[path] = None
+    if not found:
+        raise NothingFoundError(f"no file matches the eval_patterns of {source}: {', '.join(project.eval_patterns)}")
+    return [path.relative_to(cwd) if path.is_relative_to(cwd) else path for path in found]
+
+
+def _project_folder(path: Path) -> Path:
+    return path.parent.parent if path.parent.name == HOME_FOLDER else path.parent
+
+
+def _is_visible(base: Path, path: Path) -> bool:
+    """Return True for a file outside of dot-folders and `node_modules`."""
+    folders = path.relative_to(base).parts[:-1] if path.is_relative_to(base) else ()
+    return not any(name.startswith(".") or name == "node_modules" for name in folders)
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """Yield the patterns that one with `{a,b}` stands for."""
+    before, brace, rest = pattern.partition("{")
+    inner, closing, after = rest.partition("}")
+    if not (brace and closing):
+        yield pattern
+        return
+    for choice in inner.split(","):
+        yield from _alternatives(f"{before}{choice}{after}")
 
 
 def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:

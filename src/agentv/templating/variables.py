@@ -27,6 +27,9 @@ JUDGE_VARIABLES = (
     "criterion_description",
     "criterion_scale",
     "criteria",
+    "metadata",
+    "rubrics",
+    "tool_calls",
 )
 """The variables of judge prompts (docs/how-to/judges.md), besides `context.PATH`."""
 
@@ -41,6 +44,12 @@ ALIASES = {
     "groundTruth": "reference_answer",
     "expected_output": "reference_answer",
     "file_changes": "diff",
+    "input_text": "question",
+    "output_text": "candidate_answer",
+    "expected_output_text": "reference_answer",
+    "metadata_json": "metadata",
+    "rubrics_json": "rubrics",
+    "EVALUATOR_RESULTS_JSON": "evaluator_results",
     **{re.sub("_(.)", lambda letter: letter[1].upper(), name): name for name in JUDGE_VARIABLES if "_" in name},
 }
 """Other names of judge variables: those of AgentDock and AgentV 4, and camelCase."""

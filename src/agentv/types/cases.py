@@ -12,28 +12,38 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
 
+ItemScale: TypeAlias = Literal["likert5", "points10"]
+"""The scale of a graded rubric item: 1 to 5, or 0 to 10."""
+
 
 class RubricItem(Struct, frozen=True):
-    """One requirement that a rubric judge checks. `scale` is None (met or not) or `likert5` (1..5)."""
+    """One requirement that a rubric judge checks. `scale` is None (met or not), `likert5` (1..5) or `points10` (0..10).
+
+    `min_value` (0..1) is the value from which it counts as met; None: as every value from 0.6.
+    """
 
     id: str
     description: str
     weight: float = 1.0
     required: bool = False
-    scale: Literal["likert5"] | None = None
+    scale: ItemScale | None = None
+    min_value: float | None = None
 
 
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns are aggregated."""
+
+Unmet: TypeAlias = Literal["fail", "zero"]
+"""What an evaluator with an unmet `required` does to its case: the verdict `fail`, or the score 0 as well."""
 
 
 class EvaluatorConfig(Struct, frozen=True):
     """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
 
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
-    `pass`) or a number (the minimum score). For a conversation, `window` (at least 1) selects the last turns;
-    `per_turn` judges each turn separately, and `aggregate` combines their scores. Relative paths in `settings` are
-    relative to `base_dir`.
+    `pass`) or a number (the minimum score); `unmet` says what happens otherwise. For a conversation, `window` (at
+    least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their scores.
+    Relative paths in `settings` are relative to `base_dir`.
     """
 
     name: str
@@ -49,6 +59,7 @@ class EvaluatorConfig(Struct, frozen=True):
     window: int | None = None
     per_turn: bool = False
     aggregate: TurnAggregate = "mean"
+    unmet: Unmet = "fail"
 
 
 class EvaluatorObject(Protocol):
@@ -108,6 +119,7 @@ class EvalCase(Struct, frozen=True):
     workspace: JsonObject | None = None
     location: Location | None = None
     timeout_s: float | None = None
+    pass_score: float | None = None
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
 
@@ -172,9 +184,11 @@ class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
-    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. `variables` are the names
-    that `--var` may set; `is_filled` is True for a file that declares variables or reads a dataset. `prompts` are the
-    ids of its prompts: each case comes once with each.
+    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
+    `pass` from `pass_score` on, else `fail`; None: the usual bands. `about` describes the file (author, version).
+    `dialect` says which AgentV's file it is, "" for our own. Each of `targets` answers all cases, else `target` does.
+    `variables` are the names that `--var` may set; `is_filled` is True for a file that declares variables or reads a
+    dataset. `prompts` are the ids of its prompts: each case comes once with each.
     """
 
     path: str
@@ -183,6 +197,7 @@ class EvalSuite(Struct, frozen=True):
     description: str | None = None
     tags: tuple[str, ...] = ()
     target: str | None = None
+    targets: tuple[str, ...] = ()
     evaluators: tuple[EvaluatorLike, ...] | None = None
     evaluator: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()
@@ -192,6 +207,9 @@ class EvalSuite(Struct, frozen=True):
     evaluator_timeout_s: float | None = None
     workspace: JsonObject | None = None
     gates: tuple[str, ...] = ()
+    pass_score: float | None = None
+    about: JsonObject = field(default_factory=dict)
+    dialect: str = ""
     base_dir: str = "."
     repository_root: str = "."
     prices: Mapping[str, JsonObject] = field(default_factory=dict)

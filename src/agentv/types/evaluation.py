@@ -6,7 +6,7 @@ from typing import Literal, Protocol, Self, TypeAlias, get_args, runtime_checkab
 
 from msgspec import Struct, field
 
-from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.cases import EvalCase, EvaluatorConfig, Unmet
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.failures import Failure
@@ -152,6 +152,8 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     weight: float = always(1.0)
     required: bool | float = always(False)
     """True requires the verdict `pass`, a number a score of at least that number; otherwise the case fails."""
+    unmet: Unmet = "fail"
+    """What the case gets when `required` is not met: the verdict `fail`, or with `zero` the score 0 as well."""
     verdict: Verdict | None = None
     hits: tuple[str, ...] = always(())
     misses: tuple[str, ...] = always(())

@@ -66,6 +66,7 @@ class ResolvedTarget(Struct, frozen=True):
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_s: float | None = None
     judge_target: str | None = None
+    fallback_targets: tuple[str, ...] = ()
     unsigned: Unsigned = "error"
     system_prompt: str | None = None
     price: Price | None = None

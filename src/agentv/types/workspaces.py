@@ -1,6 +1,7 @@
 """Workspaces: the separate folder in which a row's agent works, and the agent's changes there."""
 
 import re
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -11,11 +12,36 @@ Keep: TypeAlias = Literal["never", "failed", "always"]
 ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
 
 
+class WorkspaceRepo(Struct, frozen=True):
+    """A repository in a workspace, in the folder `path`; with `sparse` only these folders of it are checked out."""
+
+    path: str
+    git: str
+    ref: str | None = None
+    sparse: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a folder outside of the workspace, and for what git would read as an option."""
+        parts = self.path.replace("\\", "/").split("/")
+        if self.path.startswith(("/", "~")) or ".." in parts or ".git" in parts:
+            raise ValueError("path must be a folder in the workspace")
+        _check_repository("git", self.git)
+        for name, value in (("git", self.git), ("ref", self.ref), *(("sparse", each) for each in self.sparse)):
+            if (value or "").startswith("-"):
+                raise ValueError(f"{name} must not start with a dash")
+
+
+def _check_repository(name: str, repository: str | None) -> None:
+    if re.match(r"https?://[^/]*@", repository or ""):
+        raise ValueError(f"{name} must not contain a name or key; use git's credential helper or ssh instead")
+
+
 class WorkspaceConfig(Struct, frozen=True):
     """The source of a workspace: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
 
-    `setup` and `teardown` are commands for sh, run in the workspace before the first call and after the judging.
-    Raises ValueError for an invalid combination; the message starts with a key.
+    `repos` are added to it; with `setup` and no source, it starts empty. `setup` and `teardown` are commands for sh,
+    run in the workspace before the first call and after the judging. Raises ValueError for an invalid combination; the
+    message starts with a key.
     """
 
     template: str | None = None
@@ -24,17 +50,17 @@ class WorkspaceConfig(Struct, frozen=True):
     setup: str | None = None
     teardown: str | None = None
     keep: Keep = "never"
+    repos: tuple[WorkspaceRepo, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid combination."""
         if self.template is not None and self.git is not None:
             raise ValueError("git cannot be combined with template; a workspace is a copy of one of the two")
-        if self.template is None and self.git is None:
-            raise ValueError("workspace needs template (a folder) or git (a repository)")
+        if self.template is None and self.git is None and not self.repos and self.setup is None:
+            raise ValueError("workspace needs template (a folder), git (a repository), repos or setup")
         if self.ref is not None and self.git is None:
             raise ValueError("ref needs git")
-        if re.match(r"https?://[^/]*@", self.git or ""):
-            raise ValueError("git must not contain a name or key; use git's credential helper or ssh instead")
+        _check_repository("git", self.git)
         for name in ("git", "ref"):
             if (getattr(self, name) or "").startswith("-"):
                 raise ValueError(f"{name} must not start with a dash")
@@ -46,7 +72,13 @@ class WorkspaceConfig(Struct, frozen=True):
 def workspace_from_json(value: JsonObject) -> WorkspaceConfig:
     """Return the config for keys that loading has checked. Raises ValueError for an invalid combination."""
     known = {name: value[name] for name in WorkspaceConfig.__struct_fields__ if value.get(name) is not None}
-    return WorkspaceConfig(**cast(dict[str, str], known))  # type: ignore[arg-type] # `keep` was checked with the file
+    repos = tuple(map(_repo_from_json, cast(Sequence[JsonObject], known.pop("repos", ()))))
+    return WorkspaceConfig(**cast(dict[str, str], known), repos=repos)  # type: ignore[arg-type] # `keep` was checked with the file
+
+
+def _repo_from_json(value: JsonObject) -> WorkspaceRepo:
+    given = {name: value[name] for name in ("path", "git", "ref") if value.get(name) is not None}
+    return WorkspaceRepo(**cast(dict[str, str], given), sparse=tuple(cast(Sequence[str], value.get("sparse") or ())))
 
 
 class ChangedFile(Struct, frozen=True):

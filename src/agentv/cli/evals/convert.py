@@ -25,9 +25,17 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     required=True,
     help="File to write (.yaml, .yml or .jsonl).",
 )
+@click.option(
+    "--to",
+    type=click.Choice(["agentv"]),
+    help="Write an eval file of AgentV 1.5 to 4.42 in our own keys.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
-def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
+def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
+
+    With --to agentv, IN is an eval file of AgentV 1.5 to 4.42, and OUT has its meaning in our own keys; what cannot be
+    carried over is listed.
 
     JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
     Existing files are never overwritten.
@@ -36,9 +44,9 @@ def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 
 
     from agentv.loading.edit.conversion import read_records
 
-    records = read_records(source)
+    records = read_records(source) if to is None else _translated(source)
     written = files_of(records, output)
-    _check(source, written)
+    _check(source, written, same_format=to is not None)
     count = write_records(records, written)
     noun = "cases" if records.sort == "eval" else "rows"
     if as_json:
@@ -51,10 +59,22 @@ def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 
         click.echo(f"note: relative paths in the cases are now relative to {output.parent}")
 
 
-def _check(source: Path, written: list[Path]) -> None:
+def _translated(source: Path) -> "Records":
+    """Return an eval file of AgentV in our own keys; print what it loses."""
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.edit.conversion import read_translated
+    from agentv.reports.text.printable import printable
+
+    translated = read_translated(source, load_specs())
+    for problem in translated.problems:
+        click.echo(printable(problem.render()), err=True)
+    return translated.records
+
+
+def _check(source: Path, written: list[Path], *, same_format: bool) -> None:
     output = written[0]
     check_format(output)
-    if (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
+    if not same_format and (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
         raise click.UsageError(f"{source} and {output} have the same format; OUT must have the other one")
     check_new(written)
 

@@ -26,10 +26,12 @@ def probe_paths(
     from agentv.engine.planning.options import RunOptions
     from agentv.engine.planning.planning import make_plan
     from agentv.loading.files.places import find_eval_files, find_home
+    from agentv.loading.project import paths_to_read
     from agentv.types.cases import EvalCase
 
     cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file, variables=variables)
-    inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=os.environ)
+    files = find_eval_files(paths_to_read(paths, cwd=cwd), cwd=cwd)
+    inputs = load_inputs(files, options, cwd=cwd, env=os.environ)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(find_home(cwd)))
 
     def first_task(target: "ResolvedTarget") -> "CaseTask | None":

@@ -63,6 +63,10 @@ def run_paths(
     """
     with own_stdout() as stdout:
         cwd = Path.cwd()
+        if not paths:
+            from agentv.loading.project import paths_to_read
+
+            paths = [str(path) for path in paths_to_read(paths, cwd=cwd)]
         files = find_eval_files(paths, cwd=cwd)
         with ExitStack() as beside:
             git = None

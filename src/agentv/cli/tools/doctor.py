@@ -14,6 +14,7 @@ import click
 from msgspec import Struct, structs
 
 if TYPE_CHECKING:
+    from agentv.loading.targets.targets import ParsedTargets
     from agentv.registry import Specs
     from agentv.types.json_value import JsonValue
     from agentv.types.targets import TargetConfig
@@ -80,9 +81,9 @@ def _answers(folder: Path) -> Iterator[Finding]:
     found = _project_targets(folder, is_imported=True)
     if found is None:
         return
-    configs, specs, env, _ = found
+    parsed, specs, env, _ = found
     resolved = []
-    for config in configs:
+    for config in parsed.targets:
         try:
             resolved.append(resolve_target(config, env=env, specs=specs))
         except AgentvError as error:
@@ -199,16 +200,17 @@ def _killed_runs(folder: Path) -> Iterator[Finding]:
 
 def _project_targets(
     folder: Path, *, is_imported: bool = False
-) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str], tuple[str, ...]] | None":
-    """Read the project's targets; None when it has no targets file. Raises AgentvError.
+) -> "tuple[ParsedTargets, Specs, Mapping[str, str], tuple[str, ...]] | None":
+    """Read the project's targets; None when it has no targets file. Raises AgentvError if it cannot be read.
 
     The project's plug-ins, which come last, are imported only for requests to targets.
     """
     from agentv.engine.plugins.loading import load_specs, load_specs_without
     from agentv.loading.files.dotenv import load_env
     from agentv.loading.files.places import find_repository_root, find_targets_file
+    from agentv.loading.models.reader import raise_errors
     from agentv.loading.project import load_project
-    from agentv.loading.targets.targets import load_targets
+    from agentv.loading.targets.targets import read_targets
 
     root = find_repository_root(folder)
     path = find_targets_file(folder / "evals", root, folder, None)
@@ -216,11 +218,15 @@ def _project_targets(
         return None
     plugins = load_project(folder, root).plugins
     specs = load_specs(plugins) if is_imported else load_specs_without(plugins)
-    return load_targets(path, specs=specs), specs, load_env(folder, os.environ), plugins
+    env = load_env(folder, os.environ)
+    parsed = read_targets(path, specs, env=env, unset="warning")
+    raise_errors(str(path), parsed.general_problems())
+    return parsed, specs, env, plugins
 
 
 def _targets(folder: Path) -> Iterator[Finding]:
     """Check the variables and the program of every target in the project's targets file."""
+    from agentv.loading.targets.choice import DEFAULT_TARGET
     from agentv.types.errors import AgentvError
 
     try:
@@ -231,10 +237,24 @@ def _targets(folder: Path) -> Iterator[Finding]:
     if found is None:
         yield Finding("targets", "warning", f"no targets.yaml for {folder}", "`agentv init` writes one.")
         return
-    targets, specs, env, plugins = found
+    parsed, specs, env, plugins = found
+    targets = parsed.targets
     where = f" in {targets[0].path}" if targets else ""
     yield Finding("targets", "ok", f"{len(targets)}{where}")
+    readable = {target.name for target in targets}
+    faulty = {
+        parsed.owner_of(problem): problem
+        for problem in parsed.problems
+        if problem.severity == "error" or parsed.owner_of(problem) not in readable
+    }
+    for name, problem in faulty.items():
+        is_default = problem.severity == "error" and (name == DEFAULT_TARGET or len(parsed.names) == 1)
+        remedy = "Correct it." if is_default else "Only if you use this target: correct it."
+        health: Health = "error" if is_default else "warning"
+        yield Finding(f"target {name or 'without a name'}", health, problem.render(), remedy)
     for target in targets:
+        if target.name in faulty:
+            continue
         if target.provider in specs.providers.stood_in:
             remedy = "A run imports them; `agentv doctor --online` does, too."
             what = f"provider {target.provider!r} is unknown: {', '.join(plugins)} is not imported"

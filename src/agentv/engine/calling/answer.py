@@ -29,8 +29,8 @@ OnRetry = Callable[[CallRecord, float], None]
 class CallOutcome(Struct, frozen=True):
     """The outcome of one call of a target, all attempts together: its response or its failure.
 
-    `calls` are the attempts. Only when the call failed, `usage` and `cost_usd` are what they spent, and `partial` is
-    what the target said before.
+    `calls` are the attempts. `answered_by` is the fallback target that responded in place of the target. Only when the
+    call failed, `usage` and `cost_usd` are what they spent, and `partial` is what the target said before.
     """
 
     result: ProviderResponse | Failure
@@ -40,6 +40,7 @@ class CallOutcome(Struct, frozen=True):
     usage: Usage | None = None
     cost_usd: float | None = None
     partial: ProviderResponse | None = None
+    answered_by: str | None = None
 
     @property
     def is_estimated(self) -> bool:
@@ -134,6 +135,7 @@ def make_answer(
         calls=response.calls,
         cached=None if source is None else _source_to_json(source),
         workspace=workspace,
+        answered_by=outcome.answered_by,
         exit_code=response.exit_code,
         log_paths=response.log_paths,
         request=request,

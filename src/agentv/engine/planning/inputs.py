@@ -11,9 +11,10 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
+from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.suites import load_suite
-from agentv.loading.targets.targets import load_targets
+from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
@@ -65,13 +66,16 @@ class TargetsLoader(Struct):
         env = load_env(folder, self.env)
         key = path, frozenset(env.items())
         if key not in self.known:
-            configs = () if path is None else load_targets(path, specs=self.specs)
-            named = {config.name: config for config in configs}
+            parsed = ParsedTargets((), ()) if path is None else read_targets(path, self.specs, env=env)
+            raise_errors(str(path), parsed.general_problems())
+            named = {config.name: config for config in parsed.targets}
             public = load_project(folder, root).public_env
             # What a program prints may hold any variable that it inherits from here.
             inherited = secret_values(env, public=public, exists=_is_path)
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
-            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets, public_env=public)
+            self.known[key] = KnownTargets(
+                named, env, self.specs, self.options, secrets=secrets, public_env=public, parsed=parsed
+            )
         return self.known[key]
 
 

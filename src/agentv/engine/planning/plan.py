@@ -209,7 +209,12 @@ class RunPlan(Struct, frozen=True):
     def to_json(self) -> dict[str, JsonValue]:
         """Return the plan as stored in `run.json`, with secrets redacted."""
         suites: list[JsonValue] = [
-            {"path": plan.suite.path, "sha256": plan.suite.sha256, "cases": plan.selection.count}
+            {
+                "path": plan.suite.path,
+                "sha256": plan.suite.sha256,
+                "cases": plan.selection.count,
+                **({"about": plan.suite.about} if plan.suite.about else {}),
+            }
             for plan in self.suites
         ]
         targets: list[JsonValue] = [

@@ -12,7 +12,7 @@ from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.planning.prices import budget_problems
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
-from agentv.loading.targets.choice import choose_target
+from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
@@ -143,6 +143,8 @@ def make_plan(
         judges=tuple(judges.values()),
         warnings=(
             *(problem.render() for item in inputs for problem in item.suite.warnings),
+            *dict.fromkeys(line for item in inputs for line in item.known.warnings()),
+            *_batches_without_fallbacks(suites),
             *warnings,
         ),
         baseline=baseline,
@@ -150,6 +152,13 @@ def make_plan(
     if options.budget_usd is not None and (problems := list(budget_problems(run_plan))):
         raise ConfigError("\n".join(problems))
     return run_plan
+
+
+def _batches_without_fallbacks(suites: Sequence[SuitePlan]) -> Iterator[str]:
+    for target in {target.name: target for plan in suites for target in plan.targets}.values():
+        is_batched = target.provider_batching or getattr(target.settings, "batch_api", False)
+        if target.fallback_targets and is_batched:
+            yield f"target {target.name!r} answers in batches, which have no fallbacks"
 
 
 def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
@@ -166,16 +175,18 @@ def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None"
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
-    names = options.targets or (item.suite.target,)
+    names = options.targets or item.suite.targets or (item.suite.target,)
     targets: list[ResolvedTarget] = []
     for name in names:
         try:
+            item.known.check(name or DEFAULT_TARGET)
             config = choose_target(tuple(item.known.configs.values()), name)
             target = item.known.get(config.name)
-            if not item.known.specs.providers.get(target.provider).answers:
-                raise TargetError(
-                    f"target {target.name!r} ({target.provider}) makes embeddings and cannot answer cases"
-                )
+            for each in (target, *map(item.known.get, target.fallback_targets)):
+                if not item.known.specs.providers.get(each.provider).answers:
+                    raise TargetError(
+                        f"target {each.name!r} ({each.provider}) makes embeddings and cannot answer cases"
+                    )
             targets.append(target)
         except AgentvError as error:
             findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))

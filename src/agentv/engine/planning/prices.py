@@ -97,6 +97,8 @@ def _called(plan: RunPlan) -> Iterator[ResolvedTarget]:
     """Yield the targets, judges and embedding models that a run may call."""
     yield from plan.targets
     yield from plan.judges
+    for each in plan.suites:
+        yield from (each.known.get(name) for target in each.targets for name in target.fallback_targets)
     for suite in plan.suites:
         yield from (each for each in suite.known.resolved.values() if plan.specs.providers.get(each.provider).embeds)
 

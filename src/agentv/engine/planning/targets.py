@@ -1,12 +1,14 @@
 """The targets that a suite may name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.planning.options import RunOptions
+from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.resolve import resolve_target
+from agentv.loading.targets.targets import ParsedTargets
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest
@@ -20,7 +22,8 @@ class KnownTargets(Struct, frozen=True):
     """The targets of one targets file (or of one call of `evaluate`), resolved on first use.
 
     `judge` names the judge of every target's answers, and overrides `judge_target`. `secrets` are redacted in the
-    responses of all targets, in addition to each one's own; the variables `public_env` hold none.
+    responses of all targets, in addition to each one's own; the variables `public_env` hold none. `parsed` has the
+    problems of the file's targets, which stop a run only if it uses them.
     """
 
     configs: Mapping[str, TargetConfig]
@@ -30,6 +33,7 @@ class KnownTargets(Struct, frozen=True):
     judge: str | None = None
     secrets: tuple[str, ...] = ()
     public_env: tuple[str, ...] = ()
+    parsed: ParsedTargets = ParsedTargets((), ())
     resolved: dict[str, ResolvedTarget] = field(default_factory=dict)
 
     def get(self, name: str) -> ResolvedTarget:
@@ -49,7 +53,29 @@ class KnownTargets(Struct, frozen=True):
             return target
         return replace(target, retry=replace(target.retry, max_retries=self.options.max_retries))
 
+    def check(self, name: str) -> None:
+        """Raise EvalFileError with the problems of a target, if it has errors."""
+        for each in sorted(self.parsed.with_used([name])):
+            if each == name or each in self.parsed.used.get(name, ()):
+                raise_errors(name, self.parsed.faults_of(each))
+
+    def warnings(self) -> Iterator[str]:
+        """Yield the warnings about the targets that were used, and one about unused ones that have errors."""
+        used = self.parsed.with_used(self.resolved)
+        for problem in self.parsed.problems_for(used):
+            if self.parsed.owner_of(problem) in used:
+                yield problem.render()
+        faulty = {
+            self.parsed.owner_of(problem) or "without a name": problem.path
+            for problem in self.parsed.problems
+            if problem.severity == "error" and self.parsed.owner_of(problem) not in used
+        }
+        if faulty:
+            names = ", ".join(faulty)
+            yield f"{next(iter(faulty.values()))}: unused targets have errors, which `agentv check` lists: {names}"
+
     def _config(self, name: str) -> TargetConfig:
+        self.check(name)
         if name in self.configs:
             return self.configs[name]
         near = nearest(name, self.configs)

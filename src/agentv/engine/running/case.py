@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, call_target, failed_outcome, make_answer
+from agentv.engine.calling.answer import CallOutcome, failed_outcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
@@ -20,6 +20,7 @@ from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
+from agentv.engine.running.fallbacks import call_with_fallbacks
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.evaluators.isolation import config_of
 from agentv.execution.cancelled_calls import kept_call
@@ -235,7 +236,8 @@ def judged_row(
 ) -> CaseResult:
     """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
     task, case, fields = prepared.task, prepared.case, case_fields(results)
-    status, score, verdict, error = _row_state(answer, results)
+    pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
+    status, score, verdict, error = _row_state(answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
     location = case.location or _NOWHERE
@@ -262,6 +264,7 @@ def judged_row(
         raw_aspects=fields.raw_aspects,
         candidate_answer=answer.text,
         empty_answer=answer.error is None and not answer.text.strip(),
+        answered_by=answer.answered_by,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
         trace_summary=trace_summary(answer.output_messages, answer.trace),
@@ -282,7 +285,7 @@ def judged_row(
     )
 
 
-def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _RowState:
+def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...], pass_score: float | None) -> _RowState:
     if answer.error is not None:
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
@@ -291,7 +294,7 @@ def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _RowStat
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
         return "error", score, None, replace(broken.error, message=message, stage="evaluator")
-    return row_status(score), score, case_verdict(score, results), None
+    return row_status(score), score, case_verdict(score, results, pass_score), None
 
 
 def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, float | None]:
@@ -390,14 +393,14 @@ class CaseRunner(Struct, frozen=True):
         *,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> CallOutcome:
-        """Call the target. What it said before an interrupt is saved as a failed answer, which has no row."""
+        """Call the target, then its fallbacks. What it said before an interrupt is saved as a failed answer, which has no row."""
         clock = self.runtime.clock
         started_at = clock()
         try:
-            return await call_target(
+            return await call_with_fallbacks(
                 prepared,
                 target_session.provider,
-                clock=clock,
+                self.runtime,
                 on_retry=partial(self.on_retry, prepared.task),
                 before_repeat=before_repeat,
             )
@@ -469,6 +472,8 @@ class CaseRunner(Struct, frozen=True):
         answer = make_answer(
             prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
         )
+        if outcome.answered_by is not None:
+            self.note(prepared.task, f"its fallback {outcome.answered_by!r} answered cases in which it failed")
         if isinstance(outcome.result, ProviderResponse):
             for note in outcome.result.notes:
                 self.note(prepared.task, note)

@@ -113,6 +113,9 @@ async def run_plan(
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
+        for suite in plan.suites:
+            if suite.suite.dialect:
+                recorder.note(f"{suite.suite.path}: {suite.suite.dialect}", is_problem=False)
         stop_counting = count_beside(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)

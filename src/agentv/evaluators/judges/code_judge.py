@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, payload_for, read_outcome, reads_assertions
 from agentv.evaluators.named_files import function_files, script_files
 from agentv.evaluators.rules.base import judged_text
 from agentv.execution.backends.workers import WorkerPool
@@ -38,6 +39,7 @@ class CodeEvaluatorOptions(Struct, frozen=True):
     agent_timeout_ms: float | None = None
     config: JsonObject = field(default_factory=dict)
     source: str = "response"
+    contract: Contract = "agentv"
 
 
 class CodeEvaluator:
@@ -60,6 +62,11 @@ class CodeEvaluator:
         timeout_s = None if options.agent_timeout_ms is None else options.agent_timeout_ms / 1000
         try:
             payload = judge_payload(context, config=options.config, source=options.source)
+            payload = payload_for(options.contract, payload, context)
+            if reads_assertions(options.contract):
+                env = {} if context.workspace_path is None else {"AGENTV_WORKSPACE_PATH": context.workspace_path}
+                outcome = await start_script(options.script, payload, cwd=options.cwd, timeout_s=timeout_s, env=env)
+                return read_outcome(outcome)
             answer = await run_script(options.script, payload, cwd=options.cwd, timeout_s=timeout_s)
             return parse_answer(answer, context.criteria)
         except EvaluatorError as error:
@@ -88,6 +95,7 @@ class PythonEvaluator(Struct, frozen=True):
         opener = partial(WorkerPool, self.reference, base_dir)
         pool = await self.tools.shared.get(f"code_judge {base_dir} {self.reference}", opener)
         payload = judge_payload(context, config=self.settings.config, source=self.config.source)
+        payload = payload_for(self.settings.contract, payload, context)
         return await pool.call(payload, timeout_s=self.settings.timeout_seconds)
 
 
@@ -98,17 +106,52 @@ async def run_script(
 
     Raises EvaluatorError, with the end of its standard error, when the script fails or prints no JSON object.
     """
-    stdin = json.dumps(payload, default=_plain).encode()
-    argv, shell = ((), script) if isinstance(script, str) else (tuple(script), None)
-    try:
-        outcome = await run_process(Command(argv=argv, shell=shell, cwd=cwd, stdin=stdin), timeout_s=timeout_s)
-    except (OSError, ValueError) as error:
-        raise EvaluatorError(f"the script cannot be started: {error}") from error
-    _raise_for_outcome(outcome, timeout_s)
+    outcome = await start_script(script, payload, cwd=cwd, timeout_s=timeout_s)
+    if outcome.exit_code != 0:
+        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_stderr_suffix(outcome)}")
     answer = last_object(outcome.stdout.decode("utf-8", "replace"))
     if answer is None:
         raise EvaluatorError(f"the script printed no JSON object{_output_suffix(outcome)}")
     return answer
+
+
+async def print_text(
+    script: str | tuple[str, ...], payload: JsonObject, *, cwd: str | None, timeout_s: float | None = None
+) -> str:
+    """Run a script with `payload` on its standard input and return the text it printed.
+
+    Raises EvaluatorError when the script fails or prints nothing.
+    """
+    outcome = await start_script(script, payload, cwd=cwd, timeout_s=timeout_s)
+    if outcome.exit_code != 0:
+        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_stderr_suffix(outcome)}")
+    text = outcome.stdout.decode("utf-8", "replace").strip()
+    if not text:
+        raise EvaluatorError(f"the script printed nothing{_stderr_suffix(outcome)}")
+    return text
+
+
+async def start_script(
+    script: str | tuple[str, ...] | list[str],
+    payload: JsonObject,
+    *,
+    cwd: str | None,
+    timeout_s: float | None,
+    env: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a script with `payload` on its standard input and return its outcome, whatever its exit code.
+
+    Raises EvaluatorError when it cannot be started, does not end in time or prints too much.
+    """
+    stdin = json.dumps(payload, default=_plain).encode()
+    argv, shell = ((), script) if isinstance(script, str) else (tuple(script), None)
+    command = Command(argv=argv, shell=shell, cwd=cwd, stdin=stdin, env=env or None)
+    try:
+        outcome = await run_process(command, timeout_s=timeout_s)
+    except (OSError, ValueError) as error:
+        raise EvaluatorError(f"the script cannot be started: {error}") from error
+    _raise_for_outcome(outcome, timeout_s)
+    return outcome
 
 
 def _plain(value: object) -> object:
@@ -122,8 +165,6 @@ def _raise_for_outcome(outcome: Outcome, timeout_s: float | None) -> None:
     if outcome.too_large:
         limit = MAX_OUTPUT_BYTES // 2**20
         raise EvaluatorError(f"the script printed more than {limit} MiB", kind="too_large")
-    if outcome.exit_code != 0:
-        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_stderr_suffix(outcome)}")
 
 
 def _stderr_suffix(outcome: Outcome) -> str:
@@ -173,6 +214,7 @@ class CodeJudgeSettings(Struct, frozen=True):
     config: Annotated[Mapping[str, JsonValue], Meta(description="any values for the script, passed on as `config`")] = (
         field(default_factory=dict)
     )
+    contract: Annotated[Contract, Meta(description=CONTRACT_HELP)] = "agentv"
 
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of `script` and `python` is given, and it is usable."""
@@ -203,6 +245,7 @@ def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools:
         agent_timeout_ms=None if settings.timeout_seconds is None else settings.timeout_seconds * 1000,
         config=settings.config,
         source=config.source,
+        contract=settings.contract,
     )
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Annotated, Literal, Protocol, TypeAlias, cast
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from agentv.evaluators.criteria_evaluator import adapted
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
+from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, read_answer, reads_assertions
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.prompts import (
     Compares,
@@ -22,7 +24,7 @@ from agentv.evaluators.judges.prompts import (
 )
 from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.replies import parse_answer
-from agentv.scoring.results.aggregation import evaluators_score, to_result
+from agentv.scoring.results.aggregation import evaluators_score, reaches, to_result
 from agentv.scoring.results.aggregators import (
     arithmetic_score,
     composed,
@@ -120,6 +122,18 @@ class Threshold(Struct, frozen=True):
             raise ValueError("`at_least` must be at least 1")
 
 
+class PassShare(Struct, frozen=True):
+    """The share of the members that pass; the verdict is `pass` from `threshold` on, else `fail`."""
+
+    threshold: Annotated[float, Meta(description="the share of the members that must pass, 0..1")]
+    type: Literal["pass_share"] = "pass_share"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number that is no share."""
+        if not 0 <= self.threshold <= 1:
+            raise ValueError("`threshold` must be a number from 0 to 1")
+
+
 class CodeAggregator(Struct, frozen=True):
     """A script that reads `{"results": {name: result}}` and prints the same JSON as a code judge."""
 
@@ -130,6 +144,7 @@ class CodeAggregator(Struct, frozen=True):
     path: Annotated[str | None, Meta(description="the path of a script, instead of `script`")] = None
     cwd: Annotated[str | None, Meta(description="the working directory; default: the eval file's folder")] = None
     timeout_seconds: Annotated[float | None, Meta(description="time limit in seconds")] = None
+    contract: Annotated[Contract, Meta(description=CONTRACT_HELP)] = "agentv"
 
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of `script` and `path` is given."""
@@ -171,7 +186,9 @@ class JudgeAggregator(Struct, frozen=True):
         return template_problems(template, needed=needed, allow_unknown=self.allow_unknown, variables=self.vars)
 
 
-Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
+Aggregator: TypeAlias = (
+    WeightedAverage | Minimum | Maximum | AllPass | Threshold | PassShare | CodeAggregator | JudgeAggregator
+)
 
 
 class CompositeSettings(Struct, frozen=True, kw_only=True):
@@ -293,6 +310,10 @@ class CompositeEvaluator:
             case Threshold(at_least=least):
                 passed = passing(results) >= least
                 return arithmetic_score(float(passed), results, how=f"{least} must pass:")
+            case PassShare(threshold=least):
+                share = passing(results) / (len(counted(results)) or 1)
+                made = arithmetic_score(share, results, how=f"share that passes, at least {least:g}:")
+                return replace(made, verdict="pass" if reaches(share, least) else "fail")
             case CodeAggregator():
                 return await self._by_code(self.aggregator, context, results)
             case JudgeAggregator():
@@ -303,11 +324,11 @@ class CompositeEvaluator:
     ) -> EvaluationScore:
         answer = await run_script(
             aggregator.script or _command_of(self._base_dir, aggregator.path or ""),
-            {"results": results_to_json(results)},
+            {"results": results_to_json(results, with_assertions=reads_assertions(aggregator.contract))},
             cwd=str(working_folder(aggregator.cwd, self._base_dir)),
             timeout_s=aggregator.timeout_seconds,
         )
-        return parse_answer(answer, context.criteria)
+        return read_answer(answer) if reads_assertions(aggregator.contract) else parse_answer(answer, context.criteria)
 
 
 def _command_of(base_dir: str, path: str) -> tuple[str, ...]:

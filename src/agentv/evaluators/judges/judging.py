@@ -91,7 +91,7 @@ class JudgeOptions(Struct, frozen=True):
 
     `unsigned` says what a verdict without the call's nonce is, unless the judge's target says it. `nonce` makes a
     one-time text for each call; `timer` returns the time in seconds. `variables` are further values for a custom
-    template.
+    template; one that is `literal` is not filled.
     """
 
     template: str
@@ -102,6 +102,7 @@ class JudgeOptions(Struct, frozen=True):
     temperature: float | None = None
     max_output_tokens: int | None = None
     unsigned: Unsigned = "error"
+    literal: bool = False
     variables: Mapping[str, JsonValue] = {}
 
 
@@ -219,7 +220,10 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Fill the prompts of one call. A custom user prompt replaces the instructions, but never the reply contract."""
     nonce = options.nonce()
-    user = fill(options.template, judged.fenced(nonce), options.variables) + mode.section + note
+    text = options.template
+    if not options.literal:
+        text = fill(text, judged.fenced(nonce), options.variables)
+    user = text + mode.section + note
     opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
     system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
     return PromptPair(user=user, system=system, nonce=nonce)

@@ -5,12 +5,14 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Basis, criterion_section, user_template
+from agentv.evaluators.judges.code_judge import judge_payload, print_text
+from agentv.evaluators.judges.contracts import payload_for
 from agentv.evaluators.judges.judging import (
     JudgeMode,
     JudgeOptions,
@@ -28,6 +30,7 @@ from agentv.evaluators.judges.prompts import (
     fence_rule,
     freeform_contract,
     freeform_schema,
+    load_prompt,
     rubric_contract,
     rubric_schema,
     rubric_section,
@@ -59,7 +62,7 @@ from agentv.scoring.judge_replies.replies import (
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.templating.variables import ANSWER_NAMES, template_problems
+from agentv.templating.variables import ANSWER_NAMES, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
@@ -215,7 +218,7 @@ class RubricMode(Struct, frozen=True):
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return rubric_contract(nonce)
+        return rubric_contract(nonce, [item.scale for item in self.items if item.scale is not None])
 
     def parse(self, reply: str, rules: ReplyRules) -> RubricReply:
         """Return the checks in a reply."""
@@ -341,7 +344,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
     each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
-    nonce of its call as unverified. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
+    nonce of its call as unverified. `plain_prompt="outcome"` takes a prompt without variables as the expected outcome;
+    `prompt_script` prints the prompt. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
     aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
     prompt. `config` is set if the judge depends on
     nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
@@ -360,6 +364,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     samples: int = 1
     unsigned: Unsigned = "error"
     allow_unknown: bool = False
+    plain_prompt: Literal["prompt", "outcome"] = "prompt"
+    prompt_script: str | tuple[str, ...] | None = None
+    prompt_config: JsonObject = field(default_factory=dict)
     vars: Mapping[str, JsonValue] = {}
     is_aggregator: bool = False
     source: str = "response"
@@ -388,11 +395,17 @@ class LlmJudgeEvaluator:
         self.options = given
         self._items = make_items(given.rubrics)
         custom = given.prompt is not None and bool(given.prompt.strip())
-        template = USER_TEMPLATE
+        template, self._outcome = USER_TEMPLATE, None
         if given.prompt is not None and custom:
-            needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
-            check = partial(template_problems, needed=needed, allow_unknown=given.allow_unknown, variables=given.vars)
-            template = usable_prompt(given.prompt, given.base_dir, check)
+            text = load_prompt(given.prompt, given.base_dir)
+            if given.plain_prompt == "outcome" and not variable_names(text):
+                self._outcome, custom = text, False
+            else:
+                needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
+                check = partial(
+                    template_problems, needed=needed, allow_unknown=given.allow_unknown, variables=given.vars
+                )
+                template = usable_prompt(given.prompt, given.base_dir, check)
         self._call_options = JudgeOptions(
             template=template,
             custom=custom,
@@ -441,6 +454,8 @@ class LlmJudgeEvaluator:
         """Score an answer as `evaluate` does, with the results of a composite's members for the prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
+        if self._outcome is not None:
+            context = replace(context, eval_case=replace(context.eval_case, expected_outcome=self._outcome))
         judged = JudgedText(
             context=context,
             candidate=judged_text(context, source),
@@ -474,6 +489,8 @@ class LlmJudgeEvaluator:
         """Call every judge `samples` times, concurrently. If one fails, the whole panel fails."""
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
         options = self._options_for(judged, opening)
+        if self.options.prompt_script is not None:
+            options = replace(options, template=await self._scripted_prompt(judged.context), custom=True, literal=True)
         calling = [
             call_judge(provider, mode, judged, options, role=role)
             for provider in providers
@@ -484,6 +501,12 @@ class LlmJudgeEvaluator:
         request = {**outcomes[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
         calls = tuple(call for each in outcomes for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
+
+    async def _scripted_prompt(self, context: EvaluationContext) -> str:
+        given = self.options
+        payload = judge_payload(context, config=given.prompt_config, source=given.source)
+        payload = payload_for("agentv-3", payload, context)
+        return await print_text(given.prompt_script or (), payload, cwd=given.base_dir)
 
     def _options_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
         """Return the options for this answer: the default prompt has a section for each value that is not empty."""

@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from agentv.evaluators.judges.basis import WHOLE, Basis
 from agentv.evaluators.named_files import is_file
 from agentv.scoring.judge_replies.replies import MAX_LINES
+from agentv.scoring.judge_replies.rubrics import MARKS
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, template_problems, variable_names
-from agentv.types.cases import RubricItem
+from agentv.types.cases import ItemScale, RubricItem
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -55,17 +56,30 @@ Reply with a single JSON object and nothing else. Its keys:
 {fence_rule(nonce)}"""
 
 
-def rubric_contract(nonce: str) -> str:
-    """Return the part of the system prompt that requires one JSON object with a check per requirement."""
+def rubric_contract(nonce: str, scales: Iterable[ItemScale] = ()) -> str:
+    """Return the part of the system prompt that requires one JSON object with a check per requirement.
+
+    `scales` are those of the graded requirements.
+    """
+    graded = _GRADED if set(scales) <= {"likert5"} else _GRADED_OTHERWISE
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
 - "checks": a list with one object for every requirement, each with "id" (as given), "reasoning" (one sentence) \
-and "satisfied" (true or false); a requirement that is marked as graded gets "score", a number from 1 (not at all) to \
-5 (fully), in place of "satisfied"
+and "satisfied" (true or false); {graded}
 - "overall_reasoning": one or two sentences that sum up
 
 {fence_rule(nonce)}"""
+
+
+_GRADED = (
+    'a requirement that is marked as graded gets "score", a number from 1 (not at all) to 5 (fully), '
+    'in place of "satisfied"'
+)
+_GRADED_OTHERWISE = (
+    'a requirement that is marked as graded gets "score", a number from its lowest grade (not at all) to its highest '
+    '(fully), in place of "satisfied"'
+)
 
 
 def rubric_section(items: Sequence[RubricItem]) -> str:
@@ -74,7 +88,8 @@ def rubric_section(items: Sequence[RubricItem]) -> str:
 
 
 def _item_line(item: RubricItem) -> str:
-    marks = [mark for mark, holds in (("required", item.required), ("graded 1 to 5", item.scale)) if holds]
+    graded = "" if item.scale is None else f"graded {MARKS[item.scale][0]:g} to {MARKS[item.scale][1]:g}"
+    marks = [mark for mark in ("required" if item.required else "", graded) if mark]
     noted = f" ({', '.join(marks)})" if marks else ""
     return f"- {item.id}{noted}: {item.description}"
 
@@ -113,6 +128,10 @@ def rubric_schema(items: int) -> JsonObject:
 _SUFFIXES = frozenset({".md", ".txt", ".prompt", ".j2", ".jinja", ".tmpl"})
 
 
+FILE_PREFIX = "file://"
+"""The start of a prompt that names its file, relative to the eval file or absolute."""
+
+
 def load_prompt(prompt: str, base_dir: str = ".") -> str:
     """Return the prompt's text: the content of the file it names, relative to `base_dir`, or the text itself.
 
@@ -131,9 +150,11 @@ def load_prompt(prompt: str, base_dir: str = ".") -> str:
 
 
 def prompt_path(prompt: str, base_dir: str = ".") -> Path | None:
-    """Return the file that a prompt names: one line with a known suffix, or the path of a file; else None."""
-    if "\n" in prompt or "{{" in prompt or not prompt.strip():
+    """Return the file that a prompt names: by `file://`, a known suffix or the path of a file; else None."""
+    if "\n" in prompt.strip() or "{{" in prompt or not prompt.strip():
         return None
+    if prompt.strip().startswith(FILE_PREFIX):
+        return Path(base_dir, prompt.strip().removeprefix(FILE_PREFIX))
     path = Path(base_dir, prompt.strip())
     return path if path.suffix.lower() in _SUFFIXES or is_file(path) else None
 

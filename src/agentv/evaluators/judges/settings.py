@@ -1,9 +1,10 @@
 """Settings of evaluators that call a model: the common ones, and those of `llm_judge` and `rubric`."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from agentv.evaluators.judges.prompts import (
     Compares,
@@ -13,9 +14,10 @@ from agentv.evaluators.judges.prompts import (
     prompt_problems,
     written_prompts,
 )
+from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
-from agentv.templating.variables import template_problems
+from agentv.templating.variables import template_problems, variable_names
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import Unsigned
@@ -52,6 +54,24 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
     ] = "error"
 
+    plain_prompt: Annotated[
+        Literal["prompt", "outcome"],
+        Meta(
+            description=(
+                "what a `prompt` without variables is: the whole prompt, or the expected `outcome` for this judge, "
+                "instead of the case's"
+            )
+        ),
+    ] = "prompt"
+    prompt_script: Annotated[
+        str | tuple[str, ...] | None,
+        Meta(
+            description="a command that reads what a code judge reads and prints the user prompt, instead of `prompt`"
+        ),
+    ] = None
+    prompt_config: Annotated[
+        Mapping[str, JsonValue], Meta(description="any values for `prompt_script`, passed on as `config`")
+    ] = field(default_factory=dict)
     allow_unknown: Annotated[
         bool, Meta(description="leave unknown {{ names }} in `prompt` as text, instead of refusing them")
     ] = False
@@ -68,6 +88,10 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
             raise ValueError("`max_output_tokens` must be at least 1")
         if self.temperature is not None and not self.temperature >= 0:
             raise ValueError("`temperature` must be at least 0")
+        if self.prompt is not None and self.prompt_script is not None:
+            raise ValueError("`prompt` and `prompt_script` exclude each other")
+        if self.prompt_script is not None and not self.prompt_script:
+            raise ValueError("`prompt_script` must not be empty")
         if self.target is not None and self.judges:
             raise ValueError("`target` and `judges` exclude each other")
 
@@ -85,8 +109,14 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         """Return the files that must exist: that of the prompt, if it names one."""
         return prompt_files(self.prompt, base_dir)
 
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist and are run: that of the prompt script."""
+        return () if self.prompt_script is None else script_files(self.prompt_script, Path(base_dir))
+
     def template_problems(self, template: str) -> tuple[str, ...]:
         """Return the problems of a custom prompt's text."""
+        if self.plain_prompt == "outcome" and not variable_names(template):
+            return ()
         return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
 
     def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
@@ -140,7 +170,10 @@ class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
     rubrics: Annotated[
         tuple[RubricItem | str, ...],
         Meta(
-            description="the requirements: plain texts, or {id, description, weight, required, scale: likert5}",
+            description=(
+                "the requirements: plain texts, or {id, description, weight, required, scale, min_value}; "
+                "scale: likert5 (1 to 5) or points10 (0 to 10)"
+            ),
             extra={"aliases": ("items",)},
         ),
     ]

@@ -8,17 +8,24 @@ from agentv.evaluators.judges.basis import Basis
 from agentv.evaluators.judges.prompts import fence
 from agentv.scoring.results.conversations import conversation, transcript
 from agentv.scoring.results.sources import expected_answer, source_value
+from agentv.scoring.tools.traces import observed_calls
 from agentv.templating.variables import canonical_name
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
-from agentv.types.messages_json import compact_json, messages_to_json, pretty_json, trace_summary_to_json
+from agentv.types.messages_json import (
+    compact_json,
+    messages_to_json,
+    pretty_json,
+    tool_call_to_json,
+    trace_summary_to_json,
+)
 
 NOT_GIVEN = "(none given)"
 
 FENCED = frozenset(
-    {"candidate_answer", "output_messages", "conversation", "diff", "trace_summary", "evaluator_results"}
+    {"candidate_answer", "output_messages", "conversation", "diff", "trace_summary", "evaluator_results", "tool_calls"}
 )
 """Variables whose text the system under test wrote or could have influenced."""
 
@@ -122,6 +129,17 @@ def _criteria(judged: JudgedText) -> str:
     return ": ".join(filter(None, (criterion.name, criterion.description)))
 
 
+def _rubrics(judged: JudgedText) -> str:
+    """Return the requirements that the evaluator checks, as JSON; "" if it has none."""
+    settings = {} if judged.config is None else judged.config.settings
+    return _text(settings.get("rubrics", settings.get("items")))
+
+
+def _tool_calls(context: EvaluationContext) -> JsonValue:
+    calls = observed_calls(context)
+    return None if calls is None else [tool_call_to_json(call) for call in calls]
+
+
 _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "question": lambda judged: judged.context.prompt_inputs.question,
     "expected_outcome": lambda judged: judged.context.eval_case.expected_outcome,
@@ -136,6 +154,9 @@ _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "diff": lambda judged: judged.context.diff or "",
     "evaluator_results": lambda judged: _text(judged.evaluator_results),
     "criteria": _criteria,
+    "metadata": lambda judged: _text({**judged.context.eval_case.metadata, **judged.context.metadata}),
+    "rubrics": _rubrics,
+    "tool_calls": lambda judged: _text(_tool_calls(judged.context)),
     "criterion_name": lambda judged: judged.criterion.name,
     "criterion_description": lambda judged: judged.criterion.description,
     "criterion_scale": lambda judged: judged.criterion.scale,

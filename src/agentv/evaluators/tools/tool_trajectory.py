@@ -1,14 +1,22 @@
 """`tool_trajectory`: deterministic requirements on an agent's tool calls."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from agentv.scoring.tools.tool_calls import ExpectedCall
 from agentv.scoring.tools.traces import call_counts, observed_calls
-from agentv.scoring.tools.trajectory import NO_TRACE, Mode, Trajectory, TrajectoryScore, score_counts, score_trajectory
+from agentv.scoring.tools.trajectory import (
+    NO_TRACE,
+    Mode,
+    Scoring,
+    Trajectory,
+    TrajectoryScore,
+    score_counts,
+    score_trajectory,
+)
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
@@ -33,8 +41,13 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
     forbidden: Annotated[tuple[str, ...], Meta(description="tools that must not be called")] = ()
     expected: Annotated[tuple[ExpectedCall, ...], Meta(description="the calls to compare with: [{tool, args}]")] = ()
     score: Annotated[
-        Literal["strict", "partial"],
-        Meta(description="strict: 1.0 or 0.0; partial: the share of the sequence that was found"),
+        Scoring,
+        Meta(
+            description=(
+                "strict: 1.0 or 0.0; partial: the longest common sequence; matched: the share of the expected calls "
+                "that match (subset: of the actual ones)"
+            )
+        ),
     ] = "strict"
 
     def __post_init__(self) -> None:
@@ -51,8 +64,8 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
             )
         if self.mode == "any_order" and not (counts or self.forbidden):
             raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
-        if self.mode == "any_order" and self.score == "partial":
-            raise ValueError("`score: partial` needs a mode that compares calls; any_order always scores a share")
+        if self.mode == "any_order" and self.score != "strict":
+            raise ValueError(f"`score: {self.score}` needs a mode that compares calls; any_order always scores a share")
 
 
 class ToolTrajectoryEvaluator:
@@ -76,7 +89,7 @@ class ToolTrajectoryEvaluator:
             minimums=given.minimums,
             maximums=given.maximums,
             forbidden=tuple(given.forbidden),
-            partial=given.score == "partial",
+            scoring=given.score,
         )
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:

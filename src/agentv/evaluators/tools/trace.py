@@ -1,18 +1,19 @@
 """`trace`: upper limits on calls, errors, steps, time, cost and tokens. Its class is TraceEvaluator."""
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, structs
 
 from agentv.scoring.tools.recorded_calls import recorded_calls
-from agentv.scoring.tools.trace_metrics import count_calls, count_errors, count_model_steps, most_repeated_call
+from agentv.scoring.tools.trace_metrics import Calls, count_calls, count_errors, count_model_steps, most_repeated_call
 from agentv.scoring.tools.trajectory import NO_TRACE
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.protocols import EvaluatorTools
+from agentv.types.records.fields import TOLERANCE
 
 KIND = "trace"
 Bound: TypeAlias = int | float
@@ -34,10 +35,30 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     max_tokens: Annotated[
         int | None, Meta(description="the maximum number of tokens of the answer, input and output")
     ] = None
+    max_input_tokens: Annotated[int | None, Meta(description="the maximum number of input tokens")] = None
+    max_output_tokens: Annotated[int | None, Meta(description="the maximum number of output tokens")] = None
+    exploration_ratio: Annotated[
+        float | None, Meta(description="the share of tool calls (0..1) that should only read or search")
+    ] = None
+    exploration_tolerance: Annotated[float, Meta(description="how far from `exploration_ratio` the share may be")] = 0.2
+    unknown: Annotated[
+        Literal["error", "unmet"],
+        Meta(description="a number that the provider did not report is an `error`, or a bound that is `unmet`"),
+    ] = "error"
+
+    @property
+    def bounds(self) -> Mapping[str, Bound | None]:
+        """The bounds by name."""
+        others = ("exploration_tolerance", "unknown")
+        return {name: value for name, value in structs.asdict(self).items() if name not in others}
 
     def __post_init__(self) -> None:
         """Raise ValueError without any bound, and for bounds that nothing can meet."""
-        bounds = structs.asdict(self)
+        if not 0 <= self.exploration_tolerance <= 1:
+            raise ValueError("`exploration_tolerance` must be a number from 0 to 1")
+        if self.exploration_ratio is not None and not 0 <= self.exploration_ratio <= 1:
+            raise ValueError("`exploration_ratio` must be a number from 0 to 1")
+        bounds = self.bounds
         if all(value is None for value in bounds.values()):
             raise ValueError(f"`trace` needs at least one of {', '.join(f'`{name}`' for name in bounds)}")
         for name, value in bounds.items():
@@ -67,17 +88,17 @@ class TraceEvaluator:
 
     def __init__(self, settings: TraceSettings | None = None, /, **bounds: Any) -> None:
         given = settings if settings is not None else TraceSettings(**bounds)
-        about_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls)
+        about_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls, given.exploration_ratio)
         self._settings = given
         self._looks_at_calls = any(bound is not None for bound in about_calls)
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Check all bounds. A bound on an unknown duration, cost or number of tokens is an error."""
+        """Check all bounds. One on an unknown duration, cost or number of tokens is an error, or unmet if so set."""
         checks = list(self._checks(context))
         hits = tuple(each.line for each in checks if each.met)
         misses = tuple(each.line for each in checks if not each.met)
         unknown = [each.line for each in checks if each.unknown]
-        if unknown:
+        if unknown and self._settings.unknown == "error":
             failure = Failure("evaluator_error", "; ".join(unknown), stage="evaluator")
             return EvaluationScore(0.0, hits, misses, len(checks), status="error", error=failure)
         return EvaluationScore(len(hits) / len(checks), hits, misses, len(checks))
@@ -92,8 +113,14 @@ class TraceEvaluator:
             yield _repeated(bounds.no_repeated_calls, most_repeated_call(calls))
         yield from _measured(bounds.max_duration_ms, context.duration_ms, "{:g} ms", "the duration of the answer")
         yield from _measured(bounds.max_cost_usd, context.cost_usd, "${:g}", "the cost of the answer")
-        tokens = None if context.usage is None else context.usage.total or context.usage.input + context.usage.output
+        usage = context.usage
+        tokens = None if usage is None else usage.total or usage.input + usage.output
         yield from _measured(bounds.max_tokens, tokens, "{:d} tokens", "the number of tokens of the answer")
+        read, written = (None, None) if usage is None else (usage.input, usage.output)
+        yield from _measured(bounds.max_input_tokens, read, "{:d} input tokens", "the number of input tokens")
+        yield from _measured(bounds.max_output_tokens, written, "{:d} output tokens", "the number of output tokens")
+        if bounds.exploration_ratio is not None:
+            yield _explored(bounds.exploration_ratio, bounds.exploration_tolerance, calls)
 
 
 def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_BoundCheck]:
@@ -113,6 +140,18 @@ def _repeated(bound: int, most: tuple[str, int] | None) -> _BoundCheck:
     if count <= bound:
         return _BoundCheck(f"no call made more than {bound} time{'' if bound == 1 else 's'}", met=True)
     return _BoundCheck(f"{call} called {count} times (maximum: {bound})")
+
+
+_EXPLORING = frozenset(["read", "grep", "glob", "search", "list", "Read", "Grep", "Glob", "WebSearch", "WebFetch"])
+"""The tools that only read or search."""
+
+
+def _explored(target: float, tolerance: float, calls: Calls) -> _BoundCheck:
+    if not calls:
+        return _BoundCheck(f"{NO_TRACE} (share of calls that explore)")
+    share = sum(call.tool in _EXPLORING for call in calls) / len(calls)
+    line = f"{share:.2f} of the calls explore (expected: {target:g}, tolerance: {tolerance:g})"
+    return _BoundCheck(line, met=abs(share - target) <= tolerance + TOLERANCE)
 
 
 def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) -> Iterator[_BoundCheck]:

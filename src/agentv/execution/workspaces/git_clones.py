@@ -35,8 +35,12 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-async def clone(repository: str, ref: str | None, *, base_dir: Path, home: Path, target: Path) -> None:
+async def clone(
+    repository: str, ref: str | None, *, base_dir: Path, home: Path, target: Path, sparse: Sequence[str] = ()
+) -> None:
     """Check out a repository at `ref` into `target`, on its main branch, without a remote.
+
+    With `sparse`, only these folders and the files at the top are checked out.
 
     A URL is fetched into `home`/git and cached there for the next run. The clone borrows the objects of its source
     repository, which nothing done in the clone can change.
@@ -51,6 +55,8 @@ async def clone(repository: str, ref: str | None, *, base_dir: Path, home: Path,
     await _git(["clone", "--quiet", "--shared", "--no-checkout", "--", str(origin), str(target)], kind="config_error")
     named = await _run(["-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD"])
     branch = named.stdout.decode(errors="replace").strip() or "main"
+    if sparse:
+        await _git(["-C", str(target), "sparse-checkout", "set", "--", *sparse])
     await _git(["-C", str(target), "checkout", "--quiet", "--no-track", "-B", branch, commit])
     await _git(["-C", str(target), "remote", "remove", "origin"])
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.tree import finish
@@ -39,8 +39,12 @@ def missing_source(config: WorkspaceConfig, base_dir: Path) -> str | None:
 
     A relative `template` or `git` starts from `base_dir`. Nothing is fetched or created.
     """
-    if config.git is not None:
-        return missing_repository(config.git, base_dir)
+    for repository in (config.git, *(repo.git for repo in config.repos)):
+        missing = None if repository is None else missing_repository(repository, base_dir)
+        if missing is not None:
+            return missing
+    if config.template is None:
+        return None
     template = _template(config, base_dir)
     return None if template.is_dir() else f"workspace: there is no folder {template} to copy"
 
@@ -54,7 +58,8 @@ async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, sha
 
     A relative `template` or `git` starts from `base_dir`. Raises ProviderError if the source does not exist.
     """
-    key = json.dumps(["workspace", config.template, config.git, config.ref, str(base_dir)])
+    repos = [structs.asdict(repo) for repo in config.repos]
+    key = json.dumps(["workspace", config.template, config.git, config.ref, repos, str(base_dir)])
     return await shared.get(key, lambda: _open_source(config, base_dir=base_dir, home=home))
 
 
@@ -68,9 +73,15 @@ async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -
         folder = place / "source"
         if config.git is not None:
             await clone(config.git, config.ref, base_dir=base_dir, home=home, target=folder)
+        elif config.template is None:
+            folder.mkdir()
         else:
             template = _template(config, base_dir)
             await in_thread(lambda stop: _copy_template(template, folder, stop))
+        for repo in config.repos:
+            target = folder / repo.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            await clone(repo.git, repo.ref, base_dir=base_dir, home=home, target=target, sparse=repo.sparse)
         yield Source(folder, place / "rules.git")
     finally:
         remove_tree(place)

@@ -16,12 +16,13 @@ from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.files.skipped import SHOWN_SKIPPED, SkippedFile, find_skipped_files, shown_path
+from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
+from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.suites.suites import ParsedSuite, read_suite, together
-from agentv.loading.targets.choice import choose_target
+from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.settings import check_target
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
 from agentv.registry import Specs
@@ -70,10 +71,11 @@ def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Co
 
 
 class CheckResult(Struct, frozen=True):
-    """The checked files, and all problems in order."""
+    """The checked files, and all problems in order. `dialects` say of each file of AgentV what it is."""
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
+    dialects: tuple[str, ...] = ()
 
 
 def check_paths(
@@ -90,11 +92,13 @@ def check_paths(
     JSON Lines files are read to their end. `allow_paths` are folders outside of the project that eval files may name
     files in. Raises ConfigError for a path that does not exist.
     """
+    paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
     surroundings = Surroundings(cwd, env, specs, tuple(allow_paths), variables or {})
-    problems = [problem for file in files for problem in _check_file(file, surroundings)]
+    dialects: list[str] = []
+    problems = [problem for file in files for problem in _check_file(file, surroundings, dialects)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)
-    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)))
+    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)), tuple(dialects))
 
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
@@ -115,19 +119,21 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
+def _check_file(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
         yield from _check_config(path, at)
     elif kind == "targets":
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
-        yield from read_targets(path, at.specs, unknown_provider=_unknown_name_severity(project.plugins)).problems
+        severity = _unknown_name_severity(project.plugins)
+        env = load_env(path.resolve().parent, at.env)
+        yield from read_targets(path, at.specs, env=env, unknown_provider=severity, unset="warning").problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
         yield from _check_evaluation(path, at, _unknown_name_severity(project.plugins))
     else:
-        yield from _check_suite(path, at)
+        yield from _check_suite(path, at, dialects)
 
 
 def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
@@ -152,13 +158,15 @@ def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> I
         yield from error.problems
 
 
-def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
+def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
     specs = at.specs
     parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths, variables=at.variables)
     yield from parsed.own_problems
     rows = [*parsed.row_problems]
     if parsed.suite is not None:
         yield from _check_cases(parsed.suite, rows)
+    if parsed.dialect:
+        dialects.append(f"{shown(path)}: {parsed.dialect}")
     yield from together(rows)
     try:
         values = load_env(path.resolve().parent, at.env)
@@ -167,11 +175,13 @@ def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
         values = dict(at.env)
     targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
     if targets_file is not None:
-        targets = read_targets(targets_file, specs, unknown_provider=_unknown_name_severity(parsed.project.plugins))
-        yield from targets.problems
+        severity = _unknown_name_severity(parsed.project.plugins)
+        targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset="warning")
+        used = used_targets(parsed.suite, targets)
+        yield from targets.problems if used is None else targets.problems_for(used)
         yield from _check_choice(parsed, targets, targets_file)
         yield from _check_used_targets(parsed, targets=targets, targets_file=targets_file, env=values, specs=specs)
-        yield from check_gate_names(parsed, [target.name for target in targets.targets])
+        yield from check_gate_names(parsed, targets.known_names())
     else:
         yield from check_gate_names(parsed, None)
 
@@ -210,7 +220,7 @@ def _first_name(case: EvalCase) -> str | None:
 def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path) -> Iterator[Problem]:
     """Yield a problem if the suite names an unknown target."""
     name = parsed.suite.target if parsed.suite else None
-    names = [target.name for target in targets.targets]
+    names = targets.known_names()
     if parsed.reader is None or name is None or name in names:
         return
     places: tuple[JsonPath, ...] = (("execution", "target"), ("target",))
@@ -222,26 +232,62 @@ def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Pat
     yield from reader.problems
 
 
+def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[str] | None:
+    """Return the targets that a run of a suite without options uses, with those that its evaluators may name.
+
+    None if it is not known which target would be chosen.
+    """
+    chosen = suite.target if suite else None
+    if chosen is None and DEFAULT_TARGET in targets.names:
+        chosen = DEFAULT_TARGET
+    try:
+        chosen = chosen or choose_target(targets.targets, None).name
+    except TargetError:
+        return None
+    named = set(_texts_in(suite)) if suite is not None else set()
+    return targets.with_used([chosen, *(name for name in targets.names if name in named and name is not None)])
+
+
+def _texts_in(suite: EvalSuite) -> Iterator[str]:
+    """Yield the texts in the settings of a suite's evaluators, of which some name targets."""
+    cases = [case for case in suite.cases if isinstance(case, EvalCase)] if suite.cases.count is not None else []
+    evaluators = [*(suite.evaluators or ()), *(each for case in cases for each in case.evaluators or ())]
+    waiting: list[object] = [each.settings for each in evaluators if isinstance(each, EvaluatorConfig)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, EvaluatorConfig):
+            waiting.append(value.settings)
+        elif isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+
+
 def _check_used_targets(
     parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path, env: Mapping[str, str], specs: Specs
 ) -> Iterator[Problem]:
     """Yield the problems of the suite's target and its judge; unset variables are warnings here."""
     try:
         chosen = choose_target(targets.targets, parsed.suite.target if parsed.suite else None)
-        reader = open_targets(targets_file)
+        reader = open_targets(targets_file, specs, env)
     except (TargetError, EvalFileError):
         return
+    names = targets.with_used([chosen.name])
     for target in targets.targets:
-        if target.name in (chosen.name, chosen.settings.get("judge_target")):
+        if target.name in names:
             yield from _fill_and_check(Reader(reader.document), target, env, specs)
 
 
 def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
     entries = reader.document.at(("targets",))
     for index, raw in enumerate(entries if isinstance(entries, list) else ()):
-        if not isinstance(raw, Mapping) or raw.get("name") != target.name or raw.get("provider") not in specs.providers:
-            continue
         at = ("targets", index)
+        if not isinstance(raw, Mapping) or reader.document.mark(at).line != target.line:
+            continue
+        if raw.get("provider") not in specs.providers:
+            continue
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset="warning")
         if isinstance(filled.value, dict):
             before = len(reader.problems)

@@ -19,7 +19,7 @@ from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.files.yaml import open_yaml
-from agentv.loading.project import config_files, find_criteria_file
+from agentv.loading.project import config_files, find_criteria_file, paths_to_read
 from agentv.loading.suites.suites import read_suite
 from agentv.registry import Specs
 from agentv.templating.case_variables import used_names
@@ -67,7 +67,7 @@ def list_uses(
     Raises ConfigError for a path that does not exist, and EvalFileError for a file that cannot be read.
     """
     found: dict[Use, None] = {}
-    for file in find_eval_files(paths, cwd=cwd):
+    for file in find_eval_files(paths_to_read(paths, cwd=cwd), cwd=cwd):
         columns = _file_columns(file)
         for path in _files_around(file, cwd, specs, allow_paths):
             for document in _documents(path):

@@ -1,7 +1,7 @@
 """Cases made from the rows of datasets: by the roles of columns, and by a template of a case."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import NamedTuple, cast
 
@@ -56,19 +56,21 @@ def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
         reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
         case = read_case(reader, row.at, rules.scope)
         raw_id = row.values.get("id")
-        return _finished(case, reader, location, raw_id if isinstance(raw_id, str) else "")
+        return finished(case, reader.problems, location, raw_id)
     reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
     roles = _Roles(reader, row.at, row.values, rules)
     if rules.template is None:
-        return _finished(_by_roles(roles, location), reader, location, roles.id)
+        return finished(_by_roles(roles, location), reader.problems, location, roles.id)
     return _by_template(roles, rules.template, location, shown)
 
 
-def _finished(case: EvalCase | None, reader: Reader, location: Location, case_id: str) -> ReadRow:
-    problems = in_order(reader.problems)
+def finished(case: EvalCase | None, found: Iterable[Problem], location: Location, case_id: JsonValue) -> ReadRow:
+    """Return a row that was read, with its problems; a BrokenCase if there are errors among them."""
+    problems = in_order(found)
     if case is not None and not any(problem.severity == "error" for problem in problems):
         return ReadRow(case if case.location == location else replace(case, location=location), problems)
-    return ReadRow(BrokenCase(case_id or f"line-{location.line}", problems, location))
+    own = case_id if isinstance(case_id, str) and case_id else f"line-{location.line}"
+    return ReadRow(BrokenCase(own, problems, location))
 
 
 class _Roles:
@@ -220,7 +222,7 @@ def _by_template(roles: _Roles, template: Template, location: Location, shown: s
         is_of_suite = each.path == template.document.path
         roles.reader.problems.append(in_row(each, shown, location.line) if is_of_suite else each)
     case_id = filled.get("id") if isinstance(filled, Mapping) else None
-    return _finished(case, roles.reader, location, case_id if isinstance(case_id, str) else "")
+    return finished(case, roles.reader.problems, location, case_id)
 
 
 def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:

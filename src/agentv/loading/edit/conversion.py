@@ -6,12 +6,18 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json, quick_json
-from agentv.loading.files.kinds import YAML_SUFFIXES
+from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.places import side_file
-from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_lines, shown
+from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_bytes, read_lines, shown
 from agentv.loading.files.yaml import open_yaml
+from agentv.loading.importers.agentv_files import AgentvImport, check_readable, problems_of
+from agentv.loading.importers.generations import DIALECT_KEY, find_generation
+from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.models import SuiteModel
+from agentv.loading.suites.suites import open_suite
+from agentv.registry import Specs
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
@@ -35,6 +41,67 @@ def read_records(path: Path) -> Records:
     if path.suffix in YAML_SUFFIXES:
         return _yaml(path)
     raise ConfigError(f"cannot convert {path}: its name must end in .yaml, .yml or .jsonl")
+
+
+class Translated(Struct, frozen=True):
+    """An eval file of any AgentV in our own keys, and the problems of its translation."""
+
+    records: Records
+    generation: str
+    problems: tuple[Problem, ...]
+
+
+def read_translated(path: Path, specs: Specs) -> Translated:
+    """Return the cases of an eval file of any AgentV in our own keys. Raises EvalFileError for one that is refused.
+
+    The cases of other files that it names are among them. References to variables stay as they are.
+    """
+    check_readable(path)
+    data = b"" if path.suffix == ".jsonl" else read_bytes(path)
+    reader, importer = open_suite(path, data, specs, env=None)
+    problems = problems_of(reader)
+    value = reader.document.value
+    top = {key: item for key, item in value.items() if key not in CASE_KEYS} if isinstance(value, Mapping) else {}
+    listed = next((value[key] for key in CASE_KEYS if isinstance(value, Mapping) and key in value), None)
+    cases: list[JsonObject] = []
+    if path.suffix == ".jsonl":
+        cases += _translated_lines(path, importer, problems)
+    for item in listed if isinstance(listed, list) else [listed]:
+        if isinstance(item, Mapping):
+            cases.append(item)
+        elif isinstance(item, str):
+            cases += _named_cases(path.parent, item.removeprefix("file://"), importer, problems)
+    if any(problem.severity == "error" for problem in problems):
+        raise EvalFileError(shown(path), in_order(problems))
+    records = Records("eval", iter(cases), {DIALECT_KEY: "agentv", **top})
+    return Translated(records, importer.generation.title, in_order(problems))
+
+
+def _named_cases(folder: Path, pattern: str, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
+    """Yield the cases of the files that an eval file names, in our own keys."""
+    found = sorted(folder.glob(f"{pattern.rstrip('/')}/*/case.yaml")) or sorted(folder.glob(pattern))
+    if not found:
+        raise ConfigError(f"no file matches {pattern!r} in {folder}")
+    for path in found:
+        if path.suffix == ".jsonl":
+            yield from _translated_lines(path, importer, problems)
+            continue
+        reader = open_yaml(path)
+        if isinstance(reader.document.value, dict) and path.name == "case.yaml":
+            reader.document.value.setdefault("id", path.parent.name)
+        reader = importer.cases(reader)
+        problems += problems_of(reader)
+        value = reader.document.value
+        listed = next((value[key] for key in CASE_KEYS if isinstance(value, Mapping) and key in value), value)
+        yield from _objects(listed if isinstance(listed, list) else [listed], path)
+
+
+def _translated_lines(path: Path, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
+    for number, line in enumerate(_lines(path), 1):
+        reader: Reader = Reader(Document(shown(path), line, Mark(number, 1)))
+        reader = importer.cases(reader) if importer.concerns(line) else reader
+        problems += problems_of(reader)
+        yield from _objects([reader.document.value], path)
 
 
 def _json_lines(path: Path) -> Records:
@@ -81,6 +148,9 @@ def _yaml(path: Path) -> Records:
     value = reader.document.value
     if isinstance(value, list):
         return Records("results", iter(_objects(value, path)))
+    generation = find_generation(value)
+    if generation.is_foreign:
+        raise ConfigError(f"{path} is an eval file of {generation.title}; add --to agentv to convert it to our keys")
     key = SuiteModel.names().spelling_in(value, "evalcases")
     if not isinstance(value, Mapping) or key is None:
         raise ConfigError(f"cannot convert {path}: it has neither `evalcases` nor a list of results")

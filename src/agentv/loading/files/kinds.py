@@ -12,7 +12,7 @@ import yaml
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES
 
 YAML_SUFFIXES = (".yaml", ".yml")
-CASE_KEYS = ("evalcases", "cases")
+CASE_KEYS = ("evalcases", "cases", "tests", "eval_cases")
 CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
 CRITERIA_FILE = ".agentv/criteria.yaml"
 _START_BYTES = 2**20
@@ -20,7 +20,7 @@ _EVAL_SCHEMA = "agentv-eval"
 _TARGETS_SCHEMA = "agentv-targets"
 _EVALUATION_SCHEMA = "agentv-evaluation"
 _EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
-_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
+_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases|tests|eval_cases)['\"]?\s*:", re.MULTILINE)
 
 _RECORD = re.compile(r'"schema"\s*:\s*"agentv-(\w+)-')
 _NOUNS = {"result": "results", "baseline": "a baseline", "label": "labels"}

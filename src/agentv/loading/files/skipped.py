@@ -10,7 +10,7 @@ from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, record_noun, st
 from agentv.loading.files.places import files_below
 
 SHOWN_SKIPPED = 5
-_OTHER_CASE_KEYS = ("tests", "eval_cases", "evalCases", "test_cases", "testCases")
+_OTHER_CASE_KEYS = ("evalCases", "test_cases", "testCases")
 """Keys under which other tools, and older files, list cases."""
 _JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
 _WORD = re.compile(r"[^\s'\",{}]+")

@@ -17,7 +17,7 @@ from agentv.loading.suites.models import (
     PartModel,
     SuiteModel,
 )
-from agentv.loading.targets.models import TargetModel, TargetsFileModel
+from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
@@ -150,7 +150,8 @@ def _targets_schema(registry: Registry) -> Schema:
     common["properties"] = {**common["properties"], "settings": {"type": "object"}}
     target = _plugin_schema(definitions, common, registry, "provider", unless="settings")
     definitions.schemas = {name: _or_reference(part) for name, part in definitions.schemas.items()}
-    definitions.schemas["Targets"] = {"type": "array", "items": _or_reference(target)}
+    is_second_name: Schema = {"if": {"required": ["use_target"]}, "then": definitions.add(UseTargetModel)}
+    definitions.schemas["Targets"] = {"type": "array", "items": {**is_second_name, "else": _or_reference(target)}}
     return {**top, "$defs": definitions.schemas}
 
 

@@ -10,13 +10,14 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from agentv.loading.datasets.cases import ReadRow, RowRules, read_row
+from agentv.loading.datasets.cases import ReadRow, RowRules, finished, read_row
 from agentv.loading.datasets.rows import Row
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
-from agentv.loading.models.reader import kind_of
-from agentv.loading.suites.cases import CaseScope
+from agentv.loading.importers.agentv_files import problems_of
+from agentv.loading.models.reader import Reader, kind_of
+from agentv.loading.suites.cases import CaseScope, read_case
 from agentv.scoring.keys.identity import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
@@ -141,7 +142,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     @property
     def _are_filled(self) -> bool:
-        return self.scope.parts is not None and self.scope.parts.are_filled
+        return self.scope.is_foreign or (self.scope.parts is not None and self.scope.parts.are_filled)
 
     def read(self, *, after: int = 0) -> Iterator[ReadRow]:
         """Yield the lines after the first `after` ones, each as a case with its warnings."""
@@ -186,6 +187,10 @@ class JsonLinesCases(Struct, frozen=True):
 
     def _read(self, document: Document, problems: tuple[Problem, ...] = ()) -> ReadRow:
         values, line = document.value, document.start.line
+        if isinstance(values, Mapping) and self.scope.importer is not None and self.scope.importer.concerns(values):
+            reader = self.scope.opened(Reader(document, problems))
+            location = Location(self.scope.file, line)
+            return finished(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
         if isinstance(values, Mapping):
             return read_row(Row(line, values, problems=problems, document=document), self.shown, self.rules)
         problem = Problem(self.shown, f"must be an object, but is {kind_of(values)}", line, 1)

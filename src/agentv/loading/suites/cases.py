@@ -10,6 +10,7 @@ from agentv.loading.criteria.criteria import read_criteria
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
+from agentv.loading.importers.agentv_files import AgentvImport
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.contents import read_content
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
@@ -33,12 +34,16 @@ from agentv.types.problems import Problem, Severity
 
 def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | None, files: FileFinder) -> None:
     """Record a problem if a workspace that an eval file describes is copied from outside of the project."""
-    for key, written in () if workspace is None else (("template", workspace.template), ("git", workspace.git)):
-        if written is not None and not (key == "git" and _REMOTE.match(written)):
+    if workspace is None:
+        return
+    sources: list[tuple[JsonPath, str | None]] = [(("template",), workspace.template), (("git",), workspace.git)]
+    sources += [(("repos", index, "git"), repo.git) for index, repo in enumerate(workspace.repos or ())]
+    for place, written in sources:
+        if written is not None and not (place[-1] == "git" and _REMOTE.match(written)):
             try:
                 files.guard.check(files.base_dir / written.removeprefix("file://"), written)
             except FileProblemError as error:
-                reader.error((*at, key), error.message, allowed=error.allowed)
+                reader.error((*at, *place), error.message, allowed=error.allowed)
 
 
 _REMOTE = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
@@ -66,15 +71,30 @@ class SuiteParts(Struct, frozen=True):
 
 
 class CaseScope(Struct, frozen=True):
-    """The names and files that a case may refer to. `file` is its own file, relative to the repository root."""
+    """The names and files that a case may refer to. `file` is its own file, relative to the repository root.
+
+    `importer` translates the cases of a file of AgentV; None for our own files.
+    """
 
     evaluators: EvaluatorScope
     files: FileFinder
     file: str
+    importer: AgentvImport | None = None
     variables: SuiteVariables | None = None
     """The variables of the eval file; None if it declares none and reads no dataset."""
 
     parts: SuiteParts | None = None
+
+    def opened(self, reader: Reader) -> Reader:
+        """Return a reader of a document of cases, translated if they are AgentV's."""
+        if self.importer is None or not self.importer.concerns(reader.document.value):
+            return reader
+        return self.importer.cases(reader)
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if the cases have the meanings of an earlier AgentV."""
+        return self.importer is not None and self.importer.generation.is_foreign
 
 
 def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | None = None) -> EvalCase | None:
@@ -88,6 +108,8 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
         values = scope.variables.of_case(row=row, own=own if isinstance(own, Mapping) else None)
         scope = replace(scope, evaluators=replace(scope.evaluators, variables=values))
     before = _count_errors(reader)
+    if scope.is_foreign and isinstance(raw, Mapping):
+        _check_complete(reader, at, raw)
     case = _read_own(reader, at, scope)
     if case is not None and _count_errors(reader) == before:
         return complete_case(reader, at, case, scope)
@@ -103,6 +125,13 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
         if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_OWN_EVALUATORS)):
             _check_outcome(reader, at, EvalCase("", ()), parts.suite, scope.evaluators)
     return case
+
+
+def _check_complete(reader: Reader, at: JsonPath, case: JsonObject) -> None:
+    """Record a problem if a case of AgentV says nothing of a good answer; AgentV skips it then."""
+    keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics")
+    if not any(case.get(key) for key in keys):
+        reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
 
 _OWN_EVALUATORS = ("evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
@@ -230,6 +259,7 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         trials=execution.trials if execution else None,
         workspace=workspace.given() if workspace else None,
         timeout_s=execution.timeout_seconds if execution else None,
+        pass_score=execution.pass_score if execution else None,
         location=Location(scope.file, reader.document.mark(at).line),
     )
 
@@ -270,7 +300,12 @@ def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem
         seen.add(id_)
         items.append(
             RubricItem(
-                id=id_, description=item.description, weight=item.weight, required=item.required, scale=item.scale
+                id=id_,
+                description=item.description,
+                weight=item.weight,
+                required=item.required,
+                scale=item.scale,
+                min_value=item.min_value,
             )
         )
     return tuple(items)

@@ -188,6 +188,7 @@ def read_evaluator(
         settings=settings,
         weight=model.weight,
         required=model.required,
+        unmet=model.unmet,
         negate=model.negate,
         criterion=model.criterion,
         source=model.source,

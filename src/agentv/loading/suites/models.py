@@ -11,7 +11,7 @@ from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, Fil
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
 from agentv.loading.suites.keys_of_others import CASE_KEYS, SUITE_KEYS
-from agentv.types.cases import TurnAggregate
+from agentv.types.cases import ItemScale, TurnAggregate, Unmet
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue
@@ -19,7 +19,7 @@ from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, ToolCall
 from agentv.types.problems import Problem
-from agentv.types.workspaces import Keep, workspace_from_json
+from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
 EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
 
@@ -69,6 +69,7 @@ Name: TypeAlias = Annotated[str, Limits(min_length=1)]
 Count: TypeAlias = Annotated[int, Limits(ge=1)]
 Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
 Weight: TypeAlias = Annotated[float, Limits(ge=0)]
+Share: TypeAlias = Annotated[float, Limits(ge=0, le=1)]
 Prompts: TypeAlias = Annotated[object, DefinedAs("Prompts")]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
 CaseTemplate: TypeAlias = Annotated[object, DefinedAs("CaseTemplate")]
@@ -91,6 +92,19 @@ _VARIABLE = re.compile(r"[^\W\d][\w-]*")
 Variables: TypeAlias = Annotated[JsonFields, Checked(_check_names)]
 
 
+class WorkspaceRepoModel(FileModel, frozen=True, kw_only=True):
+    """A repository in a workspace."""
+
+    path: Name
+    git: Name
+    ref: Name | None = None
+    sparse: list[Name] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid repository."""
+        WorkspaceRepo(self.path, self.git, self.ref, tuple(self.sparse))
+
+
 class WorkspaceModel(FileModel, frozen=True, kw_only=True):
     """A new folder for each result."""
 
@@ -100,6 +114,7 @@ class WorkspaceModel(FileModel, frozen=True, kw_only=True):
     setup: str | None = None
     teardown: str | None = None
     keep: Keep | None = None
+    repos: list[WorkspaceRepoModel] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid workspace."""
@@ -110,11 +125,13 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     """The options for running a suite."""
 
     target: Name | None = None
+    targets: list[Name] = field(default_factory=list)
     evaluators: Evaluators = None
     workers: Count | None = None
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     evaluator_timeout_seconds: Seconds | None = None
+    pass_score: Share | None = None
     workspace: WorkspaceModel | None = None
 
 
@@ -124,12 +141,21 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     evaluators: Evaluators = None
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
+    pass_score: Share | None = None
     workspace: WorkspaceModel | None = None
 
 
 _IN_EXECUTION = {
     name: f"{name!r} belongs under `execution:`"
-    for name in ("evaluators", "workers", "trials", "timeout_seconds", "evaluator_timeout_seconds", "workspace")
+    for name in (
+        "evaluators",
+        "workers",
+        "trials",
+        "timeout_seconds",
+        "evaluator_timeout_seconds",
+        "pass_score",
+        "workspace",
+    )
 }
 
 
@@ -151,6 +177,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     gates: Gates | None = None
     criteria: Criteria = None
     evalcases: Cases = None
+    dialect: Literal["agentv", "agentv-1", "agentv-2", "agentv-4"] | None = None
 
 
 ROLES = {
@@ -241,7 +268,8 @@ class RubricItemModel(FileModel, frozen=True, kw_only=True):
     description: Name
     weight: Weight = 1.0
     required: bool = False
-    scale: Literal["likert5"] | None = None
+    scale: ItemScale | None = None
+    min_value: Annotated[float, Limits(ge=0, le=1)] | None = None
 
 
 class CriterionModel(FileModel, frozen=True, kw_only=True):
@@ -292,7 +320,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
     ELSEWHERE: ClassVar = {
         **CASE_KEYS,
-        **{name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "workspace")},
+        **{name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "pass_score", "workspace")},
     }
 
     id: Name
@@ -323,6 +351,7 @@ class EvaluatorModel(FileModel, frozen=True, kw_only=True):
     type: EvaluatorType
     weight: Weight = 1.0
     required: bool | Annotated[float, Limits(ge=0, le=1)] = False
+    unmet: Unmet = "fail"
     negate: bool = False
     criterion: Name | None = None
     source: Name = "response"

@@ -6,11 +6,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document, JsonPath, Mark
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.targets.models import TargetModel
 from agentv.loading.targets.settings import check_target
+from agentv.loading.targets.targets import open_targets
 from agentv.registry import Specs
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
@@ -29,7 +29,7 @@ def resolve_target(
     reader = Reader(document)
     resolved = resolve_at(reader, (), config, env=env, specs=specs, public_env=public_env)
     if resolved is None:
-        reader, at = _reopened(config) or (reader, ())
+        reader, at = _reopened(config, env, specs) or (reader, ())
         resolve_at(reader, at, config, env=env, specs=specs)
         raise_errors(where, reader.problems)
         raise EvalFileError(where, reader.problems)
@@ -40,18 +40,20 @@ def _as_written(config: TargetConfig) -> JsonObject:
     return {"name": config.name, "provider": config.provider, **config.settings}
 
 
-def _reopened(config: TargetConfig) -> tuple[Reader, JsonPath] | None:
+def _reopened(config: TargetConfig, env: Mapping[str, str], specs: Specs) -> tuple[Reader, JsonPath] | None:
     """Return a reader of the target's file, and the path of the target in it, to report positions."""
     if not config.line:
         return None
     try:
-        document = open_yaml(Path(config.path)).document
+        document = open_targets(Path(config.path), specs, env).document
     except EvalFileError:
         return None
     entries = document.at(("targets",))
-    for index, raw in enumerate(entries if isinstance(entries, list) else ()):
-        if raw == _as_written(config):
-            return Reader(document), ("targets", index)
+    for index in range(len(entries) if isinstance(entries, list) else 0):
+        at = ("targets", index)
+        # A target that is used by a second name is the same entry.
+        if document.mark(at).line == config.line and document.at((*at, "provider")) == config.provider:
+            return Reader(document), at
     return None
 
 
@@ -99,6 +101,7 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         retry=model.to_retry_policy(),
         timeout_s=model.timeout_seconds,
         judge_target=model.judge_target,
+        fallback_targets=tuple(model.fallback_targets),
         unsigned=model.unsigned,
         system_prompt=model.system_prompt,
         price=model.price.to_price() if model.price else None,

@@ -1,6 +1,8 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,11 +16,13 @@ from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_row
 from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, open_rows
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, side_file
-from agentv.loading.files.text import read_bytes, sha256_of, shown
+from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
+from agentv.loading.importers.agentv_files import AgentvImport, check_readable, later_problem, problems_of, start_import
 from agentv.loading.models.reader import Reader, kind_of, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import (
@@ -52,6 +56,7 @@ from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
+from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem, Severity
 
 
@@ -99,8 +104,19 @@ class CasesReader(Struct):
             allowed = "a list with at least one case, {file: cases.jsonl}, or a pattern of files"
             reader.error(at, "there are no cases", allowed=allowed)
             return
-        cases = [self._read_case(reader, (*at, index), scope) for index in range(len(raw))]
-        self.parts.append(ListedCases(tuple(case for case in cases if case is not None)))
+        cases: list[EvalCase] = []
+        for index, item in enumerate(raw):
+            if isinstance(item, str) and scope.is_foreign:
+                self._add(cases)
+                self._read_named(reader, (*at, index), item, RowRules(self.scope))
+                cases = []
+            elif (case := self._read_case(reader, (*at, index), scope)) is not None:
+                cases.append(case)
+        self._add(cases)
+
+    def _add(self, cases: Sequence[EvalCase]) -> None:
+        if cases or not self.parts:
+            self.parts.append(ListedCases(tuple(cases)))
 
     def _read_dataset(self, reader: Reader, at: JsonPath) -> None:
         model = reader.read(DatasetModel, at)
@@ -137,18 +153,40 @@ class CasesReader(Struct):
         if function is not None:
             self._read_function(reader, at, function["path"], function["name"], rules)
             return
+        if self.scope.is_foreign:
+            name = name.removeprefix("file://")
+            folder = self.scope.files.base_dir / name
+            if folder.is_dir():
+                self._read_folder(reader, at, folder)
+                return
         files = self._matching(reader, at, name)
         self.files += files
         for path in files:
             if path.suffix.lower() in LINES:
                 self.read_json_lines(path, rules)
-            elif path.suffix in YAML_SUFFIXES and self._has_cases(path):
+            elif path.suffix in YAML_SUFFIXES and (self.scope.is_foreign or self._has_cases(path)):
                 self._read_yaml(path)
             elif (rows := open_rows(path)) is not None:
                 self._read_rows(rows, self._rules_of(path, rules))
             else:
                 allowed = f"allowed: {', '.join(ROW_SUFFIXES)}, or a function as data.py:NAME"
                 reader.error(at, f"{path.name!r} is not a file of cases", allowed=allowed)
+
+    def _read_folder(self, reader: Reader, at: JsonPath, folder: Path) -> None:
+        """Read the `case.yaml` of each folder in a folder; the name of its folder is the id of a case without one."""
+        files = [path for suffix in YAML_SUFFIXES for path in folder.glob(f"*/case{suffix}")]
+        if not files:
+            reader.error(at, "the folder has no cases", allowed="each case is NAME/case.yaml in it")
+        for path in sorted(files):
+            self.files.append(path)
+            self._read_yaml(path, is_in_folder=True)
+
+    def _add_folder_parts(self, case: dict[str, JsonValue], folder: Path) -> None:
+        """Add what the folder of a case gives it: its name as the id, and a folder `workspace` as the template."""
+        case.setdefault("id", folder.name)
+        if (folder / "workspace").is_dir():
+            template = os.path.relpath(folder / "workspace", self.scope.files.base_dir)
+            case.setdefault("workspace", {"template": template, "isolation": "per_test"})
 
     def _has_cases(self, path: Path) -> bool:
         """Return True for a YAML file with the key of the cases; False for one of rows, or that cannot be read."""
@@ -208,22 +246,28 @@ class CasesReader(Struct):
             reader.error(at, f"no file matches {pattern!r}", allowed=f"searched in {finder.base_dir}")
         return found
 
-    def _read_yaml(self, path: Path) -> None:
-        """Read a YAML file of cases: a list, an object with `evalcases`, or one case."""
+    def _read_yaml(self, path: Path, *, is_in_folder: bool = False) -> None:
+        """Read a YAML file of cases: a list, an object with `evalcases`, or one case.
+
+        With `is_in_folder` it is a case in a folder of its own, which may give its id and workspace.
+        """
         try:
             reader = open_yaml(path)
         except EvalFileError as error:
             self.problems += error.problems
             return
-        raw = reader.document.value
         scope = self._scope_of(path)
+        if is_in_folder and isinstance(reader.document.value, dict):
+            self._add_folder_parts(reader.document.value, path.parent)
+        reader = scope.opened(reader)
+        raw = reader.document.value
         key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), None)
         if isinstance(raw, Mapping) and key is None:
             case = self._read_case(reader, (), scope)
             self.parts.append(ListedCases((case,) if case is not None else ()))
         else:
             self._read_list(reader, () if key is None else (key,), scope)
-        self.problems += reader.problems
+        self.problems += problems_of(reader)
 
     def read_json_lines(self, path: Path, rules: RowRules | None = None) -> None:
         """Add a JSON Lines file as a stream, after checking its first lines."""
@@ -297,6 +341,9 @@ class ParsedSuite(Struct, frozen=True):
     row_problems: tuple[Problem, ...] = ()
     """The problems of the first rows of datasets, each of them."""
 
+    dialect: str = ""
+    """Which AgentV the file is of, and how many of its keys have no meaning here; "" for our own."""
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All problems; the same one of several rows only once."""
@@ -352,15 +399,16 @@ def read_suite(
     the root of the eval file that its files may lie in, too.
     """
     try:
+        check_readable(path)
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
-        reader = _open_top_level(path, data)
+        reader, importer = open_suite(path, data, specs, env=load_env(path.resolve().parent, os.environ))
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
     base = path.resolve().parent
     root = find_repository_root(base)
+    guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     project, problems = read_project(base, root)
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
@@ -393,13 +441,18 @@ def read_suite(
         scope,
         finder,
         relative_name(path, root),
+        importer,
         variables=own_variables,
         parts=SuiteParts(
             defaults,
             None if evaluators_given else evaluators_template,
             criteria_template,
             prompts,
-            needs_outcomes=not evaluators_given and not any(each.severity == "error" for each in reader.problems),
+            needs_outcomes=not (
+                evaluators_given
+                or importer.generation.is_foreign
+                or any(each.severity == "error" for each in reader.problems)
+            ),
         ),
     )
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
@@ -409,7 +462,7 @@ def read_suite(
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, scope, defaults, cases)
-    found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
@@ -419,6 +472,8 @@ def read_suite(
             variables=used,
             is_filled=own_variables is not None,
             prompts=tuple(prompt.id for prompt in prompts),
+            about=importer.about,
+            dialect=importer.sentence,
         )
     return ParsedSuite(
         suite,
@@ -428,7 +483,37 @@ def read_suite(
         files=tuple(cases.files),
         code=tuple(cases.code),
         row_problems=tuple(cases.row_problems),
+        dialect=importer.sentence,
     )
+
+
+_LINES_LOOKED_AT = 100
+
+
+def open_suite(path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None) -> tuple[Reader, AgentvImport]:
+    """Return a reader of the top level of an eval file in our own keys, and the import for the files of its cases.
+
+    `env` fills the references of AgentV's files; None leaves them. Raises EvalFileError for a file that cannot be read,
+    and for one of AgentV 5.
+    """
+    reader = _open_top_level(path, data)
+    value, base = reader.document.value, path.resolve().parent
+    problem = later_problem(value, path, reader)
+    if problem is not None:
+        raise EvalFileError(shown(path), (problem,))
+    lines = list(islice(_parsed_lines(path), _LINES_LOOKED_AT)) if path.suffix == ".jsonl" else []
+    root, known = guard_for(base, cwd=Path.cwd()).root, specs.evaluators.__contains__
+    importer = start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
+    return (importer.suite(reader) if importer.concerns(value) else reader), importer
+
+
+def _parsed_lines(path: Path) -> Iterator[JsonValue]:
+    """Yield the values of the lines that are JSON."""
+    for line in read_lines(path):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            continue
 
 
 def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) -> Template | None:
@@ -476,6 +561,7 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         description=model.description,
         tags=tuple(model.tags),
         target=execution.target or model.target,
+        targets=tuple(execution.targets),
         evaluators=defaults.evaluators,
         evaluator=model.evaluator or grader,
         criteria=defaults.criteria,
@@ -485,6 +571,7 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         evaluator_timeout_s=execution.evaluator_timeout_seconds,
         workspace=execution.workspace.given() if execution.workspace else None,
         gates=tuple(model.gates or ()),
+        pass_score=execution.pass_score,
     )
 
 

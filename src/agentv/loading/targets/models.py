@@ -2,6 +2,8 @@
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
+from msgspec import field
+
 from agentv.loading.models.file_model import DefinedAs, FileModel, Limits
 from agentv.loading.suites.models import Count, Name, Seconds, WorkspaceModel
 from agentv.types.targets import RetryPolicy, Unsigned
@@ -31,7 +33,15 @@ class TargetsFileModel(FileModel, frozen=True, kw_only=True):
     KEYS: ClassVar = {"schema_name": "$schema"}
 
     schema_name: Literal["agentv-targets-v2.2"] | None = None
+    dialect: Literal["agentv", "agentv-1", "agentv-2", "agentv-4"] | None = None
     targets: Targets
+
+
+class UseTargetModel(FileModel, frozen=True, kw_only=True):
+    """A second name of another target, which a variable may choose."""
+
+    name: Name
+    use_target: Name
 
 
 class RetryModel(FileModel, frozen=True, kw_only=True):
@@ -67,6 +77,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     name: Name
     provider: Name
     judge_target: Name | None = None
+    fallback_targets: list[Name] = field(default_factory=list)
     unsigned: Unsigned = "error"
     workers: Count | None = None
     provider_batching: bool = False

@@ -34,8 +34,10 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
 _TEXTS = ("finish_reason", "session", "model", "reasoning")
 _MESSAGES = ("output_messages", "outputMessages")
 _CALLS = ("tool_calls", "toolCalls")
+_USAGE = ("usage", "token_usage", "tokenUsage")
+"""The key of token counts: ours, and that of AgentV."""
 _READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
-_ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, "trace", "usage", "cost", "id", "eval_id"})
+_ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost", "costUsd", "id", "eval_id"})
 _TRACE_NOTE = "its replies have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
 
 
@@ -50,6 +52,7 @@ def parse_output(text: str) -> ProviderResponse:
     value = _object_in(text)
     if value is None:
         return ProviderResponse(_without_line_end(text))
+    value = with_messages(value)
     if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS)):
         value = {"output_messages": [value]}
     if first(value, "text", *_MESSAGES, *_CALLS) is None:
@@ -70,11 +73,22 @@ def _object_in(text: str) -> JsonObject | None:
     return value if isinstance(value, Mapping) else None
 
 
+def with_messages(value: JsonObject) -> JsonObject:
+    """Return an answer whose messages are under `output_messages`; AgentV 4 writes them under `output`."""
+    output = value.get("output")
+    if not isinstance(output, list) or any(value.get(name) is not None for name in _MESSAGES):
+        return value
+    if not output or not all(isinstance(each, Mapping) and each.get("role") in ROLE_NAMES for each in output):
+        return value
+    return {**{key: item for key, item in value.items() if key != "output"}, "output_messages": output}
+
+
 def parse_answer(value: JsonObject) -> ProviderResponse:
     """Parse an object with `text`, `output_messages` or both; other keys that are not read become notes.
 
     Raises ProviderError for messages that are not understood.
     """
+    value = with_messages(value)
     try:
         messages = read_output(value)
         trace = trace_from_json(value.get("trace"))
@@ -89,7 +103,7 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
         text=answer,
         output_messages=messages,
         trace=trace,
-        usage=parse_usage(value.get("usage")),
+        usage=parse_usage(_usage_in(value)),
         cost_usd=parse_cost(value),
         notes=unread_notes(value),
         **scalars,  # type: ignore[arg-type] # their types are checked above
@@ -133,15 +147,20 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
         trace=trace_from_json(cast(JsonValue, value.get("trace"))),
-        usage=parse_usage(value.get("usage")),
+        usage=parse_usage(_usage_in(value)),
         notes=unread_notes(value),
     )
+
+
+def _usage_in(value: Mapping[str, object]) -> object:
+    """Return the token counts of a reply, by the first of their keys that it has."""
+    return next((value[name] for name in _USAGE if value.get(name) is not None), None)
 
 
 def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
     """Return a note for each key of a reply that is not read or deprecated; equal notes of a target are shown once."""
     unread = [key for key in value if key not in _ALSO_READ]
-    if value.get("usage") and parse_usage(value["usage"]) is None:
+    if (usage := _usage_in(value)) and parse_usage(usage) is None:
         unread.append("usage")
     deprecated = () if value.get("trace") is None else (_TRACE_NOTE,)
     return (*map(_unread_note, unread), *deprecated)
@@ -158,12 +177,12 @@ def _unread_note(key: str) -> str:
 _COUNTS: Mapping[str, tuple[str, ...]] = {
     "input": ("input", "input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),
     "output": ("output", "output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
-    "cached_input": ("cached_input", "cached_input_tokens", "cachedInputTokens"),
+    "cached_input": ("cached_input", "cached_input_tokens", "cachedInputTokens", "cached"),
     "reasoning": ("reasoning", "reasoning_tokens", "reasoningTokens"),
     "total": ("total", "total_tokens", "totalTokens"),
     "requests": ("requests",),
 }
-"""The names of token counts: ours, OpenAI's, Anthropic's and the AI SDK's."""
+"""The names of token counts: ours, OpenAI's, Anthropic's, the AI SDK's and AgentV's."""
 
 
 def parse_usage(value: object) -> Usage | None:
@@ -184,8 +203,13 @@ def _is_count(value: object) -> TypeGuard[float]:
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
     """Return the cost of a reply in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
-    usage = value.get("usage")
-    given = [value.get("cost_usd"), value.get("cost"), usage.get("cost") if isinstance(usage, Mapping) else None]
+    usage = _usage_in(value)
+    given = [
+        value.get("cost_usd"),
+        value.get("costUsd"),
+        value.get("cost"),
+        usage.get("cost") if isinstance(usage, Mapping) else None,
+    ]
     amounts = (item for item in given if isinstance(item, int | float) and not isinstance(item, bool))
     return next((float(amount) for amount in amounts if math.isfinite(amount) and amount >= 0), None)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.replies import last_answer, parse_answer, parse_usage
+from agentv.providers.apis.replies import last_answer, parse_answer, parse_usage, with_messages
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -32,9 +32,13 @@ class _Key(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """The key of a row: in answers (`slot`), results (top level) and transcripts (`id`)."""
+    """The key of a row: of answers (`slot`), results (top level), transcripts (`id`) and AgentV's fixtures."""
 
     id: str | None = None
+    test_id: str | None = None
+    source_target: str | None = None
+    attempt: int | None = None
+    suite: str | None = None
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
@@ -47,6 +51,8 @@ class _Head(msgspec.Struct):
         """Target, case id, trial and prompt."""
         if self.slot is not None:
             return self.slot.target, self.slot.eval_id, self.slot.trial, self.slot.prompt
+        if self.test_id is not None:
+            return self.source_target or self.target, self.test_id, self.attempt, None
         return self.target, self.eval_id or self.id, self.trial, self.prompt
 
 
@@ -78,11 +84,11 @@ class Recording(Struct, frozen=True):
             raise ProviderError(Failure("malformed_reply", message)) from None
 
 
-def index_recording(path: Path, target: str) -> Recording:
+def index_recording(path: Path, target: str, suite: str | None = None) -> Recording:
     """Index the positions of the answers; of several for a case, the last line of the latest generation counts.
 
-    If several targets were recorded, only the answers of `target` are used. Raises ProviderError for an invalid line;
-    an incomplete last line is skipped.
+    With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of
+    `target` are used. Raises ProviderError for an invalid line; an incomplete last line is skipped.
     """
     heads = msgspec.json.Decoder(_Head)
     places: dict[str | None, dict[_Place, tuple[int, int]]] = {}
@@ -96,7 +102,7 @@ def index_recording(path: Path, target: str) -> Recording:
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
                 head = None
             target_name, case_id, trial, prompt = head.key if head is not None else (None, None, None, None)
-            if head is not None and case_id is not None:
+            if head is not None and case_id is not None and (suite is None or head.suite in (None, suite)):
                 known = places.setdefault(target_name, {})
                 if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
                     known[case_id, trial, prompt] = (head.generation, offset)
@@ -116,6 +122,7 @@ def _of_one_target(
 
 def parse_recorded(row: JsonObject) -> ProviderResponse:
     """Return the answer in a row. Raises ProviderError if the row records a failure of the target."""
+    row = with_messages(row)
     error = row.get("error")
     if isinstance(error, Mapping) and error.get("stage") != "evaluator":
         kind = error.get("kind")
@@ -131,7 +138,7 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
     if not isinstance(text, str | None):
         raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
     usage_by = row.get("usage_by")
-    usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
+    usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage", row.get("token_usage"))
     finish_reason = row.get("finish_reason")
     reasoning = row.get("reasoning") if "text" in row else None  # a result's is that of its evaluators
     return replace(

@@ -5,19 +5,27 @@ from pathlib import Path
 from typing import Annotated, cast
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.execution.threads import call_in_thread
+from agentv.providers.agents.copilot import read_copilot, read_usage
+from agentv.providers.agents.json import object_of, parse_object
+from agentv.providers.agents.steps import Transcript
+from agentv.providers.local.execution_traces import TracedAnswer, find_traced, load_execution_traces
 from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
-from agentv.types.errors import TargetError
+from agentv.types.errors import ProviderError, TargetError
+from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 ANSWERS = "answers.jsonl"
+EVENTS = "events.jsonl"
+LATEST = "latest"
 
 
 class ReplaySettings(Struct, frozen=True):
-    """The source of the recorded answers: exactly one of the two."""
+    """The source of the recorded answers, exactly one, and the choice among them."""
 
     run: Annotated[
         str | None, Meta(description="Stored run: its folder, its id or the start of its id, or `latest`.")
@@ -26,11 +34,25 @@ class ReplaySettings(Struct, frozen=True):
         str | None,
         Meta(description="JSONL file of answers, results, or `{id, text | output_messages, trial?}`."),
     ] = None
+    copilot_log: Annotated[
+        str | None,
+        Meta(description="Folder of a recorded session of GitHub Copilot, whose answer is that of every case."),
+    ] = None
+    execution_traces: Annotated[
+        str | None, Meta(description="File of execution traces that AgentV 4 recorded: JSON or JSON Lines.")
+    ] = None
+    recorded_target: Annotated[
+        str | None, Meta(description="The target whose answers are used; default: the name of this target.")
+    ] = None
+    recorded_suite: Annotated[
+        str | None, Meta(description="The suite whose answers are used, for a file that names several.")
+    ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless exactly one is set."""
-        if (self.run is None) == (self.file is None):
-            raise ValueError("replay needs exactly one of run and file")
+        """Raise ValueError unless exactly one source is set."""
+        sources = (self.run, self.file, self.copilot_log, self.execution_traces)
+        if len(sources) - sources.count(None) != 1:
+            raise ValueError("replay needs exactly one of run, file, copilot_log and execution_traces")
 
 
 class ReplayProvider:
@@ -40,23 +62,72 @@ class ReplayProvider:
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         settings = cast(ReplaySettings, target.settings)
-        if settings.file is not None:
-            self._path = Path(target.base_dir, settings.file)
+        self._copilot_log: ProviderResponse | None = None
+        self._is_copilot_log = settings.copilot_log is not None
+        self._traces: tuple[TracedAnswer, ...] | None = None
+        self._is_traces = settings.execution_traces is not None
+        if settings.copilot_log is not None:
+            self._path = find_copilot_log(Path(target.base_dir, Path(settings.copilot_log).expanduser()))
+        elif settings.file is not None or settings.execution_traces is not None:
+            self._path = Path(target.base_dir, settings.file or settings.execution_traces or "")
         else:
             self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
-        self._target = target.name
+        self._target = settings.recorded_target or target.name
+        self._suite = settings.recorded_suite
         self._opening = asyncio.Lock()
         self._recording: Recording | None = None
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the recorded answer; a recorded failure is raised again."""
         async with self._opening:
+            if self._is_copilot_log:
+                if self._copilot_log is None:
+                    self._copilot_log = await call_in_thread(load_copilot_log, self._path, timeout_s=None)
+                return self._copilot_log
+            if self._is_traces:
+                if self._traces is None:
+                    self._traces = await call_in_thread(load_execution_traces, self._path, timeout_s=None)
+                return find_traced(
+                    self._traces,
+                    request.eval_case_id,
+                    request.trial,
+                    target=self._target,
+                    suite=self._suite,
+                    path=self._path,
+                )
             if self._recording is None:
-                self._recording = await call_in_thread(index_recording, self._path, self._target, timeout_s=None)
+                self._recording = await call_in_thread(
+                    index_recording, self._path, self._target, self._suite, timeout_s=None
+                )
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
         return parse_recorded(row)
+
+
+def find_copilot_log(folder: Path) -> Path:
+    """Return the events of a session of Copilot; the last part `latest` stands for the session changed last."""
+    if folder.name == LATEST and not folder.exists():
+        logs = sorted(folder.parent.glob(f"*/{EVENTS}"), key=lambda path: path.stat().st_mtime)
+        return logs[-1] if logs else folder / EVENTS
+    return folder / EVENTS
+
+
+def load_copilot_log(path: Path) -> ProviderResponse:
+    """Return what Copilot said and called in a recorded session. Raises ProviderError for an invalid line."""
+    transcript = Transcript()
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
+        if not line.strip():
+            continue
+        event = parse_object(line)
+        if event is None:
+            raise ProviderError(Failure("malformed_reply", f"{path}:{number}: not a JSON object"))
+        steps = read_usage(object_of(event.get("data"))) if event.get("type") == "session.shutdown" else ()
+        for step in (*read_copilot(event, ""), *steps):
+            transcript.add(step)
+    if transcript.failed is not None:
+        raise ProviderError(Failure("target_exit", f"recorded: {transcript.failed.message}"))
+    return replace(transcript.response(), cost_usd=0.0)  # a replay costs nothing
 
 
 def _run_folder(reference: str, base_dir: Path, tools: ProviderTools) -> Path:

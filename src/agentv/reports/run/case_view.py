@@ -63,7 +63,10 @@ class CaseView(Struct, frozen=True):
         score = f", score {row_score(result)}" if row_score(result) else ""
         place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
         mark = self.paint(self.signs.marks[state], state_colour(state))
-        return f"{mark} {PLAIN_LABELS.label(result)} on {one_line(result.slot.target)}: {state}{score}{place}"
+        target = one_line(result.slot.target)
+        if result.answered_by is not None:
+            target += f" (its fallback {one_line(result.answered_by)} answered)"
+        return f"{mark} {PLAIN_LABELS.label(result)} on {target}: {state}{score}{place}"
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         if self.case is not None:

@@ -1,18 +1,19 @@
 """Rubric scoring: checks by item → score, hits, misses, verdict."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from agentv.scoring.judge_replies.replies import RubricReply
-from agentv.scoring.results.aggregation import is_met, weighted_mean
+from agentv.scoring.results.aggregation import is_met, reaches, weighted_mean
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.types.cases import RubricItem
+from agentv.types.cases import ItemScale, RubricItem
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 
-LOWEST_MARK, HIGHEST_MARK = 1.0, 5.0
+MARKS: Mapping[ItemScale, tuple[float, float]] = {"likert5": (1.0, 5.0), "points10": (0.0, 10.0)}
+"""The lowest and the highest mark of each scale."""
 
 
 def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
@@ -45,6 +46,11 @@ class _Judged(Struct, frozen=True):
     line: str
     answered: bool
 
+    @property
+    def met(self) -> bool:
+        """True if the item counts as met."""
+        return _is_met(self.item, self.value)
+
 
 def rubric_score(
     items: Sequence[RubricItem], replies: Sequence[RubricReply], *, vote: Vote = "mean", kind: str = "rubric"
@@ -54,7 +60,7 @@ def rubric_score(
     Several replies are combined by voting on each item. A required item that is not met makes the verdict `fail`.
     """
     judged = [_judge_item(item, replies, vote) for item in items]
-    met = [each for each in judged if is_met(each.value)]
+    met = [each for each in judged if each.met]
     failed = any(each.item.required and each not in met for each in judged)
     return EvaluationScore(
         score=weighted_mean((each.item.weight, each.value) for each in judged),
@@ -73,7 +79,12 @@ def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) ->
     counted = tuple(value or 0.0 for value in values)
     value = combine(counted, vote)
     answered = any(each is not None for each in values)
-    return _Judged(item=item, values=counted, value=value, line=_line(item, replies, is_met(value)), answered=answered)
+    line = _line(item, replies, _is_met(item, value))
+    return _Judged(item=item, values=counted, value=value, line=line, answered=answered)
+
+
+def _is_met(item: RubricItem, value: float) -> bool:
+    return is_met(value) if item.min_value is None else reaches(value, item.min_value)
 
 
 def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
@@ -83,9 +94,10 @@ def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
         return None
     if item.scale is None:
         return None if check.satisfied is None else float(check.satisfied)
-    if check.mark is None or not LOWEST_MARK <= check.mark <= HIGHEST_MARK:
+    lowest, highest = MARKS[item.scale]
+    if check.mark is None or not lowest <= check.mark <= highest:
         return None
-    return (check.mark - LOWEST_MARK) / (HIGHEST_MARK - LOWEST_MARK)
+    return (check.mark - lowest) / (highest - lowest)
 
 
 def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  # noqa: FBT001 - which side to quote
@@ -93,7 +105,7 @@ def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  
     head = f"[{item.id}] {item.description}"
     for reply in replies:
         value = _item_value(item, reply)
-        if value is not None and is_met(value) is met:
+        if value is not None and _is_met(item, value) is met:
             reasoning = reply.checks[item.id].reasoning
             return f"{head}: {reasoning}" if reasoning else head
     if any(item.id in reply.contradicted for reply in replies):
@@ -108,7 +120,10 @@ def _to_result(judged: _Judged, kind: str) -> EvaluationResult:
         metadata["spread"] = spread(judged.values)
     if not judged.answered:
         metadata["unanswered"] = True
-    mark = LOWEST_MARK + (HIGHEST_MARK - LOWEST_MARK) * judged.value
+    if item.min_value is not None:
+        metadata["min_value"] = item.min_value
+    lowest, highest = MARKS[item.scale] if item.scale else (0.0, 1.0)
+    mark = lowest + (highest - lowest) * judged.value
     whole = judged.value in {0.0, 1.0}
     return EvaluationResult(
         criterion_name=item.id,

@@ -174,7 +174,7 @@ def evaluator_to_json(evaluator: EvaluatorLike) -> dict[str, JsonValue]:
     settings = {key: _setting_to_json(value) for key, value in evaluator.settings.items()}
     fields: dict[str, JsonValue] = {"name": evaluator.name, "type": evaluator.type, **settings}
     defaults = EvaluatorConfig(name="", type="")
-    for key in ("weight", "required", "negate", "criterion", "source", "window", "per_turn", "aggregate"):
+    for key in ("weight", "required", "negate", "criterion", "source", "window", "per_turn", "aggregate", "unmet"):
         value = getattr(evaluator, key)
         if value != getattr(defaults, key):
             fields[key] = value

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterable, Sequence
 from operator import mul
+from typing import TypeGuard
 
 from msgspec import Struct
 
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict
+from agentv.types.json_value import JsonValue
 from agentv.types.records.fields import TOLERANCE
 from agentv.types.records.result import CaseResult, RowStatus
 from agentv.types.results import RowState
@@ -57,8 +59,10 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
 def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
     """Return a case's score: the weighted mean of its evaluators' scores; one with an error counts as 0.0.
 
-    Skipped evaluators are left out.
+    Skipped evaluators are left out. An evaluator with `unmet: zero` whose `required` is not met makes it 0.0.
     """
+    if any(map(_zeroes_case, results)):
+        return 0.0
     if len(results) == 1:
         only = results[0]
         return only.score if only.weight > 0 and only.status != "skipped" else 0.0
@@ -81,9 +85,17 @@ def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     """Return True if every rubric item marked `required` was answered and met."""
     for item in results:
         is_required = item.metadata is not None and item.metadata.get("required")
-        if is_required and not is_met(item.value):
+        least = item.metadata.get("min_value") if item.metadata is not None else None
+        is_satisfied = (
+            item.value is not None and reaches(item.value, least) if _is_number(least) else is_met(item.value)
+        )
+        if is_required and not is_satisfied:
             return False
     return True
+
+
+def _is_number(value: JsonValue) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def result_verdict(result: EvaluatorResult) -> Verdict:
@@ -98,18 +110,34 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
     """
     if result.status == "skipped":
         return True
-    required = result.required
-    if required is not False:
-        is_satisfied = result_verdict(result) == "pass" if required is True else reaches(result.score, required)
-        if not is_satisfied:
-            return False
+    if not _is_satisfied(result):
+        return False
     members = result.evaluator_results
     return required_items_met(result.results) and (not members or all(map(is_requirement_met, members)))
 
 
-def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
-    """Return a case's verdict: `fail` if any requirement is not met, else that of the case's score."""
-    return verdict_of(score) if all(map(is_requirement_met, results)) else "fail"
+def _is_satisfied(result: EvaluatorResult) -> bool:
+    """Return True if an evaluator's own `required` is met, or it has none."""
+    required = result.required
+    if required is False:
+        return True
+    return result_verdict(result) == "pass" if required is True else reaches(result.score, required)
+
+
+def _zeroes_case(result: EvaluatorResult) -> bool:
+    return result.unmet == "zero" and result.status != "skipped" and not _is_satisfied(result)
+
+
+def case_verdict(score: float, results: Sequence[EvaluatorResult], pass_score: float | None = None) -> Verdict:
+    """Return a case's verdict: `fail` if any requirement is not met, else that of the case's score.
+
+    With `pass_score` there is no `borderline`: a score of at least that number is `pass`, any other `fail`.
+    """
+    if not all(map(is_requirement_met, results)):
+        return "fail"
+    if pass_score is not None:
+        return "pass" if reaches(score, pass_score) else "fail"
+    return verdict_of(score)
 
 
 def row_status(score: float) -> RowStatus:
@@ -146,7 +174,7 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
         aspects_of_only = max(1, only.expected_aspect_count)
         return CaseFields(
             hits=only.hits,
-            misses=only.misses,
+            misses=(*only.misses, *_why_zero(results)),
             reasoning=only.reasoning or None,
             expected_aspect_count=aspects_of_only,
             raw_aspects=only.raw_aspects,
@@ -155,10 +183,19 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
     aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
     return CaseFields(
         hits=tuple([hit for result in results for hit in result.hits]),
-        misses=tuple([miss for result in results for miss in result.misses]),
+        misses=(*[miss for result in results for miss in result.misses], *_why_zero(results)),
         reasoning=" | ".join(f"{name}: {text}" for name, text in reasons) or None,
         expected_aspect_count=sum([max(1, result.expected_aspect_count) for result in results]),
         raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
+    )
+
+
+def _why_zero(results: Sequence[EvaluatorResult]) -> tuple[str, ...]:
+    """Return a line for each evaluator that makes the case's score 0."""
+    return tuple(
+        f"the case scores 0: {result.name!r} is required and scored {result.score:.2f}"
+        for result in results
+        if _zeroes_case(result)
     )
 
 
@@ -173,6 +210,7 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         status=score.status,
         weight=config.weight,
         required=config.required,
+        unmet=config.unmet,
         verdict=score.verdict or verdict_of(score.score) if is_judged else None,
         hits=score.hits,
         misses=score.misses,

@@ -60,18 +60,23 @@ def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: s
     )
 
 
-def results_to_json(results: Sequence[EvaluatorResult]) -> dict[str, JsonValue]:
+def results_to_json(results: Sequence[EvaluatorResult], *, with_assertions: bool = False) -> dict[str, JsonValue]:
     """Return the results by name, as passed to a composite's code aggregator or judge.
 
-    A second member of the same name is called `name#2`.
+    A second member of the same name is called `name#2`. `with_assertions` lists hits and misses as `assertions`, too.
     """
     by_name: dict[str, JsonValue] = {}
     for result in results:
         name, number = result.name, 2
         while name in by_name:
             name, number = f"{result.name}#{number}", number + 1
-        by_name[name] = _to_json(result)
+        by_name[name] = {**_to_json(result), **(_assertions(result) if with_assertions else {})}
     return by_name
+
+
+def _assertions(result: EvaluatorResult) -> dict[str, JsonValue]:
+    texts = [(hit, True) for hit in result.hits] + [(miss, False) for miss in result.misses]
+    return {"assertions": [{"text": text, "passed": passed} for text, passed in texts]}
 
 
 def _to_json(result: EvaluatorResult) -> dict[str, JsonValue]:

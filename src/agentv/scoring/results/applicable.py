@@ -53,4 +53,5 @@ def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:
         "weight": item.weight,
         "required": item.required,
     }
-    return fields if item.scale is None else {**fields, "scale": item.scale}
+    given: dict[str, JsonValue] = {"scale": item.scale, "min_value": item.min_value}
+    return {**fields, **{key: value for key, value in given.items() if value is not None}}

@@ -10,21 +10,25 @@ from msgspec.structs import force_setattr
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
-Matcher: TypeAlias = Literal["exact", "subset", "ignore"] | Mapping[str, JsonValue]
+Matcher: TypeAlias = (
+    Literal["exact", "subset", "ignore", "named_keys", "known_keys"] | tuple[str, ...] | Mapping[str, JsonValue]
+)
 # Named here, because `str | int` would be built at each comparison; `dict` comes first, because checking the
 # abstract class is slower.
 _SCALAR = (str, int, float)
 _LIST = (list, tuple)
 _OBJECT = (dict, Mapping)
-_WORDS = ("exact", "subset", "ignore")
+_WORDS = ("exact", "subset", "ignore", "named_keys", "known_keys")
 
 
 class ExpectedCall(Struct, frozen=True):
     """One expected call of a trajectory. `tool` may be a glob.
 
     `args` are the arguments that the call must have; it may have more. With `input`, that holds the arguments, and
-    `args` says how they are compared: `subset` (more is fine; the default), `exact`, `ignore`, or a matcher for each
-    field that differs from `exact`. Without both any input matches.
+    `args` says how they are compared: `subset` (more is fine at every depth; the default), `exact`, `named_keys` (these
+    keys have exactly these values, further keys are fine), `known_keys` (no other key, but keys may be missing),
+    `ignore`, a list of paths of fields to compare, or a matcher for each field that differs from `exact`. Without both
+    any input matches.
 
     >>> ExpectedCall("lookup", args={"order": "1001"}).matches(ToolCall("lookup", {"order": "1001", "full": True}))
     True
@@ -35,8 +39,10 @@ class ExpectedCall(Struct, frozen=True):
     args: Annotated[
         Matcher,
         Meta(
-            description="the expected arguments; beside `input` how that is compared: subset, exact, ignore, or "
-            "{field: one of these}"
+            description=(
+                "the expected arguments; beside `input` how that is compared: subset, exact, named_keys, known_keys, "
+                "ignore, a list of fields to compare, or {field: one of these}"
+            )
         ),
     ] = "subset"
 
@@ -82,8 +88,12 @@ def _check_matcher(matcher: JsonValue) -> None:
     if isinstance(matcher, Mapping):
         for each in matcher.values():
             _check_matcher(each)
+    elif isinstance(matcher, _LIST):
+        if not all(isinstance(path, str) for path in matcher):
+            raise ValueError("`args`: a list must have the paths of fields")
     elif matcher not in _WORDS:
-        raise ValueError(f"`args`: unknown matcher {matcher!r}; allowed: exact, subset, ignore, or one per field")
+        allowed = f"{', '.join(_WORDS)}, a list of fields, or one per field"
+        raise ValueError(f"`args`: unknown matcher {matcher!r}; allowed: {allowed}")
 
 
 def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool:
@@ -97,7 +107,22 @@ def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool
         return is_subset(wanted, got)
     if isinstance(matcher, Mapping):
         return _fields_match(matcher, wanted, got)
-    return json_equal(wanted, got)
+    if not isinstance(wanted, Mapping) or not isinstance(got, Mapping):
+        return json_equal(wanted, got)
+    if isinstance(matcher, _LIST):
+        paths = [str(path) for path in matcher]
+        return all(
+            _field(wanted, path) is None or json_equal(_field(wanted, path), _field(got, path)) for path in paths
+        )
+    names = wanted if matcher == "named_keys" else got
+    return all(name in wanted and name in got and json_equal(wanted[name], got[name]) for name in names)
+
+
+def _field(value: JsonValue, path: str) -> JsonValue:
+    """Return the value at a path such as `order.id` inside an object; None if there is none."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _fields_match(matchers: Mapping[str, JsonValue], wanted: JsonValue, got: JsonValue) -> bool:

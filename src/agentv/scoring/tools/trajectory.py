@@ -108,6 +108,7 @@ def _path_to_free_call(
 
 
 Mode: TypeAlias = Literal["any_order", "in_order", "exact", "unordered", "subset", "superset"]
+Scoring: TypeAlias = Literal["strict", "partial", "matched"]
 
 NO_TRACE = "No trace available for evaluation"
 MAX_LINES = 50
@@ -120,8 +121,8 @@ class Trajectory(Struct, frozen=True):
     """The expected trajectory. Tool names may be globs.
 
     `any_order` counts calls only; the other modes compare with `expected`. `minimums`, `maximums` and `forbidden` may
-    be combined with any mode: the score is then the share of all requirements that are met. `partial` scores a sequence
-    by the share that is there, instead of all or nothing.
+    be combined with any mode: the score is then the share of all requirements that are met. `scoring` says how a
+    sequence is scored: `strict` all or nothing, `partial` by the longest common part, `matched` by the matched share.
     """
 
     mode: Mode
@@ -129,7 +130,7 @@ class Trajectory(Struct, frozen=True):
     minimums: Mapping[str, int] | None = None
     maximums: Mapping[str, int] | None = None
     forbidden: tuple[str, ...] = ()
-    partial: bool = False
+    scoring: Scoring = "strict"
 
     @property
     def counts(self) -> bool:
@@ -149,7 +150,7 @@ class _Compared(Struct, frozen=True):
     """A comparison of calls with the expected ones: matched or not, the matched share, and texts."""
 
     holds: bool
-    share: Callable[[], float]  # computed only if `partial`
+    share: Callable[[], float]  # computed only if it is the score
     hits: list[str]
     misses: list[str]
 
@@ -160,8 +161,8 @@ def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> Trajector
     misses: list[str] = []
     demands: list[float] = []
     if wanted.mode != "any_order":
-        compared = _compare(wanted, calls)
-        demands.append(compared.share() if wanted.partial else float(compared.holds))
+        compared = _match(wanted, calls) if wanted.scoring == "matched" else _compare(wanted, calls)
+        demands.append(float(compared.holds) if wanted.scoring == "strict" else compared.share())
         hits += compared.hits
         misses += compared.misses
     counts = Counter([call.tool for call in calls]) if wanted.counts else {}
@@ -294,3 +295,69 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     longer = max(len(wanted.expected), len(calls))
     hits = [f"{calls[index].tool} called at position {index + 1}" for index in sorted(taken)]
     return _Compared(not misses, lambda: len(pairs) / longer if longer else 1.0, hits, misses)
+
+
+def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
+    """Compare for the share of matches: of the expected calls, in mode `subset` of the actual ones.
+
+    Calls beyond the expected ones count only in mode `subset`, in which an expected call allows any number of calls.
+    """
+    match wanted.mode:
+        case "subset":
+            return _allowed(wanted.expected, calls)
+        case "exact":
+            found: Sequence[int | None] = [
+                index if index < len(calls) and each.matches(calls[index]) else None
+                for index, each in enumerate(wanted.expected)
+            ]
+        case "in_order":
+            found = _first_matches(wanted.expected, calls)
+        case _:
+            found = _greedy_matches(wanted.expected, calls)
+    hits = [f"{calls[index].tool} called at position {index + 1}" for index in found if index is not None]
+    misses = [
+        f"Expected {each.tool} at position {position}, found {_instead(wanted.mode, each, position, calls)}"
+        for position, (each, index) in enumerate(zip(wanted.expected, found, strict=True), start=1)
+        if index is None
+    ]
+    share = len(hits) / len(found) if found else 1.0
+    return _Compared(not misses, lambda: share, hits, misses)
+
+
+def _instead(mode: Mode, expectation: ExpectedCall, position: int, calls: Sequence[ToolCall]) -> str:
+    if mode == "exact":
+        return _found(expectation, calls[position - 1] if position <= len(calls) else None)
+    return _elsewhere(expectation, calls, "an earlier match")
+
+
+def _first_matches(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[int | None]:
+    """Return the call of each expectation in order; a call of the right tool with another input is used up by it."""
+    found: list[int | None] = []
+    following = 0
+    for expectation in expected:
+        named = (index for index in range(following, len(calls)) if expectation.matches_name(calls[index]))
+        index = next(named, None)
+        following = len(calls) if index is None else index + 1
+        found.append(index if index is not None and expectation.matches(calls[index]) else None)
+    return found
+
+
+def _greedy_matches(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[int | None]:
+    """Return the first call that is left for each expectation, in any order."""
+    taken: set[int] = set()
+    found: list[int | None] = []
+    for expectation in expected:
+        free = (index for index, call in enumerate(calls) if index not in taken and expectation.matches(call))
+        index = next(free, None)
+        taken |= set() if index is None else {index}
+        found.append(index)
+    return found
+
+
+def _allowed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
+    allowed = [any(expectation.matches(call) for expectation in expected) for call in calls]
+    positions = list(zip(calls, allowed, strict=True))
+    hits = [f"{call.tool} called at position {i}" for i, (call, is_allowed) in enumerate(positions, 1) if is_allowed]
+    misses = [f"Expected no further call, found {call.tool}" for call, is_allowed in positions if not is_allowed]
+    share = sum(allowed) / len(allowed) if allowed else 1.0
+    return _Compared(not misses, lambda: share, hits, misses)

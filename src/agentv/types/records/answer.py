@@ -60,8 +60,9 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `partial` is what the target said before it failed. `estimated` says that a part of `usage` was estimated.
     `reasoning` is what the model thought before it answered; it is never part of `text`.
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
-    `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is
-    written, and `run_id` is the run that called the target.
+    `answered_by` is the fallback target whose answer it is; None for the target's own. `repaired` says that lone
+    surrogates were replaced in its texts. `seq` is the number of its line, None before it is written, and `run_id`
+    is the run that called the target.
     """
 
     schema: str = always(ANSWER_SCHEMA)
@@ -94,4 +95,5 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: JsonObject | None = None
     error: Failure | None = None
     partial: Partial | None = None
+    answered_by: str | None = None
     repaired: bool = False

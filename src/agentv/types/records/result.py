@@ -83,11 +83,12 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of one case with one target in one trial, as every store saves it.
 
     `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. `score` and
-    `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a score,
-    but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator form, for
-    which exports write its evaluator's fields into the row itself. `empty_answer` says that the target answered with
-    nothing but white space. `partial` is what the target said before it failed. `eval_id`, `suite`, `target`, `trial`
-    and `prompt` repeat `slot`, for people who read lines.
+    `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a
+    score, but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator
+    form, for which exports write its evaluator's fields into the row itself. `empty_answer` says that the target
+    answered with nothing but white space. `partial` is what the target said before it failed; `answered_by` is the
+    fallback target that answered after that. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for
+    people who read lines.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -119,6 +120,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     raw_aspects: tuple[str, ...] | None = None
     candidate_answer: str = always("")
     empty_answer: bool = False
+    answered_by: str | None = None
     evaluator_results: tuple[EvaluatorResult, ...] = always(())
     trace_summary: TraceSummary | None = None
     trace: tuple[TraceEvent, ...] | None = None

@@ -1,0 +1,118 @@
+"""What a code judge reads and prints, by the generation of AgentV that it was written for."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from agentv.execution.processes.process import Outcome
+from agentv.scoring.judge_replies.json_objects import finite_number, whole_object
+from agentv.scoring.judge_replies.replies import parse_answer
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import messages_to_json
+from agentv.types.usage import Usage
+
+Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
+"""`agentv` is ours. `agentv-2` adds `trace_summary`. `agentv-3` (2.9 to 4.41) and `agentv-4` (4.42) add the later keys,
+with `output` as messages or as the answer's text, and read `assertions` and exit codes."""
+
+CONTRACT_HELP = "the keys that the script reads and prints: ours, or also those of an earlier AgentV"
+_LATER = ("agentv-3", "agentv-4")
+
+
+def reads_assertions(contract: Contract) -> bool:
+    """Return True if a script may print `assertions`, or plain text with an exit code."""
+    return contract in _LATER
+
+
+def payload_for(
+    contract: Contract, payload: Mapping[str, JsonValue], context: EvaluationContext
+) -> dict[str, JsonValue]:
+    """Return the payload with the keys of a contract; a key that both have takes the contract's meaning."""
+    if contract == "agentv":
+        return dict(payload)
+    if contract == "agentv-2":
+        return {**payload, "trace_summary": payload["candidate_trace_summary"]}
+    case, messages = context.eval_case, messages_to_json(context.output_messages)
+    given: list[JsonValue] = [{"role": "assistant", "content": context.candidate}]
+    output: JsonValue = payload["candidate_answer"] if contract == "agentv-4" else messages or given
+    return {
+        **payload,
+        "criteria": case.expected_outcome,
+        "expected_output": messages_to_json(case.expected_messages),
+        "input": messages_to_json(case.input_messages),
+        "output": output,
+        "messages": messages or given,
+        "trace": _trace(context),
+        "trace_summary": payload["candidate_trace_summary"],
+        "token_usage": _tokens(context.usage),
+        "cost_usd": context.cost_usd,
+        "duration_ms": context.duration_ms,
+        "start_time": None,
+        "end_time": None,
+        "file_changes": context.diff,
+    }
+
+
+def _trace(context: EvaluationContext) -> JsonObject | None:
+    summary = context.candidate_trace_summary
+    if summary is None:
+        return None
+    calls: dict[str, JsonValue] = dict(summary.tool_calls_by_name)
+    return {
+        "event_count": sum(summary.tool_calls_by_name.values()),
+        "tool_calls": calls,
+        "tool_names": list(summary.tool_names),
+        "tool_calls_by_name": calls,
+        "error_count": summary.error_count,
+        "llm_call_count": sum(message.role == "assistant" for message in context.output_messages or ()),
+    }
+
+
+def _tokens(usage: Usage | None) -> JsonObject | None:
+    return None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached_input}
+
+
+def read_outcome(outcome: Outcome) -> EvaluationScore:
+    """Return the score of a script that prints AgentV 4's JSON, or plain text with an exit code that says if it passes.
+
+    Raises EvaluatorError for a script that failed: an exit code other than 0 with JSON or with errors printed.
+    """
+    text = outcome.stdout.decode("utf-8", "replace").strip()
+    answer = whole_object(text)
+    if outcome.exit_code != 0 and (answer is not None or outcome.stderr.strip()):
+        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}: {outcome.stderr.strip()}")
+    if answer is not None:
+        return read_answer(answer)
+    passed = outcome.exit_code == 0
+    line = (text or f"exit {outcome.exit_code}",)
+    return EvaluationScore(float(passed), line if passed else (), () if passed else line)
+
+
+def read_answer(answer: JsonObject) -> EvaluationScore:
+    """Return the score of AgentV 4's JSON: `score`, else the share of `assertions` that passed."""
+    listed = answer.get("assertions")
+    if not isinstance(listed, list):
+        return parse_answer(answer)
+    entries = [each for each in listed if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
+    hits = tuple(_line(each) for each in entries if each.get("passed"))
+    misses = tuple(_line(each) for each in entries if not each.get("passed"))
+    score = finite_number(answer.get("score"))
+    if score is None and not entries:
+        raise EvaluatorError("the answer has neither a number in `score` nor an entry in `assertions`")
+    share = len(hits) / len(entries) if entries else 0.0
+    own = parse_answer({**answer, "score": share if score is None else score})
+    return EvaluationScore(
+        score=own.score,
+        hits=(*own.hits, *hits),
+        misses=(*own.misses, *misses),
+        expected_aspect_count=max(1, len(own.hits) + len(own.misses) + len(entries)),
+        reasoning=own.reasoning,
+        verdict=own.verdict,
+        results=own.results,
+    )
+
+
+def _line(entry: JsonObject) -> str:
+    evidence = entry.get("evidence")
+    return f"{entry['text']}: {evidence}" if isinstance(evidence, str) and evidence else str(entry["text"])

@@ -1,0 +1,248 @@
+"""`field_accuracy`: the fields of a JSON answer compared with those of the reference answer."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from agentv.evaluators.rules.base import judged_text, quoted
+from agentv.evaluators.rules.json import fenced_text
+from agentv.scoring.results.aggregation import weighted_mean
+from agentv.scoring.results.sources import expected_answer
+from agentv.scoring.tools.tool_calls import json_equal
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
+from agentv.types.messages_json import compact_json
+from agentv.types.protocols import EvaluatorTools
+
+KIND = "field_accuracy"
+Match: TypeAlias = Literal["exact", "numeric_tolerance", "date"]
+
+
+class ExpectedField(Struct, frozen=True, kw_only=True):
+    """One field that is compared."""
+
+    path: Annotated[str, Meta(description="the field's path, such as `invoice.lines[0].amount`")]
+    match: Annotated[Match, Meta(description="how values are compared: exact, numeric_tolerance or date")] = "exact"
+    tolerance: Annotated[float, Meta(description="the largest difference of two numbers")] = 0.0
+    relative: Annotated[bool, Meta(description="the tolerance is a share of the expected number")] = False
+    formats: Annotated[
+        tuple[str, ...], Meta(description="date formats such as DD/MM/YYYY, which tell day and month apart")
+    ] = ()
+    weight: Annotated[float, Meta(description="how much the field counts")] = 1.0
+    required: Annotated[bool, Meta(description="an optional field that the answer leaves out does not count")] = True
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a field that cannot be compared."""
+        if not self.path.strip():
+            raise ValueError("`path` must not be empty")
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise ValueError("`weight` must be a finite number of at least 0")
+        if not (math.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise ValueError("`tolerance` must be a finite number of at least 0")
+
+
+class FieldAccuracySettings(Struct, frozen=True, kw_only=True):
+    """Settings of `field_accuracy`."""
+
+    fields: Annotated[tuple[ExpectedField, ...], Meta(description="the fields to compare: [{path, match, …}]")]
+    aggregation: Annotated[
+        Literal["weighted_average", "all_or_nothing"], Meta(description="how the fields' scores become one score")
+    ] = "weighted_average"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError without fields."""
+        if not self.fields:
+            raise ValueError("`fields` must list at least one field")
+
+
+class _FieldScore(Struct, frozen=True):
+    line: str
+    met: bool
+    weight: float
+
+
+class FieldAccuracyEvaluator:
+    """An evaluator that compares fields of a JSON answer with those of the reference answer."""
+
+    kind = KIND
+    reusable = True
+
+    def __init__(self, settings: FieldAccuracySettings, *, source: str = "response") -> None:
+        self._settings = settings
+        self._source = source
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Compare all fields. An answer that is no JSON, or a case without a reference answer in JSON, scores 0."""
+        fields = self._settings.fields
+        text = judged_text(context, self._source)
+        given = read_json(text)
+        if given is None:
+            return _nothing(f"expected JSON, got {quoted(text)}", len(fields))
+        expected = _expected(context)
+        if expected is None:
+            return _nothing("the case has no reference answer in JSON to compare with", len(fields))
+        scores = [_compare(each, value_at(given, each.path), value_at(expected, each.path)) for each in fields]
+        hits = tuple(each.line for each in scores if each.met)
+        misses = tuple(each.line for each in scores if not each.met)
+        score = weighted_mean((each.weight, float(each.met)) for each in scores)
+        if self._settings.aggregation == "all_or_nothing":
+            score = float(not misses)
+        return EvaluationScore(score, hits, misses, len(scores))
+
+
+def _nothing(miss: str, aspects: int) -> EvaluationScore:
+    return EvaluationScore(0.0, misses=(miss,), expected_aspect_count=aspects)
+
+
+def read_json(text: str) -> JsonObject | Sequence[JsonValue] | None:
+    """Return the JSON object or list in a text: the whole text, a code fence, or the outermost braces; else None."""
+    inner = text[text.find("{") : text.rfind("}") + 1]
+    for candidate in (text, fenced_text(text), inner):
+        try:
+            value = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict | list):
+            return value
+    return None
+
+
+def _expected(context: EvaluationContext) -> JsonObject | Sequence[JsonValue] | None:
+    """Return the content of the last expected message that is JSON, else the reference answer if it is."""
+    for message in reversed(context.eval_case.expected_messages):
+        found = _content(message)
+        if found is not None:
+            return found
+    reference = expected_answer(context)
+    if isinstance(reference, str):
+        return read_json(reference)
+    return reference if isinstance(reference, Mapping | list | tuple) else None
+
+
+def _content(message: Message) -> JsonObject | Sequence[JsonValue] | None:
+    if message.role != "assistant" or not message.content:
+        return None
+    if isinstance(message.content, Mapping):
+        return message.content
+    return read_json(message.content) if isinstance(message.content, str) else None
+
+
+class _Missing:
+    """The value of a field that is not there, which differs from null."""
+
+
+MISSING = _Missing()
+
+
+def value_at(value: JsonValue, path: str) -> JsonValue | _Missing:
+    """Return the value at a path such as `a.b[0].c`; MISSING if there is none."""
+    for part in filter(None, re.split(r"[.\[\]]", path)):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return MISSING
+    return value
+
+
+def _compare(field: ExpectedField, given: JsonValue | _Missing, expected: JsonValue | _Missing) -> _FieldScore:
+    if isinstance(expected, _Missing):
+        return _FieldScore(f"{field.path}: nothing expected", True, field.weight)
+    if isinstance(given, _Missing):
+        weight = field.weight if field.required else 0.0
+        return _FieldScore(f"{field.path}: missing", not field.required, weight)
+    fault = _fault(field, given, expected)
+    line = field.path if fault is None else f"{field.path}: {fault}"
+    return _FieldScore(line, fault is None, field.weight)
+
+
+def _fault(field: ExpectedField, given: JsonValue, expected: JsonValue) -> str | None:
+    """Return the difference of two values in words; None if they match."""
+    differing = f"expected {_shown(expected)}, got {_shown(given)}"
+    if field.match == "exact":
+        return None if json_equal(given, expected) else differing
+    if field.match == "date":
+        days = [read_date(_text(value), field.formats) for value in (given, expected)]
+        if None in days:
+            return f"{differing}, which are not both dates"
+        return None if days[0] == days[1] else differing
+    numbers = [_number(value) for value in (given, expected)]
+    found, wanted = numbers
+    if found is None or wanted is None:
+        return f"{differing}, which are not both numbers"
+    allowed = field.tolerance * abs(wanted) if field.relative and wanted else field.tolerance
+    is_near = abs(found - wanted) <= allowed + 1e-12 * max(1.0, abs(wanted))
+    return None if is_near else f"{differing} (tolerance: {field.tolerance:g})"
+
+
+def _shown(value: JsonValue) -> str:
+    return quoted(compact_json(value)) if isinstance(value, Mapping | list | tuple) else json.dumps(value)[:120]
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+_LEADING_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+def _number(value: JsonValue) -> float | None:
+    """Return a number, or the number that a text starts with; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    start = _LEADING_NUMBER.match(value) if isinstance(value, str) else None
+    return None if start is None else float(start[0])
+
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_NAMED_MONTH = re.compile(r"(\d{1,2})[-\s]([A-Za-z]{3,9})[-\s](\d{4})")
+_THREE_NUMBERS = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})")
+_MONTHS_IN_YEAR = 12
+
+
+def read_date(text: str, formats: Sequence[str] = ()) -> date | None:
+    """Return the day of an ISO date, `15-JAN-2025`, or three numbers; None for anything else.
+
+    `formats` with only MM/DD or only DD/MM tell which number is the month; otherwise a number above 12 is the day, and
+    the first one is the month if both could be.
+    """
+    text = text.strip()
+    try:
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        pass
+    if (named := _NAMED_MONTH.fullmatch(text)) is not None:
+        name = named[2].lower()[:3]
+        return _day(int(named[3]), _MONTHS.index(name) + 1, int(named[1])) if name in _MONTHS else None
+    numbers = _THREE_NUMBERS.fullmatch(text)
+    if numbers is None:
+        return None
+    first, second, year = (int(number) for number in numbers.groups())
+    has_us = any(re.search(r"MM[/-]DD", each) for each in formats)
+    has_eu = any(re.search(r"DD[/-]MM", each) for each in formats)
+    day_first = has_eu if has_us != has_eu else first > _MONTHS_IN_YEAR >= second
+    return _day(year, second, first) if day_first else _day(year, first, second)
+
+
+def _day(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def make_field_accuracy(
+    config: EvaluatorConfig, settings: FieldAccuracySettings, _tools: EvaluatorTools
+) -> FieldAccuracyEvaluator:
+    """Return a `field_accuracy` evaluator."""
+    return FieldAccuracyEvaluator(settings, source=config.source)

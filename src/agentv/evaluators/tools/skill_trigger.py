@@ -1,0 +1,73 @@
+"""`skill_trigger`: whether an agent used a named skill."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from agentv.scoring.tools.recorded_calls import recorded_calls
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.messages import ToolCall
+from agentv.types.messages_json import compact_json
+from agentv.types.protocols import EvaluatorTools
+
+KIND = "skill_trigger"
+
+
+class SkillTriggerSettings(Struct, frozen=True, kw_only=True):
+    """Settings of `skill_trigger`."""
+
+    skill: Annotated[str, Meta(description="the skill's name")]
+    should_trigger: Annotated[bool, Meta(description="false: the agent must not use it")] = True
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an empty name."""
+        if not self.skill.strip():
+            raise ValueError("`skill` must not be empty")
+
+
+class SkillTriggerEvaluator:
+    """An evaluator that looks for a skill in the tool calls of an answer.
+
+    A skill is used by a call of the tool `skill` with its name, by reading a file below `skills/NAME/`, or by a call
+    whose output mentions such a path.
+    """
+
+    kind = KIND
+    inline = True
+    reusable = True
+
+    def __init__(self, settings: SkillTriggerSettings) -> None:
+        self._settings = settings
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Score 1 if the skill was used exactly when it should be, else 0."""
+        skill, wanted = self._settings.skill, self._settings.should_trigger
+        calls = recorded_calls(context) or ()
+        found = next((use for use in (_use(call, skill) for call in calls) if use is not None), None)
+        line = found or (
+            f"the skill {skill!r} is in none of {len(calls)} tool calls" if calls else "no tool call recorded"
+        )
+        if (found is not None) is wanted:
+            return EvaluationScore(1.0, hits=(line,))
+        return EvaluationScore(0.0, misses=(line,))
+
+
+def _use(call: ToolCall, skill: str) -> str | None:
+    """Return how a call uses a skill, in words; None if it does not."""
+    tool, given = call.tool.lower(), call.input if isinstance(call.input, Mapping) else {}
+    path = f"skills/{skill}/"
+    if tool == "skill" and skill in str(given.get("skill") or ""):
+        return f"the tool {call.tool} was called with the skill {skill!r}"
+    if tool == "read" and path in str(given.get("file_path") or given.get("path") or ""):
+        return f"the tool {call.tool} read a file below {path}"
+    output = call.output if isinstance(call.output, str) else compact_json(call.output)
+    return f"the output of {call.tool} mentions {path}" if path in output else None
+
+
+def make_skill_trigger(
+    _config: EvaluatorConfig, settings: SkillTriggerSettings, _tools: EvaluatorTools
+) -> SkillTriggerEvaluator:
+    """Return a `skill_trigger` evaluator."""
+    return SkillTriggerEvaluator(settings)

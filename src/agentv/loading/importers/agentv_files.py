@@ -1,0 +1,148 @@
+"""The import of one eval file of AgentV 1.5 to 4.42, with the files of its cases."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.loading.files.documents import Document
+from agentv.loading.files.text import shown
+from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_places
+from agentv.loading.importers.case_texts import holds_references, with_environment
+from agentv.loading.importers.generations import (
+    Generation,
+    differs_from_ours,
+    fifth_key,
+    find_generation,
+    generation_of_lines,
+)
+from agentv.loading.importers.rewriting import with_source_paths
+from agentv.loading.models.reader import Reader
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+
+_UNREADABLE = {
+    ".ts": "TypeScript suites are not read",
+    ".mts": "TypeScript suites are not read",
+    ".js": "JavaScript suites are not read",
+}
+"""Suffixes of suites that are programs, with what is said of them."""
+_FIFTH = "an AgentV 5 file; 1.5 to 4.42 are read"
+
+
+def check_readable(path: Path) -> None:
+    """Raise EvalFileError for a suite that is a program."""
+    if path.suffix in _UNREADABLE:
+        raise EvalFileError(shown(path), (Problem(shown(path), _UNREADABLE[path.suffix]),))
+
+
+class AgentvImport(Struct):
+    """How the cases of one eval file are translated, and what became of its keys so far.
+
+    `env` fills references to variables; None leaves them as they are.
+    """
+
+    generation: Generation
+    folders: tuple[Path, ...]
+    is_known_type: Callable[[str], bool]
+    env: Mapping[str, str] | None = field(default_factory=dict)
+    defaults: SuiteDefaults = field(default_factory=SuiteDefaults)
+    without_effect: int = 0
+    ignored: int = 0
+    about: JsonObject = field(default_factory=dict)
+
+    def concerns(self, value: JsonValue) -> bool:
+        """Return True if the content of a file has to be translated."""
+        return self.generation.is_foreign or (self.generation == Generation.FIRST and differs_from_ours(value))
+
+    @property
+    def sentence(self) -> str:
+        """What the file is, and how many of its keys have no meaning here; "" for our own."""
+        if not self.generation.is_foreign:
+            return ""
+        count = self.without_effect
+        lost = "" if not count else f", {count} {'key has' if count == 1 else 'keys have'} no meaning here"
+        return f"{self.generation.title} eval file{lost}"
+
+    def suite(self, source: Reader) -> "ImportedReader":
+        """Translate the top level of the file, and the cases in it."""
+        made = self._translated(source, lambda translator: translator.suite(), of_suite=True)
+        self.defaults = without_places(self.defaults)
+        return made
+
+    def cases(self, source: Reader) -> "ImportedReader":
+        """Translate another file of cases, or one line of JSON."""
+        value = source.document.value
+        return self._translated(source, lambda translator: translator.cases(value))
+
+    def _translated(
+        self, source: Reader, translate: Callable[[FileTranslator], Document], *, of_suite: bool = False
+    ) -> "ImportedReader":
+        source = _without_key_problems(source)
+        if self.generation == Generation.FOURTH and holds_references(source.document.value):
+            source = source if self.env is None else with_environment(source, self.env)
+        first = list(source.problems)
+        translator = FileTranslator(
+            source, self.generation, folders=self.folders, is_known_type=self.is_known_type, defaults=self.defaults
+        )
+        document = translate(translator)
+        self.without_effect += translator.report.without_effect
+        self.ignored += translator.report.ignored
+        if of_suite:
+            self.defaults, self.about = translator.defaults, translator.about
+        return ImportedReader(document, first, source)
+
+
+class ImportedReader(Reader):
+    """A reader of a translated document whose problems have the paths of the file."""
+
+    def __init__(self, document: Document, problems: Sequence[Problem], source: Reader) -> None:
+        super().__init__(document, problems)
+        self._source = source
+
+    def all_problems(self) -> list[Problem]:
+        """Return the problems of the translation and of what was read."""
+        return [*self._source.problems, *with_source_paths(self.problems, self._source.document)]
+
+
+def problems_of(reader: Reader) -> list[Problem]:
+    """Return the problems of a reader, of its translation as well."""
+    return reader.all_problems() if isinstance(reader, ImportedReader) else reader.problems
+
+
+def _without_key_problems(source: Reader) -> Reader:
+    """Return a reader without the problems of keys that are numbers, which the scores of AgentV's rubrics have."""
+    kept = [each for each in source.problems if not (each.json_path.endswith(".score_ranges") and _is_about_key(each))]
+    return source if len(kept) == len(source.problems) else Reader(source.document, kept)
+
+
+def _is_about_key(problem: Problem) -> bool:
+    return problem.message.startswith("the key ") and problem.message.endswith("must be a string")
+
+
+def start_import(
+    value: JsonValue,
+    *,
+    base: Path,
+    root: Path,
+    is_known_type: Callable[[str], bool],
+    env: Mapping[str, str] | None,
+    lines: Sequence[JsonValue] = (),
+) -> AgentvImport:
+    """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""
+    generation = max(find_generation(value), generation_of_lines(lines))
+    if isinstance(value, Mapping) and "dialect" in value:
+        generation = find_generation(value)
+    folders = [folder for folder in (base, *base.parents) if folder == base or folder.is_relative_to(root)]
+    return AgentvImport(generation, tuple(folders), is_known_type, env)
+
+
+def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
+    """Return the problem of a file of AgentV 5; None for any other."""
+    key = fifth_key(value)
+    if key is None:
+        return None
+    place = reader.document.mark((key,), on_key=True)
+    advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
+    return Problem(shown(path), _FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)

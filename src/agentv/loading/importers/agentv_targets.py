@@ -1,0 +1,460 @@
+"""Targets files of AgentV 1.5 to 4.42, translated key by key into ours; a file may mix the keys of several versions.
+
+Nothing is looked up in the environment but optional settings, which AgentV leaves out when their variable is not set.
+`use_target` and `fallback_targets` are keys of ours as well, and stay as they are.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.importers.notes import Translation
+from agentv.loading.models.file_model import Names, names_of
+from agentv.loading.targets.models import TargetModel, TargetsFileModel
+from agentv.registry import Registry
+from agentv.templating.environment import REFERENCE, is_reference
+from agentv.types.errors import PluginError, UnknownNameError, nearest
+from agentv.types.json_value import JsonValue, snake_case
+
+Translate: TypeAlias = Callable[[Translation, JsonPath], None]
+
+OURS = "agentv"
+"""The value of `dialect` for a file whose keys are not translated."""
+
+_EARLIER_SCHEMAS = ("agentv-targets-v2", "agentv-targets-v2.1")
+_AGENTS = ("codex", "claude", "copilot", "pi")
+_REFUSED = {
+    "transcript": "judge the recorded messages with `agentv score`, or use provider replay with `file`",
+    "bedrock": "use provider http, or openai with the base_url of a gateway",
+    "vertex": "use provider gemini with `project` and `location`",
+    "agentapi": "use provider http",
+}
+_SDKS = {"copilot-sdk": "copilot", "copilot_sdk": "copilot", "claude-sdk": "claude"}
+_ONLY_AGENTV = frozenset(
+    {"grader_target", "api_format", "subprovider", "byok", "fixtures", "source_target"}
+    | {"stream_log", "subagent_mode_allowed", "max_budget_usd", "model_reasoning_effort", "github_token"}
+    | {"log_directory", "log_output_format", "cli_verbose", "keep_output_files", "session_dir", "session_id"}
+)
+_LOGS = ("log_format", "stream_log", "log_dir")
+"""Settings for logs, which not all of our agents write."""
+_OPTIONAL = ("cwd", "log_dir", "executable", "api_version", "workspace_template", "subagent_root")
+"""Settings that AgentV leaves out when they are one reference to a variable that is not set."""
+
+OPENROUTER_URL = "https://openrouter.ai/api/v1"
+_MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
+    "openai": {"provider": "openai", "api_key": "${{ OPENAI_API_KEY }}"},
+    "anthropic": {"provider": "anthropic", "api_key": "${{ ANTHROPIC_API_KEY }}"},
+    "google": {"provider": "gemini", "api_key": "${{ GOOGLE_GENERATIVE_AI_API_KEY }}"},
+    "azure": {
+        "provider": "azure",
+        "api_key": "${{ AZURE_API_KEY }}",
+        "endpoint": "${{ AZURE_RESOURCE_NAME }}",
+    },
+}
+"""What AgentV's own provider needs for `model: PREFIX:NAME`: the variables that its libraries read."""
+
+
+def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation | None:
+    """Return the translation of a targets file; None for a file that is ours, without any key of AgentV alone."""
+    raw = document.value
+    if not isinstance(raw, Mapping) or raw.get("dialect") == OURS:
+        return None
+    entries = raw.get("targets")
+    targets = [each for each in entries if isinstance(each, Mapping)] if isinstance(entries, list) else []
+    if not (_is_agentv_head(raw) or any(_is_agentv(each, providers) for each in targets)):
+        return None
+    translation = Translation(document)
+    _translate_head(translation)
+    for index in range(len(entries) if isinstance(entries, list) else 0):
+        at = ("targets", index)
+        if translation.entries(at):
+            _translate_target(translation, at, providers, env)
+    return translation
+
+
+def _is_agentv_head(raw: Mapping[str, JsonValue]) -> bool:
+    return "dialect" in raw or raw.get("$schema") in _EARLIER_SCHEMAS or ("providers" in raw and "targets" not in raw)
+
+
+def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
+    """Return True if a target has a key or a provider that only AgentV knows."""
+    if not target.keys().isdisjoint(_ONLY_AGENTV):
+        return True
+    provider = target.get("provider")
+    if not isinstance(provider, str):
+        return False
+    if "use_target" in target or is_reference(provider):
+        return True
+    name = _canonical(provider, providers) or provider.lower()
+    check = target.get("healthcheck")
+    return (
+        name in _REFUSED
+        or name in _SPECIAL
+        or ("command" in target and _settings_names(name, providers).of("command") is None)
+        or (isinstance(check, Mapping) and ("command" in check or "type" not in check))
+        or (name == "azure" and "version" in target)
+        or (name == "pi" and isinstance(target.get("tools"), str))
+        or (name == "openai" and "endpoint" in target)
+        or (name in _AGENTS and not target.keys().isdisjoint(("base_url", "workspace_template")))
+        or (name == "codex" and "model" in target)
+    )
+
+
+def _canonical(name: str, providers: Registry) -> str | None:
+    """Return our name of a provider; None if only AgentV has it, or nobody."""
+    if name.lower() in (*_REFUSED, *_SPECIAL):  # a plug-in of that name takes precedence
+        return name if name in providers.specs else providers.aliases.get(name)
+    try:
+        return providers.canonical(name)
+    except PluginError:  # reported when the target is checked
+        return None
+
+
+def _translate_head(translation: Translation) -> None:
+    entries = translation.entries(())
+    if "providers" in entries and "targets" not in entries:
+        message = "this is an AgentV 5 file; files of AgentV 1.5 to 4.42 are read"
+        translation.refuse(("providers",), message, "write the targets under `targets:` (docs/reference/targets.md)")
+        translation.remove((), "providers")
+        translation.put((), "targets", [], like="providers")
+    if entries.get("$schema") in _EARLIER_SCHEMAS:
+        translation.ignore((), "$schema")
+    for key in tuple(entries):
+        if key not in TargetsFileModel.names().spellings:
+            translation.lose((key,), f"{key!r} is no key that AgentV's targets files have, and has no effect")
+
+
+def _translate_target(translation: Translation, at: JsonPath, providers: Registry, env: Mapping[str, str]) -> None:
+    entries = translation.entries(at)
+    translation.rename(at, "grader_target", "judge_target")
+    translation.ignore(at, "$schema")
+    if "use_target" in entries:
+        for key in tuple(entries.keys() - {"name", "use_target"}):
+            translation.lose((*at, key), f"{key!r} has no effect beside `use_target`, as in AgentV")
+        return
+    _fill_provider(translation, at, env)
+    provider = _translate_provider(translation, at, providers)
+    translation.lose_any(
+        at,
+        {
+            "subagent_mode_allowed": "AgentV's `subagent_mode_allowed` has no counterpart here",
+            "max_budget_usd": "AgentV's `max_budget_usd` for one agent has no counterpart here; "
+            "`agentv run --budget-usd` limits the whole run",
+        },
+    )
+    if provider is not None:
+        _BY_PROVIDER.get(provider, _nothing_more)(translation, at)
+        _leave_out_unset(translation, at, env)
+        _lose_unknown(translation, at, provider, providers)
+
+
+def _nothing_more(translation: Translation, at: JsonPath) -> None:
+    """Translate nothing beside what all providers have in common."""
+
+
+def _fill_provider(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
+    """Fill a provider that a variable of AgentV 4 names."""
+    written = translation.entries(at).get("provider")
+    if not isinstance(written, str) or not is_reference(written):
+        return
+    (name,) = REFERENCE.findall(written)
+    if env.get(name):
+        translation.put(at, "provider", env[name], like="provider")
+    else:
+        message = f"the variable {name} is not set, and the target needs it for 'provider'"
+        translation.refuse((*at, "provider"), message, "set it in the environment or in a .env file")
+
+
+def _translate_provider(translation: Translation, at: JsonPath, providers: Registry) -> str | None:
+    """Translate the provider's name; return our name for it, None if it is refused or unknown."""
+    entries = translation.entries(at)
+    name = entries.get("provider")
+    if not isinstance(name, str) or REFERENCE.search(name):
+        return None
+    lower = name.lower()
+    known = _canonical(name, providers) or _canonical(lower, providers)
+    if known is None and lower in _REFUSED:
+        translation.refuse((*at, "provider"), f"the provider {name!r} of AgentV 4 is not supported", _REFUSED[lower])
+        return None
+    if known is None and lower in _SPECIAL:
+        _SPECIAL[lower](translation, at)
+        renamed = entries.get("provider")
+        return renamed if isinstance(renamed, str) and renamed != name else None
+    if known is None and "command" in entries:  # a file in .agentv/providers/ of AgentV 4, which runs this command
+        known = "cli"
+    if known is not None and name != known and name not in providers.aliases:
+        translation.put(at, "provider", known, like="provider")
+    return known
+
+
+def _renamed_to(provider: str) -> Translate:
+    return lambda translation, at: translation.put(at, "provider", provider, like="provider")
+
+
+def _sdk(name: str) -> Translate:
+    def translate(translation: Translation, at: JsonPath) -> None:
+        provider = _SDKS[name]
+        message = f"AgentV 4 calls {name} as a library; here its program {provider!r} is run"
+        translation.warn((*at, "provider"), message)
+        translation.put(at, "provider", provider, like="provider")
+
+    return translate
+
+
+def _openrouter(translation: Translation, at: JsonPath) -> None:
+    translation.put(at, "provider", "openai", like="provider")
+    for key, value in (("base_url", OPENROUTER_URL), ("api_key", "${{ OPENROUTER_API_KEY }}")):
+        if key not in translation.entries(at):
+            translation.put(at, key, value, like="provider")
+
+
+def _cc_mirror(translation: Translation, at: JsonPath) -> None:
+    """Translate a variant of Claude Code, which is installed as a program of its own name."""
+    translation.put(at, "provider", "claude", like="provider")
+    _rename_first(translation, at, "executable", "binary", "command", "variant")
+    if "executable" not in translation.entries(at):
+        translation.put(at, "executable", translation.entries(at).get("name"), like="provider")
+    translation.remove(at, "variant", "binary", "command")
+
+
+def _agentv(translation: Translation, at: JsonPath) -> None:
+    """Translate AgentV's own provider, whose model is written `provider:model`."""
+    model = translation.entries(at).get("model")
+    prefix, colon, name = model.partition(":") if isinstance(model, str) else ("", "", "")
+    if not colon or prefix not in _MODELS_OF_AGENTV:
+        known = ", ".join(f"{each}:NAME" for each in _MODELS_OF_AGENTV)
+        translation.refuse((*at, "provider"), "the provider 'agentv' of AgentV needs `model: provider:model`", known)
+        return
+    translation.put(at, "model", name, like="model")
+    for key, value in _MODELS_OF_AGENTV[prefix].items():
+        if key == "provider" or key not in translation.entries(at):
+            translation.put(at, key, value, like="provider")
+
+
+def _copilot_log(translation: Translation, at: JsonPath) -> None:
+    translation.put(at, "provider", "replay", like="provider")
+    translation.rename(at, "session_dir", "copilot_log")
+    folder = translation.entries(at).get("session_state_dir", "~/.copilot/session-state")
+    session = translation.entries(at).get("session_id", "latest")
+    if "copilot_log" not in translation.entries(at):
+        translation.put(at, "copilot_log", f"{folder}/{session}", like="provider")
+    translation.remove(at, "session_state_dir", "session_id", "discover")
+    translation.ignore(at, "cwd", "model", "timeout_seconds", "log_format", "log_dir")
+
+
+_SPECIAL: Mapping[str, Translate] = {
+    "claude-cli": _renamed_to("claude"),
+    "pi-cli": _renamed_to("pi"),
+    "openrouter": _openrouter,
+    "cc-mirror": _cc_mirror,
+    "agentv": _agentv,
+    "copilot-log": _copilot_log,
+    **{name: _sdk(name) for name in _SDKS},
+}
+
+
+def _rename_first(translation: Translation, at: JsonPath, new: str, *olds: str) -> None:
+    """Rename the first of several spellings, unless the new one is there."""
+    for old in olds:
+        translation.rename(at, old, new)
+
+
+def _cli(translation: Translation, at: JsonPath) -> None:
+    _rename_first(translation, at, "command_template", "command")
+    _rename_first(translation, at, "verbose", "cli_verbose", "cliVerbose")
+    _rename_first(translation, at, "keep_temp_files", "keep_output_files", "keepOutputFiles")
+    check = translation.entries((*at, "healthcheck"))
+    if check:
+        place = (*at, "healthcheck")
+        _rename_first(translation, place, "command_template", "command")
+        if "type" not in check:
+            kind = "http" if "url" in check else "command"
+            translation.put(place, "type", kind, like="url" if "url" in check else "command_template")
+    _workspace_template(translation, at)
+
+
+def _workspace_template(translation: Translation, at: JsonPath) -> None:
+    """Translate the folder that AgentV up to 3 copies for each case."""
+    template = translation.entries(at).get("workspace_template", translation.entries(at).get("workspaceTemplate"))
+    if isinstance(template, str) and "workspace" not in translation.entries(at):
+        translation.put(at, "workspace", {"template": template}, like="workspace_template")
+    translation.remove(at, "workspace_template", "workspaceTemplate")
+
+
+def _model_api(translation: Translation, at: JsonPath) -> None:
+    _rename_first(translation, at, "max_output_tokens", "maxTokens")
+    _rename_first(translation, at, "model", "deployment", "variant")
+    translation.remove(at, "deployment", "variant")
+
+
+def _openai(translation: Translation, at: JsonPath) -> None:
+    _model_api(translation, at)
+    _rename_first(translation, at, "base_url", "endpoint")
+    _rename_first(translation, at, "api", "api_format")
+
+
+def _azure(translation: Translation, at: JsonPath) -> None:
+    _rename_first(translation, at, "max_output_tokens", "maxTokens")
+    _rename_first(translation, at, "api_version", "version")
+    if translation.entries(at).get("api_format") == "chat":
+        translation.ignore(at, "api_format")
+    elif "api_format" in translation.entries(at):
+        message = "AgentV's `api_format` of an azure target: the chat API is used here"
+        translation.lose((*at, "api_format"), message)
+
+
+def _agent(translation: Translation, at: JsonPath) -> None:
+    """Translate what all coding agents have in common."""
+    _rename_first(translation, at, "executable", "command", "binary", "cli_path")
+    _rename_first(translation, at, "args", "arguments")
+    _rename_first(translation, at, "log_dir", "log_directory")
+    _rename_first(translation, at, "log_format", "log_output_format")
+    translation.remove(at, "command", "binary")
+    _workspace_template(translation, at)
+    args = translation.entries(at).get("args")
+    if isinstance(args, str) and not is_reference(args):
+        translation.put(at, "args", args.split(), like="args")
+
+
+def _codex(translation: Translation, at: JsonPath) -> None:
+    _agent(translation, at)
+    for key, option in (("model", "--model"), ("model_reasoning_effort", "-c")):
+        value = translation.entries(at).get(key)
+        if value is None:
+            continue
+        given = translation.entries(at).get("args")
+        word = str(value) if option == "--model" else f'model_reasoning_effort="{value}"'
+        args = list(given) if isinstance(given, list) else []
+        translation.put(at, "args", [*args, option, word], like=key)
+        translation.remove(at, key)
+    _to_env(translation, at, {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"})
+
+
+def _claude(translation: Translation, at: JsonPath) -> None:
+    _agent(translation, at)
+    _to_env(translation, at, {"base_url": "ANTHROPIC_BASE_URL", "api_key": "ANTHROPIC_API_KEY"})
+
+
+def _pi(translation: Translation, at: JsonPath) -> None:
+    _agent(translation, at)
+    _rename_first(translation, at, "pi_provider", "subprovider")
+    tools = translation.entries(at).get("tools")
+    if isinstance(tools, str) and not is_reference(tools):
+        translation.put(at, "tools", [tool.strip() for tool in tools.split(",") if tool.strip()], like="tools")
+    provider = translation.entries(at).get("pi_provider")
+    prefix = snake_case(provider).upper().replace("-", "_") if isinstance(provider, str) else "OPENAI"
+    _to_env(translation, at, {"base_url": f"{prefix}_BASE_URL"})
+
+
+_BYOK = {
+    "type": "COPILOT_PROVIDER_TYPE",
+    "base_url": "COPILOT_PROVIDER_BASE_URL",
+    "api_key": "COPILOT_PROVIDER_API_KEY",
+    "bearer_token": "COPILOT_PROVIDER_BEARER_TOKEN",
+    "wire_api": "COPILOT_PROVIDER_WIRE_API",
+    "api_version": "COPILOT_PROVIDER_AZURE_API_VERSION",
+    "model": "COPILOT_MODEL",
+}
+
+
+def _copilot(translation: Translation, at: JsonPath) -> None:
+    _agent(translation, at)
+    place = (*at, "byok")
+    if translation.entries(place):
+        for key in tuple(translation.entries(place).keys() - _BYOK.keys()):
+            near = nearest(key, _BYOK)
+            hint = f"; did you mean {near!r}?" if near else ""
+            translation.lose((*place, key), f"{key!r} is no key of AgentV's `byok`, and has no effect{hint}")
+        values = {_BYOK[key]: value for key, value in translation.entries(place).items()}
+        _add_env(translation, at, values, like="byok")
+        translation.remove(at, "byok")
+    _to_env(
+        translation,
+        at,
+        {
+            "base_url": "COPILOT_PROVIDER_BASE_URL",
+            "subprovider": "COPILOT_PROVIDER_TYPE",
+            "api_key": "COPILOT_PROVIDER_API_KEY",
+            "github_token": "COPILOT_GITHUB_TOKEN",
+        },
+    )
+    if "cli_url" in translation.entries(at):
+        translation.lose((*at, "cli_url"), "AgentV's `cli_url`, a server of Copilot, is not used; its program is run")
+
+
+def _to_env(translation: Translation, at: JsonPath, variables: Mapping[str, str]) -> None:
+    """Move settings into the environment of the agent's program."""
+    for key, variable in variables.items():
+        value = translation.entries(at).get(key)
+        if value is not None:
+            _add_env(translation, at, {variable: value}, like=key)
+        translation.remove(at, key)
+
+
+def _add_env(translation: Translation, at: JsonPath, values: Mapping[str, JsonValue], *, like: str) -> None:
+    """Add variables; those that the target sets itself stay."""
+    if "env" not in translation.entries(at):
+        translation.put(at, "env", {}, like=like)
+    for key, value in values.items():
+        if key not in translation.entries((*at, "env")):
+            translation.put((*at, "env"), key, value, like=key)
+
+
+def _replay(translation: Translation, at: JsonPath) -> None:
+    _rename_first(translation, at, "file", "fixtures")
+    _rename_first(translation, at, "recorded_target", "source_target")
+    _rename_first(translation, at, "recorded_suite", "suite")
+
+
+def _mock(translation: Translation, at: JsonPath) -> None:
+    if "trace" in translation.entries(at):
+        message = "AgentV's `trace` of a mock target is not read"
+        translation.lose((*at, "trace"), message, "write its tool calls as `output_messages`")
+
+
+def _vscode(translation: Translation, at: JsonPath) -> None:
+    _rename_first(translation, at, "command", "executable")
+
+
+_BY_PROVIDER: Mapping[str, Translate] = {
+    "cli": _cli,
+    "openai": _openai,
+    "azure": _azure,
+    "anthropic": _model_api,
+    "gemini": _model_api,
+    "codex": _codex,
+    "claude": _claude,
+    "pi": _pi,
+    "copilot": _copilot,
+    "vscode": _vscode,
+    "vscode-insiders": _vscode,
+    "replay": _replay,
+    "mock": _mock,
+}
+
+
+def _leave_out_unset(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
+    for place in (*((*at, key) for key in _OPTIONAL), (*at, "healthcheck", "cwd")):
+        value = translation.document.at(place)
+        if isinstance(value, str) and is_reference(value) and (name := REFERENCE.findall(value)[0]) not in env:
+            message = f"the variable {name} is not set; as in AgentV, {place[-1]!r} has its default then"
+            translation.lose(place, message)
+
+
+def _lose_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry) -> None:
+    """Remove keys that no version of AgentV knew, and those of a provider that no translation takes over."""
+    names = TargetModel.names().combined_with(_settings_names(provider, providers))
+    for key in [key for key in translation.entries(at) if names.of(key) is None]:
+        if key in _LOGS:
+            translation.ignore(at, key)
+            continue
+        near = nearest(key, names.spellings)
+        hint = f"did you mean {near!r}?" if near else None
+        translation.lose((*at, key), f"{key!r} is no setting of a {provider!r} target, and has no effect", hint)
+
+
+def _settings_names(provider: str, providers: Registry) -> Names:
+    try:
+        return names_of(providers.get(provider).load_settings())
+    except (PluginError, UnknownNameError):  # reported when the target is checked
+        return TargetModel.names()

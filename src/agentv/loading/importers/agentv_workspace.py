@@ -1,0 +1,178 @@
+"""The value of `workspace` in a suite or case of AgentV 2.10 to 4.42, translated into a workspace of ours.
+
+AgentV shares one folder among all cases unless `isolation: per_test` is set; here each result has a copy of its own.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from os.path import relpath
+from pathlib import Path
+
+from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.path_guard import FileProblemError, guard_for
+from agentv.loading.files.yaml import open_yaml
+from agentv.loading.importers.notes import Translation
+from agentv.types.errors import EvalFileError, nearest
+
+_HOOKS = ("before_all", "before_each", "after_each", "after_all")
+_KEYS = ("template", "isolation", "repos", "hooks", "mode", "path", "docker", "env", *_HOOKS)
+_OURS = ("template", "git", "ref", "repos", "setup", "teardown", "keep")
+_PATH_VARIABLE = "{{workspace_path}}"
+_LONGEST_MS = 600_000
+
+
+def translate_workspace_at(document: Document, at: JsonPath, folder: Path) -> Translation:
+    """Return the translation of the workspace at a path of an eval file; see translate_workspace.
+
+    The document of the result has the positions of the file, and the workspace alone as its value.
+    """
+    value = Document(document.path, document.at(at), document.mark(at), document.marks)
+    return translate_workspace(value, folder)
+
+
+def translate_workspace(document: Document, folder: Path) -> Translation:
+    """Return the translation of a workspace: an object, or the path of a YAML file with one, relative to `folder`.
+
+    `document` has the workspace as its value. Paths and commands of the workspace start from `folder`, that of the eval
+    file, or from the folder of the workspace's own file. Nothing is run.
+    """
+    document, base, problem = _opened(document, folder)
+    translation = Translation(document)
+    if problem is not None:
+        translation.refuse((), problem)
+        return translation
+    _translate_source(translation, base, folder)
+    _translate_hooks(translation, base)
+    for key in [key for key in translation.entries(()) if key not in _OURS]:
+        near = nearest(key, _KEYS)
+        hint = f"did you mean {near!r}?" if near else None
+        translation.lose((key,), f"{key!r} is no key that AgentV's `workspace` has, and has no effect", hint)
+    return translation
+
+
+def _opened(document: Document, folder: Path) -> tuple[Document, Path, str | None]:
+    """Return the document of the workspace, the folder of its file, and what is wrong with them."""
+    if isinstance(document.value, Mapping):
+        return document, folder, None
+    if not isinstance(document.value, str):
+        return document, folder, "`workspace` must be an object, or the path of a YAML file"
+    path = folder / document.value
+    try:
+        guard_for(folder, cwd=Path.cwd()).check(path, document.value)
+        inner = open_yaml(path).document
+    except FileProblemError as error:
+        return document, folder, f"the workspace {error.message}; {error.allowed}"
+    except EvalFileError as error:
+        return document, folder, f"the file of the workspace cannot be read: {error}"
+    return inner, path.parent, None if isinstance(inner.value, Mapping) else f"{path} must have an object"
+
+
+def _translate_source(translation: Translation, base: Path, folder: Path) -> None:
+    entries = translation.entries(())
+    if "docker" in entries:
+        message = "workspaces in docker are not supported"
+        translation.refuse(("docker",), message, "use `template` or `repos`, and start the container in the target")
+        translation.remove((), "docker")
+    if entries.get("mode") == "static":
+        message = "AgentV works in the folder `path` itself; here each result has a copy of it"
+        translation.warn(("mode",), message)
+        translation.rename((), "path", "template")
+    translation.ignore((), "mode", "path")
+    template = entries.get("template")
+    if isinstance(template, str) and base != folder:
+        translation.put((), "template", relpath(base / template, folder), like="template")
+    if entries.get("isolation", "shared") == "shared":
+        at: JsonPath = ("isolation",) if "isolation" in entries else ()
+        translation.warn(at, "AgentV shares one workspace among all cases; here each result has a copy of its own")
+    translation.remove((), "isolation")
+    repos = entries.get("repos")
+    for index in range(len(repos) if isinstance(repos, list) else 0):
+        _translate_repo(translation, ("repos", index), base, folder)
+
+
+def _translate_repo(translation: Translation, at: JsonPath, base: Path, folder: Path) -> None:
+    """Translate a repository: the keys of AgentV 4, or its earlier `source`, `checkout` and `clone`."""
+    entries = translation.entries(at)
+    for group in ("checkout", "clone"):
+        for key, value in tuple(translation.entries((*at, group)).items()):
+            if key not in entries:
+                translation.put(at, key, value, like=group)
+    source = translation.entries((*at, "source"))
+    for key in ("url", "path"):
+        if key in source and "repo" not in entries:
+            translation.put(at, "repo", source[key], like="source")
+    translation.remove(at, "checkout", "clone", "source")
+    translation.rename(at, "repo", "git")
+    for key in ("commit", "base_commit"):
+        translation.rename(at, key, "ref")
+    translation.remove(at, "commit", "base_commit")
+    if "path" not in entries and isinstance(entries.get("git"), str):
+        translation.put(at, "path", str(entries["git"]).removesuffix(".git").rsplit("/", 1)[-1], like="git")
+    git, ancestor = entries.get("git"), entries.get("ancestor")
+    if isinstance(git, str) and base != folder and git.startswith("."):
+        translation.put(at, "git", relpath(base / git, folder), like="git")
+    if isinstance(ancestor, int) and not isinstance(ancestor, bool) and ancestor > 0:
+        translation.put(at, "ref", f"{entries.get('ref', 'HEAD')}~{ancestor}", like="ancestor")
+    translation.remove(at, "ancestor")
+    translation.ignore(at, "depth", "filter", "resolve")  # how much is fetched, not what the agent sees
+
+
+def _translate_hooks(translation: Translation, base: Path) -> None:
+    """Translate hooks and required commands into one `setup` and one `teardown` for each result."""
+    commands: dict[str, list[str]] = {"setup": [], "teardown": []}
+    needed = translation.document.at(("env", "required_commands"))
+    if isinstance(needed, list) and needed:
+        commands["setup"].append(_required([str(each) for each in needed]))
+    for key in tuple(translation.entries(("env",)).keys() - {"required_commands"}):
+        translation.lose(("env", key), f"AgentV's `env.{key}` of a workspace has no counterpart here")
+    is_off = translation.document.at(("hooks", "enabled")) is False
+    for at in _places(translation):
+        name = str(at[-1])
+        if not is_off and (command := _command(translation, at, base)) is not None:
+            commands["setup" if name.startswith("before") else "teardown"].append(command)
+            if name.endswith("_all"):
+                message = f"AgentV runs `{name}` once for all cases; here it runs for each result, in its own workspace"
+                translation.warn(at, message)
+    for key, parts in commands.items():
+        if parts:
+            like = "hooks" if "hooks" in translation.entries(()) else "env"
+            translation.put((), key, " &&\n".join(f"({part})" for part in parts), like=like)
+    translation.remove((), "hooks", "env", *_HOOKS)
+
+
+def _places(translation: Translation) -> Iterator[JsonPath]:
+    """Yield the hooks that there are, in the order in which they run; before AgentV 3 they had no `hooks:`."""
+    for name in _HOOKS:
+        for at in (("hooks", name), (name,)):
+            if translation.entries(at):
+                yield at
+
+
+def _required(names: Sequence[str]) -> str:
+    words = " ".join(map(shlex.quote, names))
+    missing = 'echo "the required command $name is not installed" >&2'
+    return f'for name in {words}; do command -v "$name" >/dev/null || {{ {missing}; exit 1; }}; done'
+
+
+def _command(translation: Translation, at: JsonPath, base: Path) -> str | None:
+    """Return a hook as a command of sh, run as AgentV does: from its `cwd`, with the workspace on standard input."""
+    hook = translation.entries(at)
+    key = "command" if hook.get("command") is not None else "script"
+    written = hook.get(key)
+    if written is None:
+        return None  # only `reset`, which a fresh copy does not need
+    limit = hook.get("timeout_ms")
+    if isinstance(limit, int | float) and limit > _LONGEST_MS:
+        translation.warn((*at, "timeout_ms"), "a command of a workspace may take ten minutes at most")
+    words = [str(word) for word in written] if isinstance(written, list) else ["sh", "-c", str(written)]
+    cwd = hook.get("cwd")
+    folder = (base / cwd if isinstance(cwd, str) else base).resolve()
+    command = " ".join(map(_quoted, words))
+    given = 'printf \'{"workspace_path":"%s"}\' "$workspace"'
+    return f"workspace=$PWD; cd {shlex.quote(str(folder))} && {given} | {command}"
+
+
+def _quoted(word: str) -> str:
+    """Return a word for sh, in which `{{workspace_path}}` is filled."""
+    parts = [shlex.quote(part) if part else "" for part in word.split(_PATH_VARIABLE)]
+    return '"$workspace"'.join(parts) or "''"

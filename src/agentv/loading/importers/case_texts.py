@@ -1,0 +1,103 @@
+"""Texts of AgentV 4 files filled while they are read: `${{ VAR }}` anywhere, and the `vars` of a case."""
+
+import re
+from collections.abc import Mapping
+
+from agentv.loading.files.composer import resolve_plain
+from agentv.loading.files.documents import Document, JsonPath, Key, Spot
+from agentv.loading.models.reader import Reader
+from agentv.templating.environment import REFERENCE, has_reference
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
+
+
+def holds_references(value: JsonValue) -> bool:
+    """Return True if a text inside a value refers to an environment variable."""
+    if isinstance(value, str):
+        return has_reference(value)
+    if isinstance(value, Mapping):
+        return any(map(holds_references, value.values()))
+    return isinstance(value, list | tuple) and any(map(holds_references, value))
+
+
+def with_environment(reader: Reader, env: Mapping[str, str]) -> Reader:
+    """Return a reader of the same document with each `${{ VAR }}` filled; unset variables are empty, with a warning.
+
+    A text that is one reference may become a number or a boolean.
+    """
+    filler = _Filler(reader, env)
+    document = reader.document
+    value = filler.filled(document.value, ())
+    return Reader(Document(document.path, value, document.start, {**document.marks, **filler.marks}), reader.problems)
+
+
+class _Filler:
+    def __init__(self, reader: Reader, env: Mapping[str, str]) -> None:
+        self.reader, self.env = reader, env
+        self.marks: dict[int, Mapping[Key, Spot]] = {}
+
+    def filled(self, value: JsonValue, at: JsonPath) -> JsonValue:
+        """Return a value with its references filled; containers keep their positions."""
+        if isinstance(value, str):
+            return self._text(value, at) if has_reference(value) else value
+        made: dict[str, JsonValue] | list[JsonValue]
+        if isinstance(value, Mapping):
+            made = {key: self.filled(item, (*at, key)) for key, item in value.items()}
+        elif isinstance(value, list | tuple):
+            made = [self.filled(item, (*at, index)) for index, item in enumerate(value)]
+        else:
+            return value
+        self.marks[id(made)] = self.reader.document.marks.get(id(value), {})
+        return made
+
+    def _text(self, text: str, at: JsonPath) -> JsonValue:
+        for name in REFERENCE.findall(text):
+            if name not in self.env:
+                advice = "set it in the environment or in a .env file"
+                self.reader.warn(at, f"the variable {name} is not set, and is read as an empty text", allowed=advice)
+        filled = REFERENCE.sub(lambda match: self.env.get(match[1], ""), text)
+        if REFERENCE.fullmatch(text.strip()) is None:
+            return filled
+        try:
+            value = resolve_plain(filled)
+        except ValueError:
+            return filled
+        return value if isinstance(value, bool | int | float) else filled
+
+
+def with_variables(value: JsonValue, variables: JsonObject) -> JsonValue:
+    """Return a value with each `{{ a.b }}` of the variables filled in its texts; unknown names stay as they are.
+
+    A text that is one lone variable keeps the variable's type.
+    """
+    if isinstance(value, str):
+        lone = _VARIABLE.fullmatch(value.strip())
+        if lone is not None:
+            found = _found(variables, lone[1])
+            return value if found is _UNKNOWN else found
+        return _VARIABLE.sub(lambda match: _shown(_found(variables, match[1]), match[0]), value)
+    if isinstance(value, Mapping):
+        return {key: with_variables(item, variables) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_variables(item, variables) for item in value]
+    return value
+
+
+_UNKNOWN = object()
+
+
+def _found(variables: JsonObject, path: str) -> JsonValue:
+    found: JsonValue = variables
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return _UNKNOWN  # type: ignore[return-value] # told apart by identity
+        found = found[name]
+    return found
+
+
+def _shown(value: JsonValue, written: str) -> str:
+    if value is _UNKNOWN:
+        return written
+    return value if isinstance(value, str) else compact_json(value)

@@ -1,0 +1,148 @@
+"""The generations of AgentV's eval files, told apart by their keys."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+
+from agentv.types.json_value import JsonObject, JsonValue
+
+DIALECT_KEY = "dialect"
+
+
+class Generation(IntEnum):
+    """A generation of AgentV's eval files; that of 1.5 and 1.6 has our own meanings."""
+
+    OURS = 0
+    FIRST = 1
+    SECOND = 2
+    FOURTH = 4
+
+    @property
+    def title(self) -> str:
+        """The name in messages; "" for our own files."""
+        return f"AgentV {self.value}" if self else ""
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if keys of the generation mean something else than ours."""
+        return self > Generation.FIRST
+
+
+DIALECTS = {
+    "agentv": Generation.OURS,
+    "agentv-1": Generation.FIRST,
+    "agentv-2": Generation.SECOND,
+    "agentv-4": Generation.FOURTH,
+}
+"""The values of `dialect` at the top of a file, which settles what it is."""
+
+CASE_LISTS = ("tests", "eval_cases", "evalcases", "cases")
+_FOURTH_KEYS = ("tests", "eval_cases", "assertions", "assert")
+_FOURTH_CASE_KEYS = ("assertions", "assert")
+_SECOND_CASE_KEYS = ("input", "expected_output")
+_SECOND_TYPES = frozenset({"field_accuracy", "latency", "cost", "token_usage", "execution_metrics"})
+FIFTH_KEYS = ("extensions", "environment", "evaluate_options")
+"""Keys of AgentV 5, which no earlier version had."""
+_FIFTH_TYPES = frozenset({"llm-rubric"})
+
+
+def find_generation(value: JsonValue) -> Generation:
+    """Return the generation of the content of an eval file, or of a list of cases."""
+    if not isinstance(value, Mapping):
+        return generation_of_cases(_objects(value))
+    dialect = value.get(DIALECT_KEY)
+    if isinstance(dialect, str) and dialect in DIALECTS:
+        return DIALECTS[dialect]
+    if any(key in value for key in _FOURTH_KEYS):
+        return Generation.FOURTH
+    if _SECOND_TYPES.intersection(_types(value)):
+        return max(Generation.SECOND, generation_of_cases(_cases_in(value)))
+    return generation_of_cases(_cases_in(value))
+
+
+def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
+    """Return the generation that the keys of cases show; FIRST, which has our meanings, without a sign of another."""
+    found = Generation.FIRST
+    for case in cases:
+        if isinstance(case.get("criteria"), str) or any(key in case for key in _FOURTH_CASE_KEYS):
+            return Generation.FOURTH
+        if any(key in case for key in _SECOND_CASE_KEYS) or _SECOND_TYPES.intersection(_types(case)):
+            found = Generation.SECOND
+    return found
+
+
+_OWN_MEANINGS = frozenset({"note", "description", "suite", "reference_answer"})
+_TRANSLATED_TYPES = frozenset({"composite", "tool_trajectory"})
+
+
+def differs_from_ours(value: JsonValue) -> bool:
+    """Return True if a file of AgentV 1.5, which has our meanings, may have a key that is not ours."""
+    if not isinstance(value, Mapping):
+        return any(_case_differs(case) for case in _objects(value))
+    schema = value.get("$schema")
+    if isinstance(schema, str) and not schema.startswith("agentv-"):
+        return True
+    holders = (value, *_cases_in(value))
+    return any(map(_case_differs, holders[1:])) or any(map(_is_translated, _types(value))) or _case_differs(value)
+
+
+def _case_differs(case: JsonObject) -> bool:
+    if "evalcases" not in case and not _OWN_MEANINGS.isdisjoint(case):
+        return True
+    execution = case.get("execution")
+    if isinstance(execution, Mapping) and "target" in execution and "evalcases" not in case:
+        return True
+    return any(map(_is_translated, _types(case)))
+
+
+def _is_translated(kind: str) -> bool:
+    return kind in _TRANSLATED_TYPES or "-" in kind
+
+
+def fifth_key(value: JsonValue) -> str | None:
+    """Return the first key of AgentV 5 in the content of an eval file; None for a file of an earlier version."""
+    if not isinstance(value, Mapping) or value.get(DIALECT_KEY) in DIALECTS:
+        return None
+    keys = (*FIFTH_KEYS, "prompts") if "tests" in value else FIFTH_KEYS
+    key = next((key for key in keys if key in value), None)
+    if key is not None:
+        return key
+    types = (kind for holder in (value, *_cases_in(value)) for kind in _types(holder))
+    return next((kind for kind in types if kind in _FIFTH_TYPES), None)
+
+
+_CASE_ONLY_KEYS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
+
+
+def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
+    """Return the generation of a dataset's first lines. Rows of `input` and `expected_output` alone are our own."""
+    found = Generation.FIRST
+    for line in lines:
+        if not isinstance(line, Mapping):
+            continue
+        if any(key in line for key in _FOURTH_CASE_KEYS):
+            return Generation.FOURTH
+        has_messages = any(isinstance(line.get(key), list) for key in _SECOND_CASE_KEYS)
+        is_case = any(key in line for key in _SECOND_CASE_KEYS) and not _CASE_ONLY_KEYS.isdisjoint(line)
+        if has_messages or is_case:
+            found = max(found, generation_of_cases([line]))
+    return found
+
+
+def _cases_in(value: JsonObject) -> Iterator[JsonObject]:
+    for key in CASE_LISTS:
+        yield from _objects(value.get(key))
+
+
+def _objects(value: JsonValue) -> Iterator[JsonObject]:
+    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list | tuple) else iter(())
+
+
+def _types(holder: JsonObject) -> Iterator[str]:
+    """Yield the types of the evaluators of a suite or a case."""
+    execution = holder.get("execution")
+    for owner in (holder, execution if isinstance(execution, Mapping) else {}):
+        for key in ("evaluators", "assertions", "assert"):
+            for entry in _objects(owner.get(key)):
+                kind = entry.get("type")
+                if isinstance(kind, str):
+                    yield kind

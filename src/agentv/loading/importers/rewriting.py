@@ -1,0 +1,154 @@
+"""New documents made of the values of another one with their positions, and a report on what became of its keys."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeGuard
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.loading.files.documents import Document, JsonPath, Key, Mark, Spot, containers, shown_path
+from agentv.loading.importers.notes import Note
+from agentv.loading.models.reader import Reader
+from agentv.types.errors import nearest
+from agentv.types.json_value import JsonValue
+from agentv.types.problems import Problem
+
+
+class Taken(NamedTuple):
+    """A value of a new document, and the path in the source that it comes from; None for a value made here."""
+
+    value: JsonValue
+    at: JsonPath | None = None
+
+
+Entries: TypeAlias = dict[str, Taken]
+"""The entries of an object that is being made."""
+
+
+class Made(NamedTuple):
+    """An object that is being made, and the path in the source that it comes from."""
+
+    entries: Entries
+    at: JsonPath | None
+
+
+def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    """Return True for a list."""
+    return isinstance(value, list | tuple)
+
+
+class Report(Struct):
+    """What became of the keys of one file: how many were ignored, and how many have no effect here, with a warning."""
+
+    source: Reader
+    name: str
+    """The generation, as messages name it."""
+    ignored: int = 0
+    without_effect: int = 0
+
+    def ignore(self) -> None:
+        """Count a key that nobody misses."""
+        self.ignored += 1
+
+    def warn(
+        self, at: JsonPath | None, message: str, *, advice: str | None = None, suggestion: str | None = None
+    ) -> None:
+        """Record a key without effect at a path of the source."""
+        self.without_effect += 1
+        self.source.error(at or (), message, allowed=advice, suggestion=suggestion, on_key=True, severity="warning")
+
+    def add(self, notes: Iterable[Note]) -> None:
+        """Record the notes of a part that was translated by itself."""
+        for note in notes:
+            if note.effect == "ignored":
+                self.ignored += 1
+                continue
+            is_lost, problem = note.effect == "lost", note.problem
+            self.without_effect += is_lost
+            message = problem.message if is_lost else f"{self.name}: {problem.message}"
+            self.source.problems.append(replace(problem, message=message))
+
+    def lose(self, taken: Taken, key: str, reason: str) -> None:
+        """Record that a key has no effect here, and why."""
+        self.warn(taken.at, f"`{key}` of {self.name} has no effect here", advice=reason)
+
+    def unknown(self, taken: Taken, key: str, known: Iterable[str]) -> None:
+        """Record a key that no version of AgentV knew."""
+        message = f"unknown key {key!r}, which is ignored as {self.name} does"
+        self.warn(taken.at, message, suggestion=nearest(key, known))
+
+    def refuse(self, taken: Taken, message: str, *, advice: str | None = None) -> None:
+        """Record a value that cannot be read here."""
+        self.source.error(taken.at or (), f"{self.name}: {message}", allowed=advice, on_key=True)
+
+
+class Rewriter(Struct):
+    """Makes the objects and lists of a new document from values of the source."""
+
+    source: Document
+    marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
+    _made: list[JsonValue] = field(default_factory=list)  # so that no two of them get the same id
+
+    def object(self, entries: Mapping[str, Taken]) -> dict[str, JsonValue]:
+        """Return an object of these entries."""
+        made = {key: taken.value for key, taken in entries.items()}
+        self.marks[id(made)] = {key: self._spot(taken.at) for key, taken in entries.items() if taken.at is not None}
+        self._made.append(made)
+        return made
+
+    def list(self, items: Sequence[Taken]) -> list[JsonValue]:
+        """Return a list of these items."""
+        made = [taken.value for taken in items]
+        self.marks[id(made)] = {i: self._spot(taken.at) for i, taken in enumerate(items) if taken.at is not None}
+        self._made.append(made)
+        return made
+
+    def entries(self, taken: Taken) -> Entries:
+        """Return the entries of an object; {} for another value."""
+        value = taken.value
+        if not isinstance(value, Mapping):
+            return {}
+        return {key: Taken(item, self._below(taken, key)) for key, item in value.items()}
+
+    def items(self, taken: Taken) -> Sequence[Taken]:
+        """Return the items of a list; none for another value."""
+        value = taken.value
+        return [Taken(item, self._below(taken, i)) for i, item in enumerate(value)] if is_list(value) else []
+
+    def keep(self, value: JsonValue) -> None:
+        """Keep a value of another file alive while this document is being made."""
+        self._made.append(value)
+
+    def _below(self, taken: Taken, key: Key) -> JsonPath | None:
+        """Return the path of an entry; that of the value itself if the value comes from another file."""
+        is_here = taken.at is not None and self.source.at(taken.at) is taken.value
+        return (*taken.at, key) if taken.at is not None and is_here else taken.at
+
+    def _spot(self, at: JsonPath) -> Spot:
+        return Spot(self.source.mark(at, on_key=True), self.source.mark(at))
+
+    def document(self, value: JsonValue) -> Document:
+        """Return the new document."""
+        return Document(self.source.path, value, self.source.start, {**self.source.marks, **self.marks})
+
+
+def with_source_paths(problems: Iterable[Problem], source: Document) -> list[Problem]:
+    """Return the problems of a translated file with the paths of its source, found by position."""
+    listed = list(problems)
+    if not any(problem.path == source.path and problem.line for problem in listed):
+        return listed
+    paths: dict[Mark, list[str]] = {source.start: [shown_path(())]}
+    for path, container in containers(source.value):
+        for key, spot in source.marks.get(id(container), {}).items():
+            for mark in {spot.key, spot.value}:
+                paths.setdefault(mark, []).append(shown_path((*path, key)))
+    return [_with_path(problem, paths) if problem.path == source.path else problem for problem in listed]
+
+
+def _with_path(problem: Problem, paths: Mapping[Mark, Sequence[str]]) -> Problem:
+    """Return a problem with the path of the source at its position that is most like its own."""
+    found = paths.get(Mark(problem.line, problem.column), ())
+    if not found or problem.json_path in found:
+        return problem
+    last = problem.json_path[max(problem.json_path.rfind("."), problem.json_path.rfind("[")) :]
+    return replace(problem, json_path=next((path for path in found if path.endswith(last)), found[0]))

@@ -1,0 +1,318 @@
+"""Every key of AgentV's eval files by row of the mapping: read, read with a warning, or refused by name."""
+
+import json
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+import pytest
+
+from agentv.evaluators import EVALUATORS
+from agentv.loading.check.check import check_paths
+from agentv.providers import PROVIDERS
+from agentv.registry import Specs
+from agentv.types.problems import Problem
+
+SPECS = Specs(PROVIDERS, EVALUATORS)
+
+Place: TypeAlias = Literal["suite", "case", "evaluator"]
+Outcome: TypeAlias = Literal["read", "warned", "refused"]
+
+
+class Row(NamedTuple):
+    """One key of the mapping, as YAML in flow style that is put at its place of a small file."""
+
+    name: str
+    place: Place
+    yaml: str
+    outcome: Outcome = "read"
+
+
+FOURTH = [
+    Row("S1 eval_cases", "suite", "eval_cases: [{id: z, criteria: ok, input: hi}]"),
+    Row("S2 name", "suite", "name: refunds"),
+    Row("S3 schema", "suite", '"$schema": https://example.org/eval.json'),
+    Row("S4 governance", "suite", "governance: {tags: [a], owner: b}"),
+    Row("S4 metadata", "suite", "metadata: {area: refunds}"),
+    Row("S5 about", "suite", "version: 1.0.0"),
+    Row("S5 author", "suite", "author: someone"),
+    Row("S5 license", "suite", "license: MIT"),
+    Row("S5 requires", "suite", 'requires: {agentv: ">=4"}'),
+    Row("S5 category", "suite", "category: safety"),
+    Row("S6 assertions", "suite", "assertions: [{type: contains, value: hi}]"),
+    Row("S6 assert", "suite", "assert: [{type: contains, value: hi}]"),
+    Row("S7 input", "suite", "input: [{role: system, content: Be short}]"),
+    Row("S7 input_files", "suite", "input_files: [note.txt]"),
+    Row("S8 targets", "suite", "execution: {targets: [t, u]}"),
+    Row("S8 target with hooks", "suite", "execution: {targets: [{name: t, hooks: {}}]}", "warned"),
+    Row("S8 use_target", "suite", "execution: {targets: [{name: label, use_target: t}]}", "warned"),
+    Row("S8 targets of a case", "case", "execution: {targets: [t]}", "refused"),
+    Row("S9 workspace", "suite", "workspace: {template: ., isolation: per_test}"),
+    Row("S9 workspace of a case", "case", "workspace: {template: ., isolation: per_test}"),
+    Row("S9 shared workspace", "suite", "workspace: {template: .}", "warned"),
+    Row("S9 hooks", "suite", "workspace: {isolation: per_test, hooks: {before_each: {command: [ls]}}}"),
+    Row("S9 docker", "suite", "workspace: {template: ., isolation: per_test, docker: {image: a}}", "refused"),
+    Row("S10 trials", "suite", "execution: {trials: {count: 3}}"),
+    Row("S10 mean", "suite", "execution: {trials: {count: 3, strategy: mean}}"),
+    Row("S10 interval", "suite", "execution: {trials: {count: 3, strategy: confidence_interval}}", "warned"),
+    Row("S10 cost limit", "suite", "execution: {trials: {count: 3, cost_limit_usd: 1}}", "warned"),
+    Row("S11 threshold", "suite", "execution: {threshold: 0.6}"),
+    Row("S11 workers", "suite", "execution: {workers: 2}"),
+    Row("S11 budget", "suite", "execution: {budget_usd: 2}", "warned"),
+    Row("S11 cache", "suite", "execution: {cache: true}", "warned"),
+    Row("S11 cache_path", "suite", "execution: {cache_path: x}", "warned"),
+    Row("S11 fail_on_error", "suite", "execution: {fail_on_error: true}", "warned"),
+    Row("S12 preprocessors", "suite", "preprocessors: [{type: xlsx, command: [a]}]", "warned"),
+    Row("S13 other keys", "suite", "defaults: {a: 1}", "warned"),
+    Row("S target", "suite", "target: t"),
+    Row("S evaluator", "suite", "evaluator: llm_judge"),
+    Row("S15 variable", "suite", 'description: "${{ HOME }}"'),
+    Row("S15 unset variable", "suite", 'description: "${{ NOT_SET_ANYWHERE }}"', "warned"),
+    Row("C1 text", "case", "input: hi"),
+    Row("C1 object", "case", "input: {a: 1}"),
+    Row("C1 message", "case", "input: {role: user, content: hi}"),
+    Row("C1 list", "case", "input: [{role: user, content: [hi, {type: file, value: note.txt}]}]"),
+    Row("C2 text", "case", "expected_output: hi"),
+    Row("C2 object", "case", "expected_output: {a: 1}"),
+    Row("C2 messages", "case", "expected_output: [{role: assistant, content: hi}]"),
+    Row("C2 list as content", "case", "expected_output: [{a: 1}, {a: 2}]"),
+    Row("C5 assertions", "case", "assertions: [{type: contains, value: hi}]"),
+    Row("C5 assert", "case", "assert: [{type: contains, value: hi}]"),
+    Row("C5 execution", "case", "execution: {evaluators: [{type: contains, value: hi}]}"),
+    Row("C5 evaluators", "case", "evaluators: [{type: contains, value: hi}]"),
+    Row("C6 skip_defaults", "case", "execution: {skip_defaults: true}"),
+    Row("C7 input_files", "case", "input_files: [note.txt]"),
+    Row("C8 vars", "case", "vars: {a: {b: 1}}"),
+    Row("C9 mode", "case", "mode: conversation", "refused"),
+    Row("C9 turns", "case", "turns: [{input: hi}]", "refused"),
+    Row("C9 aggregation", "case", "aggregation: mean", "refused"),
+    Row("C9 on_turn_failure", "case", "on_turn_failure: stop", "refused"),
+    Row("C9 window_size", "case", "window_size: 2", "refused"),
+    Row("C10 depends_on", "case", "depends_on: [b]", "refused"),
+    Row("C10 on_dependency_failure", "case", "on_dependency_failure: skip", "refused"),
+    Row("C11 description", "case", "description: what it is"),
+    Row("C11 note", "case", "note: a note"),
+    Row("C11 suite", "case", "suite: refunds"),
+    Row("C11 reference_answer", "case", "reference_answer: hi", "warned"),
+    Row("C12 target", "case", "execution: {target: t}", "warned"),
+    Row("C rubrics", "case", "rubrics: [a, {id: b, outcome: c}]"),
+    Row("C threshold", "case", "execution: {threshold: 0.5}"),
+    Row("C conversation_id", "case", "conversation_id: c1"),
+    Row("C metadata", "case", "metadata: {governance: {tags: [b]}}"),
+    Row("unknown key of a case", "case", "critera: typo", "warned"),
+    Row("E1 code-grader", "evaluator", "{type: code-grader, command: [cat]}"),
+    Row("E1 llm-grader", "evaluator", "{type: llm-grader}"),
+    Row("E2 name", "evaluator", "{name: own, type: contains, value: hi}"),
+    Row("E3 text", "evaluator", "Says hello"),
+    Row("E4 icontains", "evaluator", "{type: icontains, value: HI}"),
+    Row("E4 icontains-any", "evaluator", "{type: icontains-any, value: [HI, YO]}"),
+    Row("E4 icontains-all", "evaluator", "{type: icontains-all, value: [HI, YO]}"),
+    Row("E4 contains-any", "evaluator", "{type: contains-any, value: [hi, yo]}"),
+    Row("E4 contains-all", "evaluator", "{type: contains-all, value: [hi, yo]}"),
+    Row("E4 starts-with", "evaluator", "{type: starts-with, value: hi}"),
+    Row("E4 ends-with", "evaluator", "{type: ends-with, value: hi}"),
+    Row("E4b is-json", "evaluator", "{type: is-json}"),
+    Row("E5 regex", "evaluator", '{type: regex, value: "h.", flags: i}'),
+    Row("E5 contains", "evaluator", "{type: contains, value: hi, weight: 2, negate: true}"),
+    Row("E5 equals", "evaluator", "{type: equals, value: hi}"),
+    Row("E6 required", "evaluator", "{type: contains, value: hi, required: true}"),
+    Row("E6 required number", "evaluator", "{type: contains, value: hi, required: 0.5}"),
+    Row("E6 min_score", "evaluator", "{type: contains, value: hi, required: true, min_score: 0.5}"),
+    Row("E6 min_score alone", "evaluator", "{type: contains, value: hi, min_score: 0.5}", "warned"),
+    Row("E7 command line", "evaluator", '{type: code-grader, command: "cat | cat"}'),
+    Row("E7 cwd", "evaluator", "{type: code-grader, command: [cat], cwd: .}"),
+    Row("E7 script", "evaluator", "{type: code_judge, script: [cat]}"),
+    Row("E8 target access", "evaluator", "{type: code-grader, command: [cat], target: {max_calls: 3}}", "warned"),
+    Row("E9 keys of a code grader", "evaluator", "{type: code-grader, command: [cat], minimum: 3}"),
+    Row("E9 keys of an llm grader", "evaluator", "{type: llm-grader, minimum: 3}", "warned"),
+    Row("E12 prompt command", "evaluator", "{type: llm-grader, prompt: {command: [cat], config: {a: 1}}}"),
+    Row("E12 prompt script", "evaluator", "{type: llm-grader, prompt: {script: cat}}"),
+    Row("E13 max_steps", "evaluator", "{type: llm-grader, max_steps: 3}", "warned"),
+    Row("E prompt", "evaluator", '{type: llm-grader, prompt: "{{ input }} {{ output }} {{ expected_output }}"}'),
+    Row("E unknown variable", "evaluator", '{type: llm-grader, prompt: "{{ output }} {{ nothing }}"}', "warned"),
+    Row("E10 rubrics", "evaluator", "{type: rubrics, criteria: [a, {id: b, outcome: c, weight: 2, required: false}]}"),
+    Row("E10 expected_outcome", "evaluator", "{type: rubrics, criteria: [{id: b, expected_outcome: c}]}"),
+    Row(
+        "E11 ranges as a map",
+        "evaluator",
+        "{type: rubrics, criteria: [{id: b, outcome: c, score_ranges: {0: no, 5: so, 10: yes}}]}",
+    ),
+    Row(
+        "E11 ranges as a list",
+        "evaluator",
+        "{type: rubrics, criteria: [{id: b, score_ranges: [{score_range: [0, 4], outcome: no}, "
+        "{score_range: [5, 10], outcome: yes}], required_min_score: 7}]}",
+    ),
+    Row("E11 min_score", "evaluator", "{type: rubrics, criteria: [{id: b, outcome: c, min_score: 0.5}]}"),
+    Row("E11 contradiction", "evaluator", "{type: rubrics, criteria: [{id: b, outcome: c, operator: contradiction}]}"),
+    Row("E14 composite", "evaluator", "{type: composite, assertions: [{type: contains, value: a}]}"),
+    Row("E14 composite assert", "evaluator", "{type: composite, assert: [{type: contains, value: a}]}"),
+    Row(
+        "E15 aggregator",
+        "evaluator",
+        "{type: composite, assertions: [{type: contains, value: a}], aggregator: {type: llm-grader}}",
+    ),
+    Row(
+        "E16 threshold",
+        "evaluator",
+        "{type: composite, assertions: [{type: contains, value: a}], aggregator: {type: threshold, threshold: 0.6}}",
+    ),
+    Row(
+        "E17 path",
+        "evaluator",
+        '{type: composite, assertions: [{type: contains, value: a}], aggregator: {type: code-grader, path: "cat -"}}',
+    ),
+    Row("E1b trajectory", "evaluator", "{type: tool-trajectory, mode: any_order, minimums: {a: 1}}"),
+    Row("E1b superset", "evaluator", "{type: tool-trajectory, mode: superset, expected: [{tool: a}]}"),
+    Row("E1b subset", "evaluator", "{type: tool-trajectory, mode: subset, expected: [{tool: a}]}"),
+    Row("E20 args", "evaluator", "{type: tool-trajectory, mode: exact, expected: [{tool: a, args: {b: 1}}]}"),
+    Row("E20 args any", "evaluator", "{type: tool-trajectory, mode: exact, expected: [{tool: a, args: any}]}"),
+    *(
+        Row(
+            f"E19 {word}",
+            "evaluator",
+            f"{{type: tool-trajectory, mode: exact, args_match: {word}, expected: [{{tool: a, args: {{b: 1}}}}]}}",
+        )
+        for word in ("exact", "ignore", "subset", "superset", "[b]")
+    ),
+    Row(
+        "E22 duration",
+        "evaluator",
+        "{type: tool-trajectory, mode: exact, expected: [{tool: a, max_duration_ms: 5}]}",
+        "warned",
+    ),
+    Row("E21 output", "evaluator", "{type: tool-trajectory, mode: exact, expected: [{tool: a, output: x}]}"),
+    Row(
+        "E23 field-accuracy",
+        "evaluator",
+        "{type: field-accuracy, aggregation: all_or_nothing, fields: [{path: a.b, match: numeric_tolerance, "
+        "tolerance: 1, relative: true, weight: 2, required: false}, {path: c, match: date, formats: [DD/MM/YYYY]}]}",
+    ),
+    Row("E24 latency", "evaluator", "{type: latency, threshold: 100}"),
+    Row("E24 cost", "evaluator", "{type: cost, budget: 0.1}"),
+    Row("E24 token-usage", "evaluator", "{type: token-usage, max_total: 5, max_input: 3, max_output: 2}"),
+    Row(
+        "E24 execution-metrics",
+        "evaluator",
+        "{type: execution-metrics, max_tool_calls: 1, max_llm_calls: 2, max_tokens: 3, max_cost_usd: 1, "
+        "max_duration_ms: 9, target_exploration_ratio: 0.5, exploration_tolerance: 0.1}",
+    ),
+    Row("E25 skill-trigger", "evaluator", "{type: skill-trigger, skill: refunds, should_trigger: false}"),
+    Row("E26 own type", "evaluator", "{type: word-count, minimum: 3}", "refused"),
+    Row("E27 unknown key", "evaluator", "{type: contains, value: hi, valeu: x}", "warned"),
+    Row("E18 include", "evaluator", "{include: polite}"),
+    Row("E18 include of nothing", "evaluator", "{include: nothing}", "refused"),
+]
+
+SECOND = [
+    Row("G2 evalcases with input", "case", "input: hi"),
+    Row("G2 expected_output", "case", "expected_output: hi"),
+    Row("G2 outcome", "case", "note: a note"),
+    Row("G2 latency", "evaluator", "{name: a, type: latency, threshold: 5}"),
+    Row("G2 field_accuracy", "evaluator", "{name: a, type: field_accuracy, fields: [{path: a}]}"),
+    Row("G2 code judge config", "evaluator", "{name: a, type: code_judge, script: [cat], minimum: 2}"),
+    Row("G2 target access", "evaluator", "{name: a, type: code_judge, script: [cat], target: {}}", "warned"),
+    Row("G2 unknown key", "case", "foo: 1", "warned"),
+    Row("G2 execution target", "case", "execution: {target: t}", "warned"),
+]
+
+FIFTH = ["extensions: [a]", "environment: {a: b}", "evaluate_options: {}", "prompts: [a]"]
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / "note.txt").write_text("a file")
+    (folder / "targets.yaml").write_text("targets: [{name: t, provider: mock}, {name: u, provider: mock}]")
+    templates = folder / ".agentv" / "templates"
+    templates.mkdir(parents=True, exist_ok=True)
+    (templates / "polite.yaml").write_text("assertions: [{type: icontains, value: please}, {include: brief}]")
+    (templates / "brief.yaml").write_text("assertions: [{name: brief, type: length, max: 100}]")
+    path = folder / "suite.eval.yaml"
+    path.write_text(text)
+    return path
+
+
+def fourth(row: Row) -> str:
+    suite = row.yaml if row.place == "suite" else ""
+    tests = "" if row.yaml.startswith("eval_cases") else "tests:\n"
+    case = row.yaml if row.place == "case" else ""
+    question = "" if case.startswith("input:") else "input: hi"
+    evaluators = f"assertions:\n      - {row.yaml}" if row.place == "evaluator" else ""
+    lines = [f"    {line}" for line in (case, question, evaluators) if line]
+    cases = "\n".join(["  - id: a", "    criteria: ok", *lines])
+    return f"{suite}\n{tests}{cases}\n" if tests else f"{suite}\n"
+
+
+def second(row: Row) -> str:
+    case = row.yaml if row.place == "case" else "conversation_id: x"
+    question = "" if case.startswith("input:") else "    input: hi\n"
+    evaluators = f"    evaluators:\n      - {row.yaml}\n" if row.place == "evaluator" else ""
+    return f"evalcases:\n  - id: a\n    outcome: ok\n    {case}\n{question}{evaluators}"
+
+
+def problems_in(folder: Path, text: str) -> tuple[Problem, ...]:
+    path = write(folder, text)
+    return check_paths([str(path)], cwd=folder, env={}, specs=SPECS).problems
+
+
+def outcome_of(problems: tuple[Problem, ...]) -> Outcome:
+    severities = {problem.severity for problem in problems}
+    return "refused" if "error" in severities else "warned" if severities else "read"
+
+
+@pytest.mark.parametrize("row", FOURTH, ids=lambda row: row.name)
+def test_every_key_of_agentv_4_is_read_warned_of_or_refused(row: Row, tmp_path: Path) -> None:
+    problems = problems_in(tmp_path, fourth(row))
+    assert (outcome_of(problems), [each.render() for each in problems]) == (row.outcome, [e.render() for e in problems])
+    for problem in problems:
+        assert problem.line > 0
+        assert problem.severity == "warning" or problem.message.startswith("AgentV 4: ")
+
+
+@pytest.mark.parametrize("row", SECOND, ids=lambda row: row.name)
+def test_every_key_of_agentv_2_is_read_warned_of_or_refused(row: Row, tmp_path: Path) -> None:
+    problems = problems_in(tmp_path, second(row))
+    assert (outcome_of(problems), [each.render() for each in problems]) == (row.outcome, [e.render() for e in problems])
+
+
+@pytest.mark.parametrize("key", FIFTH)
+def test_files_of_agentv_5_are_refused_by_name(key: str, tmp_path: Path) -> None:
+    (problem, *_) = problems_in(tmp_path, f"{key}\ntests: [{{id: a, criteria: ok, input: hi}}]\n")
+    assert problem.message == "an AgentV 5 file; 1.5 to 4.42 are read"
+    assert problem.line == 1
+
+
+def test_suites_in_typescript_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "suite.eval.ts"
+    path.write_text("export default {}")
+    (problem,) = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS).problems
+    assert problem.message == "TypeScript suites are not read"
+
+
+def test_check_names_the_generation_and_counts_keys(tmp_path: Path) -> None:
+    path = write(tmp_path, fourth(Row("", "case", "foo: 1\n    reference_answer: x")))
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert checked.dialects == (f"{path}: AgentV 4 eval file, 2 keys have no meaning here",)
+
+
+def test_dialect_agentv_makes_a_file_ours_whatever_its_keys(tmp_path: Path) -> None:
+    text = "dialect: agentv\nevalcases: [{id: a, expected_outcome: ok, input: hi}]\n"
+    messages = [problem.message for problem in problems_in(tmp_path, text)]
+    assert "unknown key 'input'" in messages
+
+
+def test_dialect_of_a_generation_settles_the_meaning(tmp_path: Path) -> None:
+    path = write(tmp_path, "dialect: agentv-4\nevalcases: [{id: a, expected_outcome: ok, input: hi}]\n")
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
+
+
+def test_our_own_files_have_no_generation(tmp_path: Path) -> None:
+    case = {"id": "a", "expected_outcome": "ok", "input_messages": [{"role": "user", "content": "hi"}]}
+    path = write(tmp_path, json.dumps({"evalcases": [case]}))
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert (checked.problems, checked.dialects) == ((), ())
+
+
+def test_problems_have_the_path_and_position_of_the_file(tmp_path: Path) -> None:
+    text = "tests:\n  - id: a\n    criteria: ok\n    input:\n      - {role: robot, content: hi}\n"
+    (problem,) = problems_in(tmp_path, text)
+    assert (problem.line, problem.column, problem.json_path) == (5, 16, "$.tests[0].input[0].role")
