@@ -393,7 +393,7 @@ class CaseRunner(Struct, frozen=True):
         *,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> CallOutcome:
-        """Call the target, then its fallbacks. What it said before an interrupt is saved as a failed answer, which has no row."""
+        """Call the target, then its fallbacks. What it said before an interrupt is saved as an answer without a row."""
         clock = self.runtime.clock
         started_at = clock()
         try:
