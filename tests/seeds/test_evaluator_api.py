@@ -413,7 +413,7 @@ def test_multiple_evaluators_result(run: Callable[..., Any]) -> None:
         "reasoning": "c",
     }
     assert "hello" in judged["evaluator_provider_request"]["userPrompt"]
-    assert judged["evaluator_raw_request"] == judged["evaluator_provider_request"]
+    assert "evaluator_raw_request" not in judged  # the same request, once
     assert [held[key] for key in common] == ["h", "contains", 1.0, held["hits"], []]
     assert [missed[key] for key in common] == ["m", "contains", 0.0, [], missed["misses"]]
     assert "hello" in " ".join(held["hits"])
