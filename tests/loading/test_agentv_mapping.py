@@ -8,8 +8,10 @@ import pytest
 
 from agentv.evaluators import EVALUATORS
 from agentv.loading.check.check import check_paths
+from agentv.loading.suites.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
+from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.problems import Problem
 
 SPECS = Specs(PROVIDERS, EVALUATORS)
@@ -316,3 +318,33 @@ def test_problems_have_the_path_and_position_of_the_file(tmp_path: Path) -> None
     text = "tests:\n  - id: a\n    criteria: ok\n    input:\n      - {role: robot, content: hi}\n"
     (problem,) = problems_in(tmp_path, text)
     assert (problem.line, problem.column, problem.json_path) == (5, 16, "$.tests[0].input[0].role")
+
+
+def test_evals_of_agent_skills_are_read_as_a_suite(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "data.csv").write_text("a,b")
+    case = {
+        "id": 1,
+        "prompt": "Add the column",
+        "files": ["data.csv"],
+        "expected_output": "3",
+        "assertions": ["Says 3"],
+    }
+    path = tmp_path / "skills" / "evals.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"skill_name": "csv", "evals": [{**case, "files": ["../data.csv"]}]}, indent=2))
+    checked = check_paths(["skills"], cwd=tmp_path, env={}, specs=SPECS, allow_paths=[str(tmp_path)])
+    assert (checked.problems, checked.dialects) == ((), (f"{path}: Agent Skills evals",))
+    (case_read,) = load_suite(path, specs=SPECS, allow_paths=[str(tmp_path)]).cases
+    assert isinstance(case_read, EvalCase)
+    assert (case_read.id, case_read.expected_outcome, case_read.metadata) == ("1", "3", {"skill_name": "csv"})
+    (judge,) = case_read.evaluators or ()
+    assert isinstance(judge, EvaluatorConfig)
+    assert (judge.type, judge.settings["prompt"]) == ("llm_judge", "Says 3")
+
+
+def test_problems_of_agent_skills_have_their_own_paths(tmp_path: Path) -> None:
+    path = tmp_path / "evals.json"
+    path.write_text('{\n  "skill_name": "x",\n  "evals": [\n    {"id": 1, "prompt": 5, "expected_output": "a"}\n  ]\n}')
+    (problem,) = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS).problems
+    assert (problem.line, problem.json_path) == (4, "$.evals[0].prompt")
