@@ -47,7 +47,7 @@ FOURTH = [
     Row("S8 targets", "suite", "execution: {targets: [t, u]}"),
     Row("S8 target with hooks", "suite", "execution: {targets: [{name: t, hooks: {}}]}", "warned"),
     Row("S8 use_target", "suite", "execution: {targets: [{name: label, use_target: t}]}", "warned"),
-    Row("S8 targets of a case", "case", "execution: {targets: [t]}", "refused"),
+    Row("S8 targets of a case", "case", "execution: {targets: [t]}"),
     Row("S9 workspace", "suite", "workspace: {template: ., isolation: per_test}"),
     Row("S9 workspace of a case", "case", "workspace: {template: ., isolation: per_test}"),
     Row("S9 shared workspace", "suite", "workspace: {template: .}", "warned"),
@@ -280,6 +280,11 @@ def test_files_of_agentv_5_are_refused_by_name(key: str, tmp_path: Path) -> None
     (problem, *_) = problems_in(tmp_path, f"{key}\ntests: [{{id: a, criteria: ok, input: hi}}]\n")
     assert problem.message == "an AgentV 5 file; 1.5 to 4.42 are read"
     assert problem.line == 1
+
+
+def test_unknown_targets_of_a_suite_are_named(tmp_path: Path) -> None:
+    (problem,) = problems_in(tmp_path, fourth(Row("", "suite", "execution: {targets: [t, nope]}")))
+    assert (problem.message, problem.line) == ("there is no target 'nope' in targets.yaml", 1)
 
 
 def test_suites_in_typescript_are_refused(tmp_path: Path) -> None:
