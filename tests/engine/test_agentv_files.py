@@ -256,13 +256,16 @@ def test_a_converted_file_means_the_same_in_our_keys(tmp_path: Path, generation:
     assert (before.evaluators, before.pass_score, before.target) == (after.evaluators, after.pass_score, after.target)
 
 
-def test_a_run_names_the_generation_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_names_the_generation_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "targets.yaml").write_text("targets: [{name: default, provider: mock, response: x}]")
     (tmp_path / "s.yaml").write_text(
         "tests: [{id: a, input: hi, criteria: ok, foo: 1, assert: [{type: equals, value: x}]}]"
     )
     with pytest.raises(SystemExit):
-        agentv(["run", str(tmp_path / "s.yaml")])
+        agentv(["run", "s.yaml"])
     out, err = capfd.readouterr()
     lines = (out + err).splitlines()
     assert "note: s.yaml: AgentV 4 eval file, 1 key has no meaning here" in lines[:3]

@@ -353,3 +353,26 @@ def test_problems_of_agent_skills_have_their_own_paths(tmp_path: Path) -> None:
     path.write_text('{\n  "skill_name": "x",\n  "evals": [\n    {"id": 1, "prompt": 5, "expected_output": "a"}\n  ]\n}')
     (problem,) = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS).problems
     assert (problem.line, problem.json_path) == (4, "$.evals[0].prompt")
+
+
+def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "lines.yaml").write_text("name: refunds\nexecution: {target: t}\n")
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"id": "a", "criteria": "ok", "input": "hi", "expected_output": "hi", "note": "x"}\n')
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
+
+
+def test_rows_of_questions_and_answers_stay_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": "a", "input": "hi", "expected_output": "hi", "note": "a column"}\n')
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert (checked.problems, checked.dialects) == ((), ())
+
+
+def test_a_promptfoo_configuration_is_named(tmp_path: Path) -> None:
+    text = "prompts: [a]\nproviders: [openai:x]\ntests: [{vars: {a: b}}]\n"
+    (problem, *_) = problems_in(tmp_path, text)
+    assert problem.message == "a promptfoo configuration, which is not an eval file"

@@ -111,6 +111,22 @@ def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ..
     return tuple(found.values())
 
 
+def is_file_path(path: Path) -> bool:
+    """Return True if a path leads to a file; False for text that is not a valid path, too."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder_path(path: Path) -> bool:
+    """Return True if a path leads to a folder; False for text that is not a valid path, too."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def side_file(dataset: Path) -> Path | None:
     """Return the YAML file with the top-level keys of a JSONL dataset; None if there is none.
 

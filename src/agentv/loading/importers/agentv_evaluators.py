@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.loading.files.places import is_file_path
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.generations import Generation
 from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
@@ -160,7 +161,7 @@ class EvaluatorTranslator(Struct):
 
     def find(self, path: str) -> Path | None:
         """Return the first file of that relative path in the folders; None if there is none."""
-        return next((folder / path for folder in self.folders if (folder / path).is_file()), None)
+        return next((folder / path for folder in self.folders if is_file_path(folder / path)), None)
 
     def one(self, taken: Taken) -> Entries:
         """Return one evaluator, translated."""
@@ -339,7 +340,7 @@ class EvaluatorTranslator(Struct):
             return prompt
         path = prompt.strip().removeprefix("file://")
         found = self.find(path) if path else None
-        if found is None or (self.folders[0] / path).is_file():
+        if found is None or is_file_path(self.folders[0] / path):
             return prompt
         return f"file://{relpath(found, self.folders[0])}"
 

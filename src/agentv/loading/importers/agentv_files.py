@@ -30,6 +30,7 @@ _UNREADABLE = {
 }
 """Suffixes of suites that are programs, with what is said of them."""
 _FIFTH = "an AgentV 5 file; 1.5 to 4.42 are read"
+_PROMPTFOO = "a promptfoo configuration, which is not an eval file"
 
 
 def check_readable(path: Path) -> None:
@@ -144,7 +145,9 @@ def start_import(
     lines: Sequence[JsonValue] = (),
 ) -> AgentvImport:
     """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""
-    generation = max(find_generation(value), generation_of_lines(lines))
+    is_named = isinstance(value, Mapping) and "name" in value  # no key of ours, so that the lines are AgentV's cases
+    of_lines = find_generation(list(lines)) if is_named else generation_of_lines(lines)
+    generation = max(find_generation(value), of_lines)
     if isinstance(value, Mapping) and "dialect" in value:
         generation = find_generation(value)
     folders = [folder for folder in (base, *base.parents) if folder == base or folder.is_relative_to(root)]
@@ -157,5 +160,7 @@ def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | Non
     if key is None:
         return None
     place = reader.document.mark((key,), on_key=True)
+    if isinstance(value, Mapping) and "providers" in value:
+        return Problem(shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}")
     advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
     return Problem(shown(path), _FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)
