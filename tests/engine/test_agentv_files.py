@@ -224,6 +224,20 @@ def test_a_suite_may_name_several_targets(tmp_path: Path) -> None:
     assert report.exit_code == 1
 
 
+def test_a_case_may_name_its_own_targets(tmp_path: Path) -> None:
+    names = ", ".join(f"{{name: {name}, provider: mock, response: x}}" for name in "abc")
+    (tmp_path / "targets.yaml").write_text(f"targets: [{names}]")
+    suite = tmp_path / "s.yaml"
+    case = "{id: %s, input: hi, criteria: ok, assertions: [{type: equals, value: x}]%s}"
+    cases = ", ".join([case % ("usual", ""), case % ("own", ", execution: {targets: [b, c]}")])
+    suite.write_text(f"execution: {{targets: [a, b]}}\ntests: [{cases}]\n")
+    report = evaluate(str(suite), folder=str(tmp_path / ".agentv"))
+    found = sorted((row.slot.eval_id, row.slot.target) for row in report.results)
+    assert found == [("own", "b"), ("own", "c"), ("usual", "a"), ("usual", "b")]
+    report = evaluate(str(suite), folder=str(tmp_path / ".agentv"), targets=("a",))
+    assert sorted((row.slot.eval_id, row.slot.target) for row in report.results) == [("own", "a"), ("usual", "a")]
+
+
 @pytest.mark.parametrize(
     ("generation", "name"),
     [("agentv-1", "everything.yaml"), ("agentv-2", "everything.yaml"), ("agentv-4", "everything.eval.yaml")],
@@ -240,3 +254,18 @@ def test_a_converted_file_means_the_same_in_our_keys(tmp_path: Path, generation:
     without_place = [[replace(case, location=None) for case in suite.cases] for suite in (before, after)]
     assert without_place[0] == without_place[1]
     assert (before.evaluators, before.pass_score, before.target) == (after.evaluators, after.pass_score, after.target)
+
+
+def test_a_run_names_the_generation_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "targets.yaml").write_text("targets: [{name: default, provider: mock, response: x}]")
+    (tmp_path / "s.yaml").write_text(
+        "tests: [{id: a, input: hi, criteria: ok, foo: 1, assert: [{type: equals, value: x}]}]"
+    )
+    with pytest.raises(SystemExit):
+        agentv(["run", "s.yaml"])
+    out, err = capfd.readouterr()
+    lines = (out + err).splitlines()
+    assert "note: s.yaml: AgentV 4 eval file, 1 key has no meaning here" in lines[:3]

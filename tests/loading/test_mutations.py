@@ -27,6 +27,8 @@ def originals() -> list[tuple[Path, Specs]]:
     """Return the example files and the valid test files, with the plug-ins that they name."""
     real = load_specs()
     examples = [(path, real) for path in _EXAMPLES.rglob("*") if path.suffix in (".yaml", ".jsonl")]
+    files = (_HERE.parent / "fixtures" / "agentv").rglob("*")
+    examples += [(path, real) for path in files if path.name.startswith("everything") or path.suffix == ".jsonl"]
     return sorted(examples) + [
         (path, SPECS) for path in sorted((_HERE / "good").rglob("*")) if path.suffix in (".yaml", ".jsonl")
     ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.loading.files.places import is_file_path
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.generations import Generation
 from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
@@ -160,7 +161,7 @@ class EvaluatorTranslator(Struct):
 
     def find(self, path: str) -> Path | None:
         """Return the first file of that relative path in the folders; None if there is none."""
-        return next((folder / path for folder in self.folders if (folder / path).is_file()), None)
+        return next((folder / path for folder in self.folders if is_file_path(folder / path)), None)
 
     def one(self, taken: Taken) -> Entries:
         """Return one evaluator, translated."""
@@ -339,7 +340,7 @@ class EvaluatorTranslator(Struct):
             return prompt
         path = prompt.strip().removeprefix("file://")
         found = self.find(path) if path else None
-        if found is None or (self.folders[0] / path).is_file():
+        if found is None or is_file_path(self.folders[0] / path):
             return prompt
         return f"file://{relpath(found, self.folders[0])}"
 
@@ -437,7 +438,7 @@ class EvaluatorTranslator(Struct):
         listed = next((rest[key] for key in EVALUATOR_KEYS if key in rest), None)
         names: list[str] = []
         if listed is not None:
-            members = self.numbered(self.all_in(listed))
+            members = self.numbered(map(self._member, self.all_in(listed)))
             named = [each.entries.get("name") for each in members if isinstance(each, Made)]
             names = [str(name.value) for name in named if name is not None]
             made["evaluators"] = listed._replace(value=self.made_list(members))
@@ -445,6 +446,14 @@ class EvaluatorTranslator(Struct):
         for key, value in self._others(rest, (*EVALUATOR_KEYS, "aggregator")).items():
             self.report.unknown(value, key, ("assertions", "aggregator", *_COMMON))
         return made
+
+    def _member(self, given: Made | Taken) -> Made | Taken:
+        """Return a member of a composite without `required`, which AgentV does not look at there."""
+        if not isinstance(given, Made) or "required" not in given.entries:
+            return given
+        self.report.lose(given.entries["required"], "required", "members of a composite have no requirements")
+        left = {key: value for key, value in given.entries.items() if key not in ("required", "unmet")}
+        return Made(left, given.at)
 
     def _aggregator(self, taken: Taken, names: Sequence[str]) -> Taken:
         """Return how members are combined. A member without a weight counts 1, whatever its own is."""

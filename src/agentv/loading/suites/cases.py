@@ -260,6 +260,7 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         workspace=workspace.given() if workspace else None,
         timeout_s=execution.timeout_seconds if execution else None,
         pass_score=execution.pass_score if execution else None,
+        targets=tuple(execution.targets) if execution else (),
         location=Location(scope.file, reader.document.mark(at).line),
     )
 

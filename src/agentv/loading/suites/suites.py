@@ -19,7 +19,7 @@ from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
-from agentv.loading.files.places import find_repository_root, side_file
+from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, later_problem, problems_of, start_import
@@ -156,7 +156,7 @@ class CasesReader(Struct):
         if self.scope.is_foreign:
             name = name.removeprefix("file://")
             folder = self.scope.files.base_dir / name
-            if folder.is_dir():
+            if is_folder_path(folder):
                 self._read_folder(reader, at, folder)
                 return
         files = self._matching(reader, at, name)
