@@ -157,6 +157,7 @@ class EvaluatorTranslator(Struct):
                 self.report.refuse(item, f"the template {name!r} has no list `assertions`")
                 return
             self.rewriter.keep(value)
+            self.report.files.append(found)
             yield from self._included((Taken(entry, item.at) for entry in listed), (*chain, str(found)))
 
     def find(self, path: str) -> Path | None:
