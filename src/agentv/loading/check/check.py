@@ -230,7 +230,7 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
 
     None if it is not known which target would be chosen.
     """
-    chosen = suite.target if suite else None
+    chosen = next(iter(suite.targets), suite.target) if suite else None
     if chosen is None and DEFAULT_TARGET in targets.names:
         chosen = DEFAULT_TARGET
     try:
@@ -238,7 +238,8 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
     except TargetError:
         return None
     named = set(_texts_in(suite)) if suite is not None else set()
-    return targets.with_used([chosen, *(name for name in targets.names if name in named and name is not None)])
+    listed = suite.targets if suite is not None and suite.targets else (chosen,)
+    return targets.with_used([*listed, *(name for name in targets.names if name in named and name is not None)])
 
 
 def _texts_in(suite: EvalSuite) -> Iterator[str]:
