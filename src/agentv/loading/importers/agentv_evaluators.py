@@ -490,7 +490,8 @@ class EvaluatorTranslator(Struct):
         default = made.pop("args_match", None)
         if "expected" in made:
             made["expected"] = self._expected(made["expected"], default)
-        if made.get("mode", Taken("any_order")).value != "any_order":
+        default_mode = Taken("in_order" if "expected" in made else "any_order")
+        if made.get("mode", default_mode).value != "any_order":
             made["score"] = rest.get("score", Taken("matched", taken.at))
         for key, value in self._others(rest, (*kept, "score")).items():
             self.report.unknown(value, key, (*kept, *_COMMON))
