@@ -1,5 +1,6 @@
 """Eval files of AgentV run with the scores that they had there (docs/how-to/agentv-files.md)."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from msgspec.structs import replace
 from agentv.api import evaluate
 from agentv.cli.main import agentv
 from agentv.engine.plugins.loading import load_specs
+from agentv.loading.check.untrusted import list_uses
+from agentv.loading.edit.cases_file import open_cases
 from agentv.loading.suites.suites import load_suite
+from agentv.types.errors import EvalFileError
 from agentv.types.records.result import CaseResult
 
 FILES = Path(__file__).parent.parent / "fixtures" / "agentv"
@@ -269,3 +273,27 @@ def test_a_run_names_the_generation_first(
     out, err = capfd.readouterr()
     lines = (out + err).splitlines()
     assert "note: s.yaml: AgentV 4 eval file, 1 key has no meaning here" in lines[:3]
+
+
+def test_what_describes_a_file_is_stored_with_the_run(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: default, provider: mock, response: x}]")
+    suite = tmp_path / "s.yaml"
+    suite.write_text('version: "1.0"\nauthor: me\ntests: [{id: a, input: hi, criteria: ok, assert: [{type: is-json}]}]')
+    evaluate(str(suite), folder=str(tmp_path / ".agentv"))
+    (run_file,) = (tmp_path / ".agentv" / "runs").glob("*/run.json")
+    assert json.loads(run_file.read_text())["plan"]["suites"][0]["about"] == {"version": "1.0", "author": "me"}
+
+
+def test_templates_are_listed_for_a_review(tmp_path: Path) -> None:
+    shutil.copytree(FILES, tmp_path / "project")
+    folder = tmp_path / "project" / "agentv-4"
+    (folder / ".agentv" / "templates" / "polite.yaml").write_text(
+        "assertions: [{type: code-grader, command: [rm, everything]}]"
+    )
+    uses = list_uses([str(folder / "evals" / "everything.eval.yaml")], cwd=tmp_path, specs=load_specs())
+    assert "everything" in [use.value for use in uses if use.kind == "command"]
+
+
+def test_files_of_agentv_are_not_extended_in_our_keys() -> None:
+    with pytest.raises(EvalFileError, match="AgentV 4 eval file cannot be extended"):
+        open_cases(FILES / "agentv-4" / "evals" / "everything.eval.yaml")

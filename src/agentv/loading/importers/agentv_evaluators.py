@@ -157,6 +157,7 @@ class EvaluatorTranslator(Struct):
                 self.report.refuse(item, f"the template {name!r} has no list `assertions`")
                 return
             self.rewriter.keep(value)
+            self.report.files.append(found)
             yield from self._included((Taken(entry, item.at) for entry in listed), (*chain, str(found)))
 
     def find(self, path: str) -> Path | None:
@@ -246,7 +247,7 @@ class EvaluatorTranslator(Struct):
             case "code_grader" | "code_judge":
                 return self._code(kind, rest, taken)
             case "llm_grader" | "llm_judge":
-                return self._judge(rest)
+                return self._judge(kind, rest)
             case "rubrics" | "rubric":
                 return self._rubric(rest)
             case "composite":
@@ -284,15 +285,18 @@ class EvaluatorTranslator(Struct):
         config = {**self.rewriter.entries(rest.get("config", Taken(None))), **self._others(rest, own)}
         if config:
             made["config"] = Taken(self.rewriter.object(config), taken.at)
-        contract = "agentv-2"
-        if self.generation == Generation.FOURTH:
-            contract = "agentv-4" if kind == "code_grader" else "agentv-3"
-        return {"contract": Taken(contract, taken.at), **made}
+        return {"contract": Taken(self._contract(kind), taken.at), **made}
+
+    def _contract(self, kind: str) -> str:
+        """Return the keys that the scripts of a type read: graders have their name since `output` became a text."""
+        if self.generation != Generation.FOURTH:
+            return "agentv-2"
+        return "agentv-4" if kind.endswith("_grader") else "agentv-3"
 
     def _others(self, rest: Entries, own: Sequence[str]) -> Entries:
         return {key: value for key, value in rest.items() if key not in own}
 
-    def _judge(self, rest: Entries) -> Entries:
+    def _judge(self, kind: str, rest: Entries) -> Entries:
         kept = (*_JUDGE_KEYS, "include_trace", "criteria", "allow_unknown", "plain_prompt")
         made = {key: rest[key] for key in kept if key in rest}
         if "rubrics" in rest:
@@ -305,13 +309,13 @@ class EvaluatorTranslator(Struct):
             self.report.lose(rest["preprocessors"], "preprocessors", "files of an answer are judged unread")
         prompt = rest.get("prompt")
         if prompt is not None:
-            made.update(self._prompt(prompt, config))
+            made.update(self._prompt(prompt, config, kind))
         if prompt is None or not isinstance(prompt.value, Mapping):
             for key, value in config.items():
                 self.report.lose(value, key, "it is passed to prompt scripts, and this judge has none")
         return made
 
-    def _prompt(self, prompt: Taken, config: Entries) -> Entries:
+    def _prompt(self, prompt: Taken, config: Entries, kind: str) -> Entries:
         """Return the settings for a prompt: a script that prints it, a file, or its text."""
         parts = self.rewriter.entries(prompt)
         if parts:
@@ -320,7 +324,7 @@ class EvaluatorTranslator(Struct):
                 self.report.refuse(prompt, "`prompt` needs `command`, `script` or a text")
                 return {}
             given = {**config, **self.rewriter.entries(parts.get("config", Taken(None)))}
-            made = {"prompt_script": script}
+            made = {"prompt_script": script, "prompt_contract": Taken(self._contract(kind), prompt.at)}
             if given:
                 made["prompt_config"] = Taken(self.rewriter.object(given), prompt.at)
             return made
@@ -367,7 +371,7 @@ class EvaluatorTranslator(Struct):
         if items is not None:
             made["rubrics"] = self.items(items)
         if "prompt" in rest:
-            made.update(self._prompt(rest["prompt"], {}))
+            made.update(self._prompt(rest["prompt"], {}, "llm_grader"))
         for key, value in self._others(rest, (*kept, "criteria", "rubrics", "items", "prompt")).items():
             self.report.unknown(value, key, ("criteria", *kept, *_COMMON))
         return made
@@ -486,7 +490,8 @@ class EvaluatorTranslator(Struct):
         default = made.pop("args_match", None)
         if "expected" in made:
             made["expected"] = self._expected(made["expected"], default)
-        if made.get("mode", Taken("any_order")).value != "any_order":
+        default_mode = Taken("in_order" if "expected" in made else "any_order")
+        if made.get("mode", default_mode).value != "any_order":
             made["score"] = rest.get("score", Taken("matched", taken.at))
         for key, value in self._others(rest, (*kept, "score")).items():
             self.report.unknown(value, key, (*kept, *_COMMON))

@@ -53,6 +53,8 @@ class AgentvImport(Struct):
     without_effect: int = 0
     ignored: int = 0
     is_skills: bool = False
+    files: list[Path] = field(default_factory=list)
+    """The files whose content was put into others, such as templates of evaluators."""
     about: JsonObject = field(default_factory=dict)
 
     def concerns(self, value: JsonValue) -> bool:
@@ -99,6 +101,7 @@ class AgentvImport(Struct):
         document = translate(translator)
         self.without_effect += translator.report.without_effect
         self.ignored += translator.report.ignored
+        self.files += [path for path in translator.report.files if path not in self.files]
         if of_suite:
             self.defaults, self.about = translator.defaults, translator.about
         return ImportedReader(document, first, source, given.document)

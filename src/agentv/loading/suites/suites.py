@@ -480,7 +480,7 @@ def read_suite(
         tuple(warned_once(found)),
         project=project,
         reader=reader,
-        files=tuple(cases.files),
+        files=(*cases.files, *importer.files),
         code=tuple(cases.code),
         row_problems=tuple(cases.row_problems),
         dialect=importer.sentence,
