@@ -12,6 +12,7 @@ from agentv.loading.suites.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
 SPECS = Specs(PROVIDERS, EVALUATORS)
@@ -376,3 +377,11 @@ def test_a_promptfoo_configuration_is_named(tmp_path: Path) -> None:
     text = "prompts: [a]\nproviders: [openai:x]\ntests: [{vars: {a: b}}]\n"
     (problem, *_) = problems_in(tmp_path, text)
     assert problem.message == "a promptfoo configuration, which is not an eval file"
+
+
+def test_a_file_of_cases_that_contains_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    path = tmp_path / "a.eval.yaml"
+    path.write_text("tests:\n  - {id: a, criteria: x, input: hi}\n  - file://a.eval.yaml\n")
+    with pytest.raises(EvalFileError, match=r"'a.eval.yaml' contains itself"):
+        load_suite(path, specs=SPECS)
