@@ -284,6 +284,17 @@ def test_what_describes_a_file_is_stored_with_the_run(tmp_path: Path) -> None:
     assert json.loads(run_file.read_text())["plan"]["suites"][0]["about"] == {"version": "1.0", "author": "me"}
 
 
+def test_the_budget_of_a_suite_limits_the_run(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: paid, provider: mock, response: x, price: {input_per_million: 1, output_per_million: 1}}]"
+    )
+    suite = tmp_path / "s.yaml"
+    suite.write_text("execution: {budget_usd: 2}\ntests: [{id: a, input: hi, criteria: ok, assert: [{type: is-json}]}]")
+    evaluate(str(suite), folder=str(tmp_path / ".agentv"))
+    (run_file,) = (tmp_path / ".agentv" / "runs").glob("*/run.json")
+    assert json.loads(run_file.read_text())["plan"]["options"]["budget_usd"] == 2.0
+
+
 def test_templates_are_listed_for_a_review(tmp_path: Path) -> None:
     shutil.copytree(FILES, tmp_path / "project")
     folder = tmp_path / "project" / "agentv-4"

@@ -198,10 +198,11 @@ class EvalSuite(Struct, frozen=True):
 
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
-    `pass` from `pass_score` on, else `fail`; None: the usual bands. `about` describes the file (author, version).
-    `dialect` says which AgentV's file it is, "" for our own. Each of `targets` answers all cases, else `target` does.
-    `variables` are the names that `--var` may set; `is_filled` is True for a file that declares variables or reads a
-    dataset. `prompts` are the ids of its prompts: each case comes once with each.
+    `pass` from `pass_score` on, else `fail`; None: the usual bands. `budget_usd` limits a run without `--budget-usd`.
+    `about` describes the file (author, version). `dialect` says which AgentV's file it is, "" for our own. Each of
+    `targets` answers all cases, else `target` does. `variables` are the names that `--var` may set; `is_filled` is True
+    for a file that declares variables or reads a dataset. `prompts` are the ids of its prompts: each case comes once
+    with each.
     """
 
     path: str
@@ -221,6 +222,7 @@ class EvalSuite(Struct, frozen=True):
     workspace: JsonObject | None = None
     gates: tuple[str, ...] = ()
     pass_score: float | None = None
+    budget_usd: float | None = None
     about: JsonObject = field(default_factory=dict)
     dialect: str = ""
     base_dir: str = "."

@@ -150,9 +150,26 @@ def make_plan(
         ),
         baseline=baseline,
     )
-    if options.budget_usd is not None and (problems := list(budget_problems(run_plan))):
+    if options.budget_usd is None:
+        return _with_suite_budget(run_plan)
+    if problems := list(budget_problems(run_plan)):
         raise ConfigError("\n".join(problems))
     return run_plan
+
+
+def _with_suite_budget(plan: RunPlan) -> RunPlan:
+    """Return a plan with the budget of its suites: their sum if each has one and all targets have a price."""
+    budgets = [each.suite.budget_usd for each in plan.suites]
+    known = [budget for budget in budgets if budget is not None]
+    if not known:
+        return plan
+    limited = replace(plan, options=replace(plan.options, budget_usd=sum(known)))
+    reasons = list(budget_problems(limited))
+    if len(known) < len(budgets):
+        reasons.insert(0, "not every eval file of the run has one")
+    if not reasons:
+        return limited
+    return replace(plan, warnings=(*plan.warnings, f"the budget of the eval file does not apply: {reasons[0]}"))
 
 
 def _batches_without_fallbacks(suites: Sequence[SuitePlan]) -> Iterator[str]:

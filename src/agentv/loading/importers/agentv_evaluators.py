@@ -187,7 +187,9 @@ class EvaluatorTranslator(Struct):
                 f"the type {written!r} is neither built in nor read from .agentv/assertions or .agentv/graders here"
             )
             advice = "give it as code-grader: {type: code-grader, command: [...]}"
-            self.report.refuse(given["type"], message, advice=advice)
+            near = nearest(written.replace("-", "_"), _TYPES)
+            near = near and near.replace("_", "-")
+            self.report.refuse(given["type"], message, advice=advice, suggestion=near)
             given["type"] = Taken("is_json", taken.at)
             return {"name": Taken(written, taken.at), "type": given["type"]}
         return self._named(given, taken, written)
@@ -279,6 +281,9 @@ class EvaluatorTranslator(Struct):
         made: Entries = {key: rest[key] for key in ("cwd", "python", "contract") if key in rest}
         if script is not None:
             made["script"] = script
+        elif "python" not in rest:
+            self.report.refuse(taken, "a code grader needs `command`")
+            made["script"] = Taken("true", taken.at)
         if "target" in rest:
             reason = "code graders get no access to a model here (AGENTV_TARGET_PROXY_URL is not set)"
             self.report.lose(rest["target"], "target", reason)

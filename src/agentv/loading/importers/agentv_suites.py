@@ -25,8 +25,6 @@ _EXECUTION_LOST = {
     "cache": "use --cache",
     "cache_path": "use --cache",
     "fail_on_error": "use --max-errors",
-    "budget_usd": "use --budget-usd",
-    "total_budget_usd": "use --budget-usd",
 }
 _CASE_IGNORED = ("description", "note", "suite")
 _REFERENCE_ANSWER = "the reference answer comes from the expected messages, as in AgentV"
@@ -215,6 +213,8 @@ class FileTranslator:
     def _execution_key(self, key: str, taken: Taken, made: Entries, ours: str | None) -> None:
         if key == "threshold":
             made["pass_score"] = taken
+        elif key == "total_budget_usd":
+            made["budget_usd"] = taken
         elif key == "trials" and isinstance(taken.value, Mapping):
             count = self._entries(taken).get("count")
             if count is not None:

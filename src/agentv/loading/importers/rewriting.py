@@ -80,9 +80,10 @@ class Report(Struct):
         message = f"unknown key {key!r}, which is ignored as {self.name} does"
         self.warn(taken.at, message, suggestion=nearest(key, known))
 
-    def refuse(self, taken: Taken, message: str, *, advice: str | None = None) -> None:
+    def refuse(self, taken: Taken, message: str, *, advice: str | None = None, suggestion: str | None = None) -> None:
         """Record a value that cannot be read here."""
-        self.source.error(taken.at or (), f"{self.name}: {message}", allowed=advice, on_key=True)
+        said = f"{self.name}: {message}"
+        self.source.error(taken.at or (), said, allowed=advice, suggestion=suggestion, on_key=True)
 
 
 class Rewriter(Struct):

@@ -132,6 +132,7 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     timeout_seconds: Seconds | None = None
     evaluator_timeout_seconds: Seconds | None = None
     pass_score: Share | None = None
+    budget_usd: Seconds | None = None
     workspace: WorkspaceModel | None = None
 
 

@@ -583,6 +583,7 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         workspace=execution.workspace.given() if execution.workspace else None,
         gates=tuple(model.gates or ()),
         pass_score=execution.pass_score,
+        budget_usd=execution.budget_usd,
     )
 
 
