@@ -17,7 +17,7 @@ from agentv.types.targets import ResolvedTarget
 GIVEN_ANSWER = "given_answer"
 GIVEN_TARGET = ResolvedTarget(GIVEN_ANSWER, GIVEN_ANSWER, settings=None)
 DEFAULT_CASE_ID = "input"
-"""The case id of an input without a session id."""
+"""The case id of an input with neither an id nor a session id."""
 
 
 class GivenAnswer:
@@ -42,7 +42,7 @@ def context_of_input(
     question = _question(given)
     truth = given.ground_truth
     case = EvalCase(
-        id=given.session_id or DEFAULT_CASE_ID,
+        id=given.id or given.session_id or DEFAULT_CASE_ID,
         input_messages=(Message("user", question),) if question else (),
         expected_messages=(Message("assistant", truth),) if isinstance(truth, str) else (),
     )

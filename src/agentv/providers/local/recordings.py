@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.replies import last_answer, parse_answer, parse_usage
+from agentv.providers.apis.replies import last_answer, parse_answer
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
+from agentv.types.usage import parse_usage
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
