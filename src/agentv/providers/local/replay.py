@@ -1,6 +1,7 @@
-"""`replay`: answers that were recorded before, from a stored run, a results file or a transcript."""
+"""`replay`: answers that were recorded before, from a stored run, a results file, a transcript or a log."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -8,7 +9,8 @@ from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
 from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
-from agentv.types.errors import TargetError
+from agentv.types.errors import ConfigError, TargetError
+from agentv.types.log_shapes.mapping import check_field
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -24,13 +26,24 @@ class ReplaySettings(Struct, frozen=True):
     ] = None
     file: Annotated[
         str | None,
-        Meta(description="JSONL file of answers, results, or `{id, text | output_messages, trial?}`."),
+        Meta(description="JSONL file of answers, results, `{id, text | output_messages, trial?}`, or of any log."),
+    ] = None
+    map: Annotated[
+        Mapping[str, str] | None,
+        Meta(description="Paths of the fields of a log with other keys, as in `{id: no, response: data.answer}`."),
     ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless exactly one is set."""
+        """Raise ValueError unless exactly one source is set, and for an unknown field in `map`."""
         if (self.run is None) == (self.file is None):
             raise ValueError("replay needs exactly one of run and file")
+        if self.map and self.run is not None:
+            raise ValueError("map is for the file of a log; a stored run needs none")
+        for name in self.map or ():
+            try:
+                check_field(name, "map")
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
 
 
 class ReplayProvider:
@@ -47,6 +60,7 @@ class ReplayProvider:
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = target.name
+        self._paths = settings.map
         self._opening = asyncio.Lock()
         self._recording: Recording | None = None
 
@@ -54,9 +68,11 @@ class ReplayProvider:
         """Return the recorded answer; a recorded failure is raised again."""
         async with self._opening:
             if self._recording is None:
-                self._recording = await call_in_thread(index_recording, self._path, self._target, timeout_s=None)
+                self._recording = await call_in_thread(
+                    index_recording, self._path, self._target, self._paths, timeout_s=None
+                )
         row = self._recording.find(request.eval_case_id, request.trial)
-        return parse_recorded(row)
+        return parse_recorded(row, self._paths)
 
 
 def _run_folder(reference: str, base_dir: Path, tools: ProviderTools) -> Path:

@@ -194,3 +194,25 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
             yield from read_message(item, at)
         except MessageError as error:
             problems.add(error.at, error.what, allowed=error.advice)
+
+
+def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
+    """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
+    if not given.message_history:
+        return None if isinstance(given.response, str) else (given.response,)
+    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
+    prompts = [content_text(given.message_history[index].content) for index in places]
+    is_new = bool(prompts) and given.prompt is not None and given.prompt not in prompts
+    # A prompt that is not in the history came after it: the messages there answer earlier prompts.
+    since = () if is_new else given.message_history[places[-1] + 1 if places else 0 :]
+    since = tuple(message for message in since if message.role != "system")
+    answer = given.response
+    if isinstance(answer, str):
+        if not since or _is_answer(since[-1], answer):
+            return since or None
+        return (*since, Message("assistant", answer))
+    return since if since and since[-1] == answer else (*since, answer)
+
+
+def _is_answer(message: Message, text: str) -> bool:
+    return message.role == "assistant" and content_text(message.content) == text

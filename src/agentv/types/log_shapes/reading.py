@@ -84,13 +84,20 @@ def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "e
 
 
 def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
-    """Return only the id of a line; None if it has none, or is a part of a longer trace."""
+    """Return only the id of a line: "" if it has none, None if it is a part of a longer trace."""
     if not isinstance(value, Mapping):
-        return None
+        return ""
     record = mapped(_record(value), value, paths or {})
+    if record.step is not None:
+        return None
     name = record.fields.get("id")
-    known = None if name is None or record.step is not None else _name(name.value)
-    return known if isinstance(known, str) else None
+    known = None if name is None else _name(name.value)
+    return known if isinstance(known, str) else ""
+
+
+def is_export(value: JsonObject) -> bool:
+    """Return True for a line that another program exported."""
+    return any(is_shape(value) for is_shape, _ in _SHAPES)
 
 
 def _record(value: JsonObject) -> LogRecord:
