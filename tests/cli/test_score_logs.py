@@ -78,3 +78,14 @@ def test_a_log_with_keys_of_its_own_is_mapped(score: Call) -> None:
 
 def test_a_wrong_map_is_refused_before_the_first_line(score: Call) -> None:
     assert score(conversations("prompt"), "--map", "answer=x")[0] == 4
+
+
+def test_a_json_export_is_read_record_by_record(score: Call) -> None:
+    lines = [numbered(line, number) for number, line in enumerate(conversations("langfuse"))]
+    Path("export.json").write_text(json.dumps(lines, indent=2))
+    code, out = score([], "export.json", "-o", "judged.jsonl")
+    assert code == 0
+    assert f"{len(lines)} of {len(lines)}" in out
+    judged = map(json.loads, Path("judged.jsonl").read_text().splitlines())
+    first = min(judged, key=lambda line: line["source"]["line"])
+    assert first["source"] == {"file": "export.json", "line": 2}
