@@ -155,10 +155,16 @@ def test_a_line_of_unknown_shape_names_its_keys_and_the_way_out() -> None:
     assert (answer.given.prompt, answer.given.response) == ("Where?", "Here.")
 
 
+@pytest.mark.parametrize("key", ["output", "answer", "respnse"])
+def test_the_likely_answer_is_suggested(key: str) -> None:
+    assert refusal({"input": "Where?", key: "Here."}).endswith(f"did you mean '--map response={key}'?")
+
+
 def test_unknown_keys_are_refused_or_kept() -> None:
     line = {"id": "1", "response": "Yes", "channel": "web"}
     assert "$.channel  unknown key 'channel'; keep such keys with --extra metadata" in refusal(line)
     assert answer_of(line, extra="metadata").given.metadata == {"channel": "web"}
+    assert answer_of(line, "metadata.source=channel").given.metadata == {"source": "web"}
 
 
 @pytest.mark.parametrize(

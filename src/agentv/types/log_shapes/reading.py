@@ -269,12 +269,11 @@ class _Reader:
             problems.add(record.fields["messages"].at, "has no answer after the user's last message")
         else:
             keys = keys_of(self._line)
-            near = next((key for key in record.unread if nearest(snake_case(key), ("response", "messages"))), None)
-            suggestion = None if near is None else f"response={near}"
+            near = next(filter(_is_like_answer, record.unread), None)
             what = f"`response`, the answer to judge, is missing; this line has the keys {keys}"
             if record.shape != "own":
                 what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
-            problems.add("$", what, allowed=_UNKNOWN, suggestion=suggestion and f"--map {suggestion}")
+            problems.add("$", what, allowed=_UNKNOWN, suggestion=near and f"--map response={near}")
 
     def _refuse(self, unread: Sequence[str]) -> None:
         """Record unknown keys of a service's own log as problems."""
@@ -283,6 +282,11 @@ class _Reader:
             advice = None if place else ways
             near = nearest(snake_case(key), NAMES)
             self._problems.add(f"$.{key}", f"unknown key {key!r}", allowed=advice, suggestion=near)
+
+
+def _is_like_answer(key: str) -> bool:
+    name = snake_case(key)
+    return name in OUTPUTS or nearest(name, ("response",)) is not None
 
 
 def _listed(field: Found) -> tuple[Message, ...]:
