@@ -283,3 +283,10 @@ def test_a_log_with_keys_of_its_own_is_mapped(tmp_path: Path) -> None:
     assert "log.jsonl:1: has no id to find its case by; name it with `map: {id: PATH}`; its keys" in failure.message
     with pytest.raises(ValueError, match="Did you mean 'response'"):
         ReplaySettings(file="log.jsonl", map={"respnse": "a"})
+
+
+def test_a_list_instead_of_lines_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text('[{"id": "case-1", "response": "Yes."}]')
+    failure = failure_of(replay(tmp_path, file="log.json"))
+    assert failure.kind == "config_error"
+    assert "log.json:1: not a valid row" in failure.message

@@ -244,7 +244,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     type=click.Choice(["metadata", "error"]),
     default="error",
     show_default=True,
-    help="What unknown keys of a line are: kept metadata, or an error.",
+    help="Keep unknown keys of a line as metadata, or refuse them.",
 )
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
 @click.option(
@@ -299,8 +299,9 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers in JSON Lines files (also .gz), or on standard input with -.
+    """Evaluate logged answers in JSON Lines or JSON files (also .gz), or on standard input with -.
 
+    Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI and Phoenix.
     Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
     progress.
 

@@ -88,7 +88,7 @@ def index_recording(path: Path, target: str, paths: LogMap | None = None) -> Rec
             try:
                 head = heads.decode(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if line.endswith(b"\n"):
+                if line.endswith(b"\n") or _is_whole(line):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
                 head = None
             target_name, case_id, trial = head.key if head is not None else (None, None, None)
@@ -100,6 +100,15 @@ def index_recording(path: Path, target: str, paths: LogMap | None = None) -> Rec
                     known[case_id, trial] = (head.generation, offset)
             offset += len(line)
     return Recording(path, {key: place for key, (_, place) in _of_one_target(places, path, target).items()})
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return True for valid JSON: a line without an end that is not torn."""
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _log_id(line: bytes, place: str, paths: LogMap | None) -> str | None:
