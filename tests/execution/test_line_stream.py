@@ -119,3 +119,43 @@ def test_a_named_pipe_is_awaited_until_it_is_written(tmp_path: Path) -> None:
         return await reading
 
     assert texts(asyncio.run(work())) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ('[{"a": 1},\n {"a": [2]}]\n', [(1, '{"a": 1}'), (2, '{"a": [2]}')]),
+        ('[\n  {\n    "a": 1\n  },\n  {\n    "a": 2\n  }\n]', [(2, '{\n    "a": 1\n  }'), (5, '{\n    "a": 2\n  }')]),
+        ('{"object": "list", "data": [{"a": 1}, {"a": 2}], "has_more": false}', [(1, '{"a": 1}'), (1, '{"a": 2}')]),
+        ('{\n "x": {"data": 1},\n "runs": [\n{"a": 1}\n]}', [(4, '{"a": 1}')]),
+        ('{\n "a": 1\n}\n', [(1, '{\n "a": 1\n}')]),
+        ('{"a": 1}\n{"a": 2}\n', [(1, '{"a": 1}'), (2, '{"a": 2}')]),
+        ('{"a": 1}\nbroken\n', [(1, '{"a": 1}'), (2, "broken")]),
+        ('{\n"a": 1\n}\n{\n"a": 2\n}', [(1, '{\n"a": 1\n}'), (4, '{\n"a": 2\n}')]),
+        ("[]", []),
+        ("", []),
+    ],
+)
+def test_a_json_file_is_split_into_its_records(tmp_path: Path, text: str, records: list[tuple[int, str]]) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(text)
+    found = read(path)
+    assert [(line.number, data.decode()) for line, data in zip(found, texts(found), strict=True)] == records
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (b'[{"a": 1},\n {"a": }]', 2, "the file is not valid JSON"),
+        (b'[{"a": 1}', 1, "the file is not valid JSON"),
+        (b'[{"a": "\xff"}]', 1, "is not valid UTF-8"),
+        (b"[" + b" " * 2000 + b"]", 1, "write it as JSON Lines: jq -c '.[]' FILE"),
+    ],
+)
+def test_a_broken_json_file_is_one_lost_line(tmp_path: Path, text: bytes, line: int, reason: str) -> None:
+    path = tmp_path / "export.json"
+    path.write_bytes(text)
+    [lost] = read(path)
+    assert isinstance(lost, LostLine)
+    assert lost.number == line
+    assert reason in lost.message

@@ -1,10 +1,12 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from tests.support.asking import ask, failure_of, make_request, make_target
+from tests.support.logs import ANSWER, SHAPES, conversations, logged, numbered
 from tests.support.stored import RUN
 
 from agentv.providers.local.replay import ReplaySettings
@@ -13,7 +15,7 @@ from agentv.storage.records.json_line import encode
 from agentv.types.errors import ConfigError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import DataPart, Message, ToolCall
+from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
 from agentv.types.provider import ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -28,7 +30,7 @@ def answer_row(case_id: str, text: str, *, target: str = "old", trial: int = 0, 
     return {"slot": {"suite": "s", "eval_id": case_id, "target": target, "trial": trial}, "text": text, **more}
 
 
-def replay(tmp_path: Path, **settings: str) -> ResolvedTarget:
+def replay(tmp_path: Path, **settings: Any) -> ResolvedTarget:
     return make_target("replay", ReplaySettings(**settings), base_dir=tmp_path)
 
 
@@ -213,7 +215,8 @@ def test_a_file_that_is_not_there_is_refused_before_the_run(tmp_path: Path) -> N
 
 
 def test_exactly_one_source_is_named() -> None:
-    for settings in ({}, {"run": "x", "file": "y"}):
+    nothing: dict[str, Any] = {}
+    for settings in (nothing, {"run": "x", "file": "y"}):
         with pytest.raises(ValueError, match="exactly one of run, file, copilot_log and execution_traces"):
             ReplaySettings(**settings)
 
@@ -222,8 +225,9 @@ def test_a_line_without_an_answer_is_not_an_empty_answer(tmp_path: Path) -> None
     write(tmp_path / "recorded.jsonl", {"id": "case-1", "txt": "On its way."})
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
     assert failure.kind == "unexpected_shape"
-    assert failure.message == (
-        "the recorded line has neither text, output_messages nor candidate_answer; its keys: 'id', 'txt'"
+    assert failure.message.startswith(
+        "the recorded line  $  `response`, the answer to judge, is missing; this line has the keys 'id', 'txt'; "
+        "name the fields with `map: {FIELD: PATH}`, such as `map: {prompt: PATH}` `map: {response: PATH}`"
     )
 
 
@@ -393,3 +397,39 @@ def test_what_is_no_execution_trace_is_named(written: str, what: str, tmp_path: 
 
     assert failure.kind == "malformed_reply"
     assert what in failure.message
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_log_of_another_program_is_replayed_by_its_own_ids(tmp_path: Path, shape: str) -> None:
+    lines = [numbered(line, number) for number, line in enumerate(conversations(shape))]
+    write(tmp_path / "log.jsonl", *lines, *logged("langsmith")[-1:])
+    for number, line in enumerate(lines):
+        case = f"span-{number}" if shape == "phoenix" else f"log-{number}"
+        response = ask(replay(tmp_path, file="log.jsonl"), make_request(eval_case_id=case))
+        assert response.text == ANSWER.replace("please", f"please ({number})"), line
+        assert response.cost_usd == 0.0
+
+
+def test_the_calls_model_and_usage_of_a_logged_run_come_back(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", numbered(conversations("langsmith")[1], 1))
+    response = ask(replay(tmp_path, file="log.jsonl"), make_request(eval_case_id="log-1"))
+    assert [call.tool for call in tool_calls_of(response.output_messages or ())] == ["lookup_order"]
+    assert (response.model, response.usage) == ("gpt-4.1-mini", Usage(input=31, output=14, total=45))
+
+
+def test_a_log_with_keys_of_its_own_is_mapped(tmp_path: Path) -> None:
+    paths = {"id": "no", "response": "data.reply"}
+    write(tmp_path / "log.jsonl", {"no": 7, "data": {"reply": "Yes."}})
+    assert ask(replay(tmp_path, file="log.jsonl", map=paths), make_request(eval_case_id="7")).text == "Yes."
+    failure = failure_of(replay(tmp_path, file="log.jsonl"))
+    assert failure.kind == "config_error"
+    assert "log.jsonl:1: has no id to find its case by; name it with `map: {id: PATH}`; its keys" in failure.message
+    with pytest.raises(ValueError, match="Did you mean 'response'"):
+        ReplaySettings(file="log.jsonl", map={"respnse": "a"})
+
+
+def test_a_list_instead_of_lines_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text('[{"id": "case-1", "response": "Yes."}]')
+    failure = failure_of(replay(tmp_path, file="log.json"))
+    assert failure.kind == "config_error"
+    assert "log.json:1: not a valid row" in failure.message

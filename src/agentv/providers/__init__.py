@@ -139,7 +139,7 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="replay",
-            summary="answers from a stored run, a results file or a transcript",
+            summary="answers from a stored run, a results file, a transcript or a log",
             settings="agentv.providers.local.replay:ReplaySettings",
             factory="agentv.providers.local.replay:ReplayProvider",
             is_canned=True,

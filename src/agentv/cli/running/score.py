@@ -19,7 +19,7 @@ from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
-from agentv.engine.criteria.line_scoring import LineScoring
+from agentv.engine.criteria.line_scoring import LineScoring, LogReading
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
@@ -59,6 +59,7 @@ class ScoreOptions(Struct, frozen=True):
     max_errors: int
     judge_failures: int
     display: str
+    reading: LogReading = LogReading()
     allow_paths: tuple[str, ...] = ()
 
 
@@ -91,6 +92,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             make_clock(),
             summary=summary,
             judge_failures=JudgeFailures(options.judge_failures),
+            reading=options.reading,
             on_stopping=screen.stopping,
         )
         asyncio.run(_score(scoring, options.workers))
@@ -230,6 +232,20 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     help="Evaluators, criteria, judge and gates (YAML or JSON).",
 )
 @click.option("-o", "--output", metavar="FILE", help="Append scores to FILE as JSON Lines; - is standard output.")
+@click.option(
+    "--map",
+    "paths",
+    multiple=True,
+    metavar="FIELD=PATH",
+    help="Where a field is in a line, e.g. response=data.answer.",
+)
+@click.option(
+    "--extra",
+    type=click.Choice(["metadata", "error"]),
+    default="error",
+    show_default=True,
+    help="Keep unknown keys of a line as metadata, or refuse them.",
+)
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
 @click.option(
     "--sample-by", metavar="KEY", help="With --sample: lines with the same value of KEY are all scored or all skipped."
@@ -283,8 +299,9 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers in JSON Lines files (also .gz), or on standard input with -.
+    """Evaluate logged answers in JSON Lines or JSON files (also .gz), or on standard input with -.
 
+    Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI and Phoenix.
     Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
     progress.
 
@@ -297,11 +314,13 @@ def command(files: tuple[str, ...], **given: Any) -> int:
 def _make_options(given: dict[str, Any]) -> "ScoreOptions":
     from agentv.scoring.counting.sampling import make_sample
     from agentv.types.errors import ConfigError
+    from agentv.types.log_shapes.mapping import parse_map
 
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     if given.pop("as_json"):
         given["display"] = "json"
+    reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
     sample = make_sample(given.pop("sample"), by=given.pop("sample_by"), seed=given.pop("seed"))
-    return ScoreOptions(gates=() if gates == ("none",) else gates or None, sample=sample, **given)
+    return ScoreOptions(gates=() if gates == ("none",) else gates or None, sample=sample, reading=reading, **given)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from agentv.engine.running.context import trace_summary
 from agentv.types.cases import EvalCase
-from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.criteria.evaluation_input import EvaluationInput, output_messages
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError
 from agentv.types.evaluation import EvaluationContext, PromptInputs
@@ -17,7 +17,7 @@ from agentv.types.targets import ResolvedTarget
 GIVEN_ANSWER = "given_answer"
 GIVEN_TARGET = ResolvedTarget(GIVEN_ANSWER, GIVEN_ANSWER, settings=None)
 DEFAULT_CASE_ID = "input"
-"""The case id of an input without a session id."""
+"""The case id of an input with neither an id nor a session id."""
 
 
 class GivenAnswer:
@@ -42,7 +42,7 @@ def context_of_input(
     question = _question(given)
     truth = given.ground_truth
     case = EvalCase(
-        id=given.session_id or DEFAULT_CASE_ID,
+        id=given.id or given.session_id or DEFAULT_CASE_ID,
         input_messages=(Message("user", question),) if question else (),
         expected_messages=(Message("assistant", truth),) if isinstance(truth, str) else (),
     )
@@ -75,25 +75,3 @@ def _question(given: EvaluationInput) -> str:
         return given.prompt
     prompts = (content_text(message.content) for message in reversed(given.message_history) if message.role == "user")
     return next(prompts, "")
-
-
-def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
-    """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
-    if not given.message_history:
-        return None if isinstance(given.response, str) else (given.response,)
-    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
-    prompts = [content_text(given.message_history[index].content) for index in places]
-    is_new = bool(prompts) and given.prompt is not None and given.prompt not in prompts
-    # A prompt that is not in the history came after it: the messages there answer earlier prompts.
-    since = () if is_new else given.message_history[places[-1] + 1 if places else 0 :]
-    since = tuple(message for message in since if message.role != "system")
-    answer = given.response
-    if isinstance(answer, str):
-        if not since or _is_answer(since[-1], answer):
-            return since or None
-        return (*since, Message("assistant", answer))
-    return since if since and since[-1] == answer else (*since, answer)
-
-
-def _is_answer(message: Message, text: str) -> bool:
-    return message.role == "assistant" and content_text(message.content) == text

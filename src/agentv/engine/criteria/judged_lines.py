@@ -4,12 +4,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from agentv.engine.calling.given_answer import GIVEN_ANSWER, output_messages
+from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.running.context import trace_summary
 from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.results.aggregation import case_fields, row_status
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
-from agentv.types.criteria.evaluation_input import milliseconds_of
+from agentv.types.criteria.evaluation_input import milliseconds_of, output_messages
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue

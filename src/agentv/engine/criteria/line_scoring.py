@@ -1,6 +1,7 @@
 """Scoring of a stream of lines with a fixed number of workers; each saves a judgement before it takes the next line."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
@@ -12,17 +13,26 @@ from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
-from agentv.loading.suites.recorded import read_recorded_input
+from agentv.loading.suites.recorded import read_log_line
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
+from agentv.types.log_shapes.mapping import Extra, LogMap
+from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
 from agentv.types.results import RunReport
 
 SaveLine = Callable[[JudgedLine], None]
 """Saves one judged line. Raises StorageError, which ends the stream."""
+
+
+class LogReading(Struct, frozen=True):
+    """How lines are read: the paths of `--map`, and what happens to keys that are not known."""
+
+    paths: LogMap = {}
+    extra: Extra = "error"
 
 
 class LineScoring(Struct):
@@ -34,10 +44,14 @@ class LineScoring(Struct):
     clock: Clock
     summary: Summary
     judge_failures: JudgeFailures
+    reading: LogReading = LogReading()
     on_stopping: Callable[[str], None] = lambda _reason: None
     stop: StopSignal = field(default_factory=StopSignal)
     notes: dict[str, None] = field(default_factory=dict)
     unsaved: int = 0
+    steps: Counter[str] = field(default_factory=Counter)
+    answers: int = 0
+    mapped: set[str] = field(default_factory=set)
 
     async def run(self, workers: int) -> None:
         """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
@@ -59,20 +73,36 @@ class LineScoring(Struct):
         loop = asyncio.get_running_loop()
         gave_way_at = loop.time()
         while self.stop.state == "finished" and (line := await self.lines.next()) is not None:
-            self._take(await self._judged(line))
+            judged = await self._judged(line)
+            if judged is not None:
+                self._take(judged)
             if loop.time() - gave_way_at > YIELD_INTERVAL_S:
                 await asyncio.sleep(0)
                 gave_way_at = loop.time()
 
-    async def _judged(self, line: ReadLine) -> JudgedLine:
-        """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration."""
+    async def _judged(self, line: ReadLine) -> JudgedLine | None:
+        """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
+
+        None for a part of a longer trace, which is counted.
+        """
         if not isinstance(line, Line):
             return self._failed(line, line.message)
+        paths, extra = self.reading.paths, self.reading.extra
         try:
-            made = await self.runner.judge(read_recorded_input(line.data, line.file, line.number))
+            logged = read_log_line(line.data, line.file, line.number, paths=paths, extra=extra)
+            if isinstance(logged, TraceStep):
+                self.steps[logged.kind] += 1
+                return None
+            self._count_answer(logged)
+            made = await self.runner.judge(logged.given)
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
         return JudgedLine(line.file, line.number, made.result.timestamp, judged=made.result, evaluators=made.evaluators)
+
+    def _count_answer(self, logged: LoggedAnswer) -> None:
+        self.answers += 1
+        self.mapped.update(logged.mapped)
+        self._note(logged.notes)
 
     def _failed(self, line: ReadLine, message: str) -> JudgedLine:
         failure = Failure("config_error", message, stage="load")
@@ -123,8 +153,21 @@ class LineScoring(Struct):
 
     def _notes_at_end(self) -> Iterator[str]:
         yield from self.notes
+        if self.steps:
+            kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in self.steps.items())
+            yield f"not scored, because they are parts of a trace: {kinds}; --map response=PATH scores them too"
+        if self.answers:
+            for name in (name for name in self.reading.paths if name not in self.mapped):
+                yield f"no line has the path of --map {name}={self.reading.paths[name]}"
         if (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
+
+    def _why_nothing(self) -> str:
+        if self.steps:
+            return (
+                f"all {self.steps.total():,} lines are parts of a trace, none its root; --map response=PATH scores them"
+            )
+        return f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there are no lines"
 
     def _ending(self) -> Ending:
         """Return how the stream ended; it failed if the configuration's storage lost a judgement."""
@@ -132,7 +175,7 @@ class LineScoring(Struct):
         if state == "finished" and self.unsaved:
             state, reason = "failed", f"storage lost {self.unsaved:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
-            reason = f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there are no lines"
+            reason = self._why_nothing()
         return Ending(
             state=state,
             reason=reason,

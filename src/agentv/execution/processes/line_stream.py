@@ -1,19 +1,24 @@
 """Lines of files and pipes as they arrive, in bounded memory: nothing is read before it is needed."""
 
 import asyncio
+import json
 import os
 import stat
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
+from json import JSONDecodeError
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from agentv.execution.processes.json_document import is_json_file, split_document
+
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0
 _BLOCK_BYTES = 2**16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
@@ -40,7 +45,8 @@ ReadLine: TypeAlias = Line | LostLine
 class LineStream:
     """The lines of several files in order. `-` is standard input; gzip is detected by its first bytes.
 
-    A line of more than `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be read further.
+    A file whose name ends in `.json` is read as a whole, and each record in it is a line. A
+    line of more than `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be read further.
     """
 
     def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
@@ -61,7 +67,8 @@ class LineStream:
     async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
         """Yield the lines that have arrived, at most 64 KiB plus the remainder of the previous line."""
         for file in takewhile(lambda _: not self._is_stopped, self._files):
-            lines = _Lines(file, self._max_bytes)
+            kind = _Document if is_json_file(file) else _Lines
+            lines = kind(file, self._max_bytes)
             try:
                 async for block in self._blocks(file):
                     yield lines.of(block)
@@ -156,6 +163,50 @@ class _Lines:
             message = f"the line has {size:,} bytes; at most {self._max_bytes // 2**20} MiB are read"
             return LostLine(self.file, self.number, message)
         return Line(self.file, self.number, data)
+
+
+class _Document:
+    """Collects one file and splits it into its records, if it is not JSON Lines after all."""
+
+    def __init__(self, file: str, max_bytes: int) -> None:
+        self.file = file
+        self.number = 0
+        self._max_bytes = max_bytes
+        self._size = 0
+        self._parts: list[bytes] = []
+
+    def of(self, block: bytes) -> list[ReadLine]:
+        """Collect a block."""
+        self._size += len(block)
+        if self._size <= self._max_bytes:
+            self._parts.append(block)
+        return []
+
+    def end(self) -> list[ReadLine]:
+        """Return the records."""
+        if self._size > self._max_bytes:
+            message = f"the file has more than {self._max_bytes // 2**20} MiB; write it as JSON Lines: jq -c '.[]' FILE"
+            return [LostLine(self.file, 1, message)]
+        data = b"".join(self._parts).removeprefix(_BYTE_ORDER_MARK)
+        first, *rest = [line for line in data.split(b"\n", 2) if line.strip()] or [b""]
+        if rest and _is_json(first):
+            lines = _Lines(self.file, self._max_bytes)
+            return [*lines.of(data), *lines.end()]
+        try:
+            return [Line(self.file, number, record.encode()) for number, record in split_document(data.decode())]
+        except UnicodeDecodeError as error:
+            return [LostLine(self.file, 1 + data.count(b"\n", 0, error.start), "is not valid UTF-8")]
+        except (ValueError, RecursionError) as error:
+            place = error.lineno if isinstance(error, JSONDecodeError) else 1
+            return [LostLine(self.file, place, f"the file is not valid JSON: {error}")]
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Gunzip:

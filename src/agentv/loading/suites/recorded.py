@@ -1,4 +1,4 @@
-"""Reading of logged lines as inputs of the criteria API, with the file and line in every problem."""
+"""Reading of logged lines, with the file and line in every problem."""
 
 import csv
 import io
@@ -12,16 +12,19 @@ from msgspec.structs import replace
 
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, read_text, shown
-from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import EvalFileError
+from agentv.types.log_shapes.mapping import Extra, LogMap
+from agentv.types.log_shapes.reading import LoggedLine, read_logged
 from agentv.types.problems import Problem
 
 MAX_LINE_BYTES = MAX_BYTES
 """The maximum length of one line."""
 
 
-def read_recorded_input(data: bytes, file: str, number: int) -> EvaluationInput:
-    """Return the input on a line, with keys in either spelling. Raises EvalFileError with all problems."""
+def read_log_line(
+    data: bytes, file: str, number: int, *, paths: LogMap | None = None, extra: Extra = "error"
+) -> LoggedLine:
+    """Return the answer on a line of a log. Raises EvalFileError with all problems."""
     text = decode(data, file, first_line=number)
     document = quick_json(text, file, number)
     if document is None:
@@ -29,7 +32,7 @@ def read_recorded_input(data: bytes, file: str, number: int) -> EvaluationInput:
         if document is None or problems:
             raise EvalFileError(file, problems)
     try:
-        return EvaluationInput.from_dict(document.value)
+        return read_logged(document.value, paths=paths, extra=extra)
     except EvalFileError as error:
         problems = tuple(replace(each, path=file, line=number, column=1) for each in error.problems)
         raise EvalFileError(file, problems) from None

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import ProviderResponse
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, parse_usage
 
 _SCALARS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -172,33 +172,6 @@ def _unread_note(key: str) -> str:
     near = nearest(key, _READ)
     hint = f"; did you mean {near!r}?" if near else f"; read are {', '.join(_READ)}"
     return f"its replies have the key {key!r}, which is not read{hint}"
-
-
-_COUNTS: Mapping[str, tuple[str, ...]] = {
-    "input": ("input", "input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),
-    "output": ("output", "output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
-    "cached_input": ("cached_input", "cached_input_tokens", "cachedInputTokens", "cached"),
-    "reasoning": ("reasoning", "reasoning_tokens", "reasoningTokens"),
-    "total": ("total", "total_tokens", "totalTokens"),
-    "requests": ("requests",),
-}
-"""The names of token counts: ours, OpenAI's, Anthropic's, the AI SDK's and AgentV's."""
-
-
-def parse_usage(value: object) -> Usage | None:
-    """Return the token counts in `usage`, by the names of any API; None if it has none that is a whole number."""
-    if isinstance(value, Usage) or not isinstance(value, Mapping):
-        return value if isinstance(value, Usage) else None
-    counts = {name: next(filter(_is_count, map(value.get, names)), None) for name, names in _COUNTS.items()}
-    known = {name: int(count) for name, count in counts.items() if count is not None}
-    if not known:
-        return None
-    usage = Usage(**known)
-    return usage if "total" in known else replace(usage, total=usage.input + usage.output)
-
-
-def _is_count(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
 
 
 def parse_cost(value: Mapping[str, object]) -> float | None:

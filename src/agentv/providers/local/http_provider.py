@@ -17,7 +17,6 @@ from agentv.providers.apis.replies import (
     parse_cost,
     parse_json,
     parse_output,
-    parse_usage,
     wrong_shape,
 )
 from agentv.providers.apis.streamed_reply import StreamedReply
@@ -35,6 +34,7 @@ from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import parse_usage
 
 
 class HttpSettings(Struct, frozen=True):

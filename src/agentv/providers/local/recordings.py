@@ -9,14 +9,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.replies import last_answer, parse_answer, parse_usage, with_messages
-from agentv.types.errors import ProviderError
+from agentv.providers.apis.replies import last_answer, parse_answer, with_messages
+from agentv.types.criteria.evaluation_input import output_messages
+from agentv.types.errors import EvalFileError, ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.log_shapes.mapping import LogMap
+from agentv.types.log_shapes.reading import TraceStep, is_export, read_log_id, read_logged
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
+from agentv.types.usage import parse_usage
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OWN = frozenset({"text", "output_messages", "candidate_answer", "schema", "slot", "eval_id", "tool_calls", "trace"})
+"""The keys of answers and results of agentv; a line without any is a log."""
+_MAP_OPTION = re.compile(r"--map ([\w.]+)=([^\s,;?']+)")
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -32,9 +39,8 @@ class _Key(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """The key of a row: of answers (`slot`), results (top level), transcripts (`id`) and AgentV's fixtures."""
+    """The key of a row: of answers (`slot`), results (top level) and AgentV's fixtures; a log has none, only an id."""
 
-    id: str | None = None
     test_id: str | None = None
     source_target: str | None = None
     attempt: int | None = None
@@ -53,7 +59,7 @@ class _Head(msgspec.Struct):
             return self.slot.target, self.slot.eval_id, self.slot.trial, self.slot.prompt
         if self.test_id is not None:
             return self.source_target or self.target, self.test_id, self.attempt, None
-        return self.target, self.eval_id or self.id, self.trial, self.prompt
+        return self.target, self.eval_id, self.trial, self.prompt
 
 
 class Recording(Struct, frozen=True):
@@ -84,11 +90,14 @@ class Recording(Struct, frozen=True):
             raise ProviderError(Failure("malformed_reply", message)) from None
 
 
-def index_recording(path: Path, target: str, suite: str | None = None) -> Recording:
+def index_recording(
+    path: Path, target: str, suite: str | None = None, *, paths: LogMap | None = None
+) -> Recording:
     """Index the positions of the answers; of several for a case, the last line of the latest generation counts.
 
     With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of
-    `target` are used. Raises ProviderError for an invalid line; an incomplete last line is skipped.
+    `target` are used. `paths` are those of fields in a log. Raises ProviderError for an invalid line, and for one
+    without an id; an incomplete last line is skipped.
     """
     heads = msgspec.json.Decoder(_Head)
     places: dict[str | None, dict[_Place, tuple[int, int]]] = {}
@@ -98,16 +107,38 @@ def index_recording(path: Path, target: str, suite: str | None = None) -> Record
             try:
                 head = heads.decode(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if line.endswith(b"\n"):
+                if line.endswith(b"\n") or _is_whole(line):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
                 head = None
             target_name, case_id, trial, prompt = head.key if head is not None else (None, None, None, None)
+            if head is not None and case_id is None:
+                case_id = _log_id(line, f"{path}:{number}", paths)
             if head is not None and case_id is not None and (suite is None or head.suite in (None, suite)):
                 known = places.setdefault(target_name, {})
                 if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
                     known[case_id, trial, prompt] = (head.generation, offset)
             offset += len(line)
     return Recording(path, {key: place for key, (_, place) in _of_one_target(places, path, target).items()})
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return True for valid JSON: a line without an end that is not torn."""
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _log_id(line: bytes, place: str, paths: LogMap | None) -> str | None:
+    """Return the id of a logged line; None for a part of a longer trace. Raises ProviderError for one without."""
+    row = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
+    name = read_log_id(row, paths=paths)
+    if name == "":
+        advice = "name it with `map: {id: PATH}`"
+        message = f"{place}: has no id to find its case by; {advice}; its keys: {', '.join(map(repr, row))}"
+        raise ProviderError(Failure("config_error", message))
+    return name
 
 
 def _of_one_target(
@@ -120,14 +151,19 @@ def _of_one_target(
     raise ProviderError(Failure("config_error", message))
 
 
-def parse_recorded(row: JsonObject) -> ProviderResponse:
-    """Return the answer in a row. Raises ProviderError if the row records a failure of the target."""
+def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResponse:
+    """Return the answer in a row, whose fields in a log are at `paths`.
+
+    Raises ProviderError if the row records a failure of the target, or has no answer.
+    """
     row = with_messages(row)
     error = row.get("error")
     if isinstance(error, Mapping) and error.get("stage") != "evaluator":
         kind = error.get("kind")
         known = cast(FailureKind, kind) if kind in FAILURE_KINDS else "target_missing"
         raise ProviderError(Failure(known, f"recorded: {error.get('message') or kind or error}"))
+    if paths or _OWN.isdisjoint(row) or (not _is_stored(row) and is_export(row)):
+        return _parse_log(row, paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
     answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_beside(row)})
     text = row.get("text", row.get("candidate_answer"))
@@ -149,6 +185,21 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
         reasoning=reasoning if isinstance(reasoning, str) else None,
     )
+
+
+def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
+    """Return the answer on a line of a log, of whatever program."""
+    try:
+        logged = read_logged(row, paths=paths, extra="metadata")
+    except EvalFileError as error:
+        problems = "; ".join(replace(each, path="the recorded line").render() for each in error.problems)
+        message = _MAP_OPTION.sub(r"`map: {\1: \2}`", problems)
+        raise ProviderError(Failure("unexpected_shape", message)) from None
+    if isinstance(logged, TraceStep):
+        raise ProviderError(Failure("unexpected_shape", f"the recorded line is a part of a trace: {logged.kind}"))
+    messages = output_messages(logged.given)
+    text = logged.given.text
+    return ProviderResponse(text, output_messages=messages, usage=logged.usage, model=logged.model, cost_usd=0.0)
 
 
 def _own_answer(recorded: JsonObject) -> ProviderResponse:

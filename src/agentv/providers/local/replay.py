@@ -1,6 +1,7 @@
-"""`replay`: answers that were recorded before, from a stored run, a results file or a transcript."""
+"""`replay`: answers that were recorded before, from a stored run, a results file, a transcript or a log."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -13,8 +14,9 @@ from agentv.providers.agents.json import object_of, parse_object
 from agentv.providers.agents.steps import Transcript
 from agentv.providers.local.execution_traces import TracedAnswer, find_traced, load_execution_traces
 from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
-from agentv.types.errors import ProviderError, TargetError
+from agentv.types.errors import ConfigError, ProviderError, TargetError
 from agentv.types.failures import Failure
+from agentv.types.log_shapes.mapping import check_field
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -32,7 +34,11 @@ class ReplaySettings(Struct, frozen=True):
     ] = None
     file: Annotated[
         str | None,
-        Meta(description="JSONL file of answers, results, or `{id, text | output_messages, trial?}`."),
+        Meta(description="JSONL file of answers, results, `{id, text | output_messages, trial?}`, or of any log."),
+    ] = None
+    map: Annotated[
+        Mapping[str, str] | None,
+        Meta(description="Paths of the fields of a log with other keys, as in `{id: no, response: data.answer}`."),
     ] = None
     copilot_log: Annotated[
         str | None,
@@ -49,10 +55,17 @@ class ReplaySettings(Struct, frozen=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless exactly one source is set."""
+        """Raise ValueError unless exactly one source is set, and for an unknown field in `map`."""
         sources = (self.run, self.file, self.copilot_log, self.execution_traces)
         if len(sources) - sources.count(None) != 1:
             raise ValueError("replay needs exactly one of run, file, copilot_log and execution_traces")
+        if self.map and self.file is None:
+            raise ValueError("map is for the file of a log; other recordings need none")
+        for name in self.map or ():
+            try:
+                check_field(name, "map")
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
 
 
 class ReplayProvider:
@@ -76,6 +89,7 @@ class ReplayProvider:
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = settings.recorded_target or target.name
         self._suite = settings.recorded_suite
+        self._paths = settings.map
         self._opening = asyncio.Lock()
         self._recording: Recording | None = None
 
@@ -99,10 +113,10 @@ class ReplayProvider:
                 )
             if self._recording is None:
                 self._recording = await call_in_thread(
-                    index_recording, self._path, self._target, self._suite, timeout_s=None
+                    index_recording, self._path, self._target, self._suite, paths=self._paths, timeout_s=None
                 )
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
-        return parse_recorded(row)
+        return parse_recorded(row, self._paths)
 
 
 def find_copilot_log(folder: Path) -> Path:

@@ -34,7 +34,7 @@ class EvaluationInput(Struct, frozen=True):
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
     answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
-    last message.
+    last message. `id` is the answer's own name in the log that it comes from.
     `timestamp` is when the answer was given, always with a time zone; a number is read as milliseconds since 1970.
     """
 
@@ -49,6 +49,7 @@ class EvaluationInput(Struct, frozen=True):
     session_id: str | None = None
     agent_id: str | None = None
     metadata: JsonObject = field(default_factory=dict)
+    id: str | None = None
 
     def __post_init__(self) -> None:
         """Convert sequences to tuples, and the timestamp as `moment_of` does.
@@ -106,6 +107,7 @@ class EvaluationInput(Struct, frozen=True):
             session_id=fields.text("session_id"),
             agent_id=fields.text("agent_id"),
             metadata=fields.mapping("metadata") or {},
+            id=fields.text("id"),
         )
         fields.check_unknown_keys(other_names=_FOREIGN_NAMES)
         return given
@@ -124,6 +126,7 @@ class EvaluationInput(Struct, frozen=True):
             "sessionId": self.session_id,
             "agentId": self.agent_id,
             "metadata": self.metadata or None,
+            "id": self.id,
         }
         return {key: value for key, value in known.items() if value is not None}
 
@@ -143,7 +146,7 @@ def _check_types(given: EvaluationInput, problems: Problems) -> None:
         value = getattr(given, name)
         if type(value) is not dict and not isinstance(value, Mapping | None):
             problems.add(f"$.{name}", f"must be an object, got {type(value).__name__}")
-    for name in ("prompt", "session_id", "agent_id"):
+    for name in ("prompt", "session_id", "agent_id", "id"):
         value = getattr(given, name)
         if not isinstance(value, str | None):
             problems.add(f"$.{name}", f"must be a string, got {type(value).__name__}")
@@ -191,3 +194,25 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
             yield from read_message(item, at)
         except MessageError as error:
             problems.add(error.at, error.what, allowed=error.advice)
+
+
+def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
+    """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
+    if not given.message_history:
+        return None if isinstance(given.response, str) else (given.response,)
+    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
+    prompts = [content_text(given.message_history[index].content) for index in places]
+    is_new = bool(prompts) and given.prompt is not None and given.prompt not in prompts
+    # A prompt that is not in the history came after it: the messages there answer earlier prompts.
+    since = () if is_new else given.message_history[places[-1] + 1 if places else 0 :]
+    since = tuple(message for message in since if message.role != "system")
+    answer = given.response
+    if isinstance(answer, str):
+        if not since or _is_answer(since[-1], answer):
+            return since or None
+        return (*since, Message("assistant", answer))
+    return since if since and since[-1] == answer else (*since, answer)
+
+
+def _is_answer(message: Message, text: str) -> bool:
+    return message.role == "assistant" and content_text(message.content) == text

@@ -1,0 +1,303 @@
+"""Read one line of a log, of whatever program, as an answer to judge."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
+from typing import TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of
+from agentv.types.errors import MessageError, nearest
+from agentv.types.fields import Problems
+from agentv.types.json_value import JsonObject, JsonValue, snake_case
+from agentv.types.log_shapes.fields import Found, LogRecord, decoded, keys_of
+from agentv.types.log_shapes.langfuse import is_langfuse, read_langfuse
+from agentv.types.log_shapes.langsmith import is_langsmith, read_langsmith
+from agentv.types.log_shapes.mapping import Extra, LogMap, mapped
+from agentv.types.log_shapes.openai import is_openai, read_openai
+from agentv.types.log_shapes.own import INPUT_KEYS, NAMES, read_own
+from agentv.types.log_shapes.phoenix import is_phoenix, read_phoenix
+from agentv.types.log_shapes.spoken import INPUTS, OUTPUTS, read_spoken
+from agentv.types.log_shapes.times import logged_moment
+from agentv.types.message_shapes.reading import read_messages
+from agentv.types.messages import Message
+from agentv.types.messages_json import compact_json, content_text
+from agentv.types.usage import Usage, parse_usage
+
+_SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
+    (is_langsmith, read_langsmith),
+    (is_phoenix, read_phoenix),
+    (is_langfuse, read_langfuse),
+    (is_openai, read_openai),
+)
+_WHAT = "log line"
+_UNKNOWN = (
+    "name the fields with --map FIELD=PATH, such as --map prompt=PATH --map response=PATH; read without it are "
+    "{id, prompt, response}, {id, messages} and exports of Langfuse, LangSmith, OpenAI and Phoenix"
+)
+
+
+class LoggedAnswer(Struct, frozen=True):
+    """One logged answer: what is judged, and what the log says about the call.
+
+    `latency_ms`, `usage` and `cost_usd` are also in the input's metadata, for evaluators and reports. `mapped` are the
+    fields of `--map` that the line has. `notes` are about the whole log; equal ones are reported once.
+    """
+
+    given: EvaluationInput
+    model: str | None = None
+    latency_ms: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    mapped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class TraceStep(Struct, frozen=True):
+    """A line that is a part of a longer trace, which has an answer of its own; `kind` is such as `langfuse span`."""
+
+    kind: str
+
+
+LoggedLine: TypeAlias = LoggedAnswer | TraceStep
+
+
+def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "error") -> LoggedLine:
+    """Return the answer on a line of a log, recognised by its keys; `paths` override where its fields are.
+
+    Raises EvalFileError with every problem, at paths in the line: a line of unknown shape, one without an answer,
+    values of a wrong type, and, with `extra="error"`, keys of a service's own log that are not known.
+    """
+    problems = Problems(_WHAT)
+    if not isinstance(value, Mapping):
+        problems.add("$", f"must be an object, got {type(value).__name__}")
+        problems.raise_any()
+    line = cast(JsonObject, value)
+    record = mapped(_record(line), line, paths or {})
+    if record.step is not None:
+        return TraceStep(f"{record.shape} {record.step}")
+    answer = _Reader(line, record, problems).read(extra)
+    problems.raise_any()
+    return replace(answer, mapped=tuple(name for name in paths or () if name in record.fields))
+
+
+def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
+    """Return only the id of a line: "" if it has none, None if it is a part of a longer trace."""
+    if not isinstance(value, Mapping):
+        return ""
+    record = mapped(_record(value), value, paths or {})
+    if record.step is not None:
+        return None
+    name = record.fields.get("id")
+    known = None if name is None else _name(name.value)
+    return known if isinstance(known, str) else ""
+
+
+def is_export(value: JsonObject) -> bool:
+    """Return True for a line that another program exported."""
+    return any(is_shape(value) for is_shape, _ in _SHAPES)
+
+
+def _record(value: JsonObject) -> LogRecord:
+    return next((read for is_shape, read in _SHAPES if is_shape(value)), read_own)(value)
+
+
+class _Reader:
+    """The reading of one record, with its problems."""
+
+    def __init__(self, line: JsonObject, record: LogRecord, problems: Problems) -> None:
+        self._line, self._record, self._problems = line, record, problems
+        self._notes = list(record.notes)
+
+    def read(self, extra: Extra) -> LoggedAnswer:
+        """Return the answer; without one, or with a wrong value, a problem is recorded."""
+        fields = self._record.fields
+        given: dict[str, JsonValue] = {
+            name: fields[name].value
+            for name in INPUT_KEYS
+            if name in fields and (fields[name].form == "own" or name not in ("prompt", "response"))
+        }
+        given |= {name: _name(given[name]) for name in ("id", "session_id", "agent_id") if name in given}
+        if (at := fields.get("timestamp")) is not None:
+            given["timestamp"] = self._timestamp(at)
+        model = fields.get("model")
+        if model is not None and not isinstance(model.value, str):
+            self._problems.add(model.at, f"must be a string, got {type(model.value).__name__}")
+        numbers = {name: self._number(fields[name]) for name in ("latency_ms", "cost_usd") if name in fields}
+        usage = self._usage()
+        given |= self._said(given)
+        metadata = self._metadata({**numbers, "model": self._value("model")}, usage)
+        unread = self._record.unread
+        if extra == "metadata":
+            metadata |= {key: self._line[key] for key in unread if key not in metadata}
+        if metadata or "metadata" in given:
+            given["metadata"] = metadata
+        if "response" in given:
+            read = EvaluationInput.read(given, self._problems, "$")
+        else:
+            read = EvaluationInput("")
+            self._no_answer()
+        if extra == "error" and "response" in given:
+            self._refuse(unread)
+        return LoggedAnswer(
+            read,
+            model=cast(str | None, self._value("model")),
+            latency_ms=numbers.get("latency_ms"),
+            usage=usage,
+            cost_usd=numbers.get("cost_usd"),
+            notes=tuple(self._notes),
+        )
+
+    def _value(self, name: str) -> JsonValue:
+        field = self._record.fields.get(name)
+        return None if field is None else field.value
+
+    def _number(self, field: Found) -> float | None:
+        """Return a number; some programs write exact ones as text."""
+        with suppress(ValueError):
+            if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
+                number = float(field.value)
+                if isfinite(number) and number >= 0:
+                    return number
+        self._problems.add(field.at, f"must be a number of at least 0, got {field.value!r}")
+        return None
+
+    def _timestamp(self, field: Found) -> JsonValue:
+        try:
+            return milliseconds_of(logged_moment(field.value))
+        except ValueError as error:
+            self._problems.add(field.at, str(error))
+            return None
+
+    def _usage(self) -> Usage | None:
+        field = self._record.fields.get("usage")
+        usage = None if field is None else parse_usage(field.value)
+        if field is not None and field.value and usage is None:
+            self._notes.append(f"{field.at} has no token counts that are understood; write {{input, output}}")
+        return usage
+
+    def _metadata(self, known: JsonObject, usage: Usage | None) -> dict[str, JsonValue]:
+        fields = self._record.fields
+        field = fields.get("metadata")
+        written = None if field is None else field.value
+        if isinstance(written, str):
+            written = decoded(written) or {"metadata": written}
+        metadata: dict[str, JsonValue] = {}
+        if isinstance(written, Mapping):
+            metadata = dict(written)
+        elif field is not None:
+            self._problems.add(field.at, f"must be an object, got {type(written).__name__}")
+        counts = None if usage is None else {"input": usage.input, "output": usage.output, "total": usage.total}
+        named = {name[9:]: item.value for name, item in fields.items() if name.startswith("metadata.")}
+        for name, item in {**named, **known, "usage": counts}.items():
+            if item is not None and item != []:
+                metadata.setdefault(name, item)
+        return metadata
+
+    def _said(self, given: JsonObject) -> dict[str, JsonValue]:
+        """Return the prompt, the history and the answer, which one conversation may hold together."""
+        fields = self._record.fields
+        said: dict[str, JsonValue] = {}
+        try:
+            if "messages" in fields:
+                return self._conversation(_listed(fields["messages"]), has_answer="response" in given)
+            before = self._before(fields.get("prompt"), said)
+            answer = fields.get("response")
+            if answer is not None and answer.form != "own":
+                spoken = self._answer(answer)
+                if isinstance(spoken, str):
+                    said["response"] = spoken
+                elif any(message.role == "user" for message in spoken):
+                    said = {**said, **self._conversation(spoken, has_answer=False)}
+                    before = ()
+                else:
+                    said |= self._conversation((*before, *spoken), has_answer=False)
+                    before = ()
+            if before:
+                said["message_history"] = cast(JsonValue, before)
+        except MessageError as error:
+            self._problems.add(error.at, error.what, allowed=error.advice)
+        return said
+
+    def _before(self, field: Found | None, said: dict[str, JsonValue]) -> tuple[Message, ...]:
+        """Return the messages of an input; one that is only a text becomes the prompt."""
+        if field is None or field.form == "own":
+            return ()
+        spoken = read_spoken(field.value, field.at, INPUTS)
+        if isinstance(spoken, tuple):
+            said["prompt"] = None
+            return spoken
+        said["prompt"] = compact_json(field.value) if spoken is None else spoken
+        return ()
+
+    def _answer(self, field: Found) -> str | tuple[Message, ...]:
+        if field.form == "mapped" and isinstance(field.value, str):
+            return field.value
+        spoken = read_spoken(field.value, field.at, OUTPUTS)
+        if spoken is not None:
+            return spoken
+        if field.form == "mapped":
+            return compact_json(field.value)
+        is_object = isinstance(field.value, Mapping)
+        keys = f"; its keys: {keys_of(field.value)}" if is_object else ""
+        path = f"{field.at[2:]}.KEY" if is_object else f"{field.at[2:]}[0]"
+        what = f"holds no text or message that is understood{keys}"
+        raise MessageError(field.at, what, f"name the answer with --map response={path}")
+
+    def _conversation(self, messages: Sequence[Message], *, has_answer: bool) -> dict[str, JsonValue]:
+        """Split messages at the answer: the last thing said after the user's last message."""
+        if has_answer:
+            return {"message_history": cast(JsonValue, tuple(messages))}
+        last_user = max((place for place, each in enumerate(messages) if each.role == "user"), default=-1)
+        answers = [place for place, each in enumerate(messages) if place > last_user and each.role == "assistant"]
+        if not answers:
+            return {}
+        place = next((place for place in reversed(answers) if content_text(messages[place].content)), answers[-1])
+        history = (*messages[:place], *messages[place + 1 :])
+        return cast(dict[str, JsonValue], {"message_history": history, "response": messages[place]})
+
+    def _no_answer(self) -> None:
+        """Record why there is no answer: a failure that was logged, a question without reply, or an unknown shape."""
+        record, problems = self._record, self._problems
+        if problems.found:
+            return
+        if record.failure is not None:
+            problems.add("$", f"has no answer, because it failed: {record.failure}")
+        elif "messages" in record.fields:
+            problems.add(record.fields["messages"].at, "has no answer after the user's last message")
+        else:
+            keys = keys_of(self._line)
+            near = next(filter(_is_like_answer, record.unread), None)
+            what = f"`response`, the answer to judge, is missing; this line has the keys {keys}"
+            if record.shape != "own":
+                what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
+            problems.add("$", what, allowed=_UNKNOWN, suggestion=near and f"--map response={near}")
+
+    def _refuse(self, unread: Sequence[str]) -> None:
+        """Record unknown keys of a service's own log as problems."""
+        ways = "keep such keys with --extra metadata, or name what they are with --map FIELD=PATH"
+        for place, key in enumerate(unread):
+            advice = None if place else ways
+            near = nearest(snake_case(key), NAMES)
+            self._problems.add(f"$.{key}", f"unknown key {key!r}", allowed=advice, suggestion=near)
+
+
+def _is_like_answer(key: str) -> bool:
+    name = snake_case(key)
+    return name in OUTPUTS or nearest(name, ("response",)) is not None
+
+
+def _listed(field: Found) -> tuple[Message, ...]:
+    value = field.value
+    if isinstance(value, str) and (inner := decoded(value)) is not None:
+        value = inner
+    if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+        value = value["data"]
+    return read_messages(value, field.at)
+
+
+def _name(value: JsonValue) -> JsonValue:
+    """Return an id as text, also if it is a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
