@@ -48,7 +48,7 @@ class _Head(msgspec.Struct):
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
-    prompt: str | None = None
+    prompt: object = None
     generation: int = 0
     slot: _Key | None = None
 
@@ -59,7 +59,9 @@ class _Head(msgspec.Struct):
             return self.slot.target, self.slot.eval_id, self.slot.trial, self.slot.prompt
         if self.test_id is not None:
             return self.source_target or self.target, self.test_id, self.attempt, None
-        return self.target, self.eval_id, self.trial, self.prompt
+        # The `prompt` of a log is a text, not the id of a suite's prompt.
+        is_id = self.eval_id is not None and isinstance(self.prompt, str)
+        return self.target, self.eval_id, self.trial, str(self.prompt) if is_id else None
 
 
 class Recording(Struct, frozen=True):
@@ -90,9 +92,7 @@ class Recording(Struct, frozen=True):
             raise ProviderError(Failure("malformed_reply", message)) from None
 
 
-def index_recording(
-    path: Path, target: str, suite: str | None = None, *, paths: LogMap | None = None
-) -> Recording:
+def index_recording(path: Path, target: str, suite: str | None = None, paths: LogMap | None = None) -> Recording:
     """Index the positions of the answers; of several for a case, the last line of the latest generation counts.
 
     With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of

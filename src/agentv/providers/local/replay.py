@@ -113,7 +113,7 @@ class ReplayProvider:
                 )
             if self._recording is None:
                 self._recording = await call_in_thread(
-                    index_recording, self._path, self._target, self._suite, paths=self._paths, timeout_s=None
+                    index_recording, self._path, self._target, self._suite, self._paths, timeout_s=None
                 )
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
         return parse_recorded(row, self._paths)
