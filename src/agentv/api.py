@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -184,17 +184,23 @@ _RUNNER = "_runner"
 
 
 def load_suite(
-    path: str | os.PathLike[str], *, specs: Specs | None = None, allow_paths: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    *,
+    specs: Specs | None = None,
+    allow_paths: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
 
-    The files that it names must lie inside the project, or in one of the folders `allow_paths`.
+    The files that it names must lie inside the project, or in one of the folders `allow_paths`. `variables` win over
+    those of the file.
 
     `specs` are the evaluators and providers that it may name. The default: the built-in ones, those of installed
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
-    return suites.load_suite(file, specs=specs or load_project_parts([file.parent])[0], allow_paths=allow_paths)
+    known = specs or load_project_parts([file.parent])[0]
+    return suites.load_suite(file, specs=known, allow_paths=allow_paths, variables=variables)
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:

@@ -163,7 +163,7 @@ def test_json_lines_are_read_to_their_end(capsys: pytest.CaptureFixture[str]) ->
     write("a.jsonl", "".join(json.dumps({"id": f"c{n}", **line}) + "\n" for n in range(2_000)) + '{"id": "c7"}\n')
     code, out = check(capsys, "a.jsonl")
     assert code == 4
-    assert "a.jsonl:2001:1  $  the key 'expected_outcome' is missing" in out
+    assert "a.jsonl:2001:1  $  the row has no question" in out
 
 
 def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared(

@@ -38,6 +38,9 @@ def chosen(**options: object) -> list[str]:
         ({"expression": "(order or refund-2) and slow"}, ["refund-2", "order-1"]),
         ({"expression": "RETURNS"}, ["refund-1", "refund-2", "order-1"]),
         ({"case_globs": ["nothing"]}, []),
+        ({"limit": 2}, ["refund-1", "refund-2"]),
+        ({"limit": 1, "tags": ["slow"]}, ["refund-2"]),
+        ({"limit": 9}, ["refund-1", "refund-2", "order-1"]),
     ],
 )
 def test_the_options_choose_the_cases(options: dict[str, object], ids: list[str]) -> None:

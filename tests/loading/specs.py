@@ -21,6 +21,9 @@ class JudgeSettings:
     samples: int = 1
     vote: Literal["mean", "median", "min"] = "mean"
 
+    def compares_outcome(self, base_dir: str) -> str:  # noqa: ARG002 - the contract of settings
+        return "alone" if self.prompt is None else "never"
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:

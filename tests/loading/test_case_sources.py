@@ -3,11 +3,13 @@
 import json
 import tracemalloc
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.loading.specs import SPECS
 
+from agentv.loading.datasets.cases import RowRules
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.files.places import find_eval_files
@@ -75,7 +77,7 @@ def test_problems_of_side_file_and_lines_are_reported_together() -> None:
         "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
-            "target, gates, criteria, evalcases, evaluator; did you mean 'tags'?"
+            "target, vars, gates, criteria, evalcases, evaluator; did you mean 'tags'?"
         ),
     ]
 
@@ -170,9 +172,10 @@ def test_a_head_that_is_kept_changes_nothing_of_the_stream(most: int) -> None:
         FileFinder(Path.cwd(), Path.cwd(), Path.cwd(), PathGuard(Path.cwd())),
         "cases.jsonl",
     )
-    stream = JsonLinesCases(path, "cases.jsonl", scope)
-    assert list(stream.with_head(most)) == list(stream)
-    assert len(stream.with_head(most).head) == min(most, 5)
+    stream = JsonLinesCases(path, "cases.jsonl", RowRules(scope))
+    with_head = stream.with_head(list(islice(stream.read(), most)))
+    assert list(with_head) == list(stream)
+    assert len(with_head.head) == min(most, 5)
 
 
 def test_of_long_lines_few_are_kept() -> None:
@@ -182,5 +185,6 @@ def test_of_long_lines_few_are_kept() -> None:
         "cases.jsonl",
     )
     path = write(line(f"case-{number}", metadata={"text": "x" * (HEAD_BYTES // 3)}) for number in range(5))
-    stream = JsonLinesCases(path, "cases.jsonl", scope).with_head(5)
+    stream = JsonLinesCases(path, "cases.jsonl", RowRules(scope))
+    stream = stream.with_head(list(stream.read()))
     assert (len(stream.head), len(list(stream))) == (2, 5)

@@ -31,7 +31,7 @@ CASE: dict[str, object] = {"id": "a", "expected_outcome": "ok", "input_messages"
 def by_models(line: bytes) -> EvalCase | None:
     """Return the case that the models read from a line; None if they report any problem."""
     try:
-        document, problems = parse_json(line.decode().rstrip("\r\n"), "cases.jsonl", PLACE.line)
+        document, problems = parse_json(line.decode().strip("\r\n"), "cases.jsonl", PLACE.line)
     except UnicodeDecodeError:
         return None
     if document is None:

@@ -9,7 +9,16 @@ from tests.support.stored import NOON, make_answer
 
 from agentv.reports.progress.progress import Progress, plan_text, stopping_text
 from agentv.reports.text.signs import UNICODE
-from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStarted, RunStopping
+from agentv.types.events import (
+    AnswerArrived,
+    RowBegun,
+    RowFinished,
+    RowKept,
+    RowLeft,
+    RowsCounted,
+    RunStarted,
+    RunStopping,
+)
 from agentv.types.records.result import CaseResult
 
 LATER = NOON + timedelta(seconds=10)
@@ -84,3 +93,13 @@ def test_no_look_in_the_middle_finds_fewer_than_no_rows_finished() -> None:
     for event in (RowKept(PASSED), RowFinished(PASSED), RowKept(PASSED)):
         progress.add(event)
     assert progress.done_now == 1
+
+
+def test_the_rows_counted_beside_the_run_give_the_share_and_the_time_left() -> None:
+    started = replace(STARTED, planned=None, cases=None)
+    progress = Progress(started, NOON)
+    progress.add(RowFinished(FAILED))
+    assert (progress.share, progress.left_s(LATER)) == (None, None)
+    progress.add(RowsCounted(4, 4))
+    assert (progress.share, progress.started.cases) == (0.25, 4)
+    assert progress.left_s(LATER) == 3 * (LATER - NOON).total_seconds()

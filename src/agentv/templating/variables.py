@@ -1,9 +1,11 @@
 """`{{ name }}` in judge prompts. Filled in one pass: a value is never filled again."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
+from agentv.templating.case_variables import fill_prompt, find_value
 from agentv.types.errors import nearest
+from agentv.types.json_value import JsonValue
 
 ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
 """The variables that hold the answer: a prompt without any of them gives a judge nothing to judge."""
@@ -46,8 +48,13 @@ ALIASES = {
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
-def fill(template: str, value_of: Callable[[str], str | None]) -> str:
-    """Replace each `{{ name }}` by its value, fetched once; a name without a value is left as written."""
+def fill(template: str, value_of: Callable[[str], str | None], variables: Mapping[str, JsonValue] | None = None) -> str:
+    """Replace each `{{ name }}` by its value, fetched once; a name without a value is left as written.
+
+    With `variables`, a name that `value_of` does not know may be one of them, with a path and filters.
+    """
+    if variables:
+        return fill_prompt(template, value_of, variables)
     values: dict[str, str] = {}
     unknown: set[str] = set()
 
@@ -74,12 +81,18 @@ def canonical_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
+def is_built_in(name: str, known: Iterable[str] = JUDGE_VARIABLES) -> bool:
+    """Return True for a name, in any spelling, that judge prompts know without a variable."""
+    return canonical_name(name) in known or name.startswith("context.")
+
+
 def template_problems(
     template: str,
     *,
     known: Iterable[str] = JUDGE_VARIABLES,
     needed: Iterable[str] = ANSWER_NAMES,
     allow_unknown: bool = False,
+    variables: Mapping[str, JsonValue] | None = None,
 ) -> tuple[str, ...]:
     """Return what makes a prompt useless to a judge: unknown names unless they are allowed, or no name of the answer.
 
@@ -89,7 +102,8 @@ def template_problems(
     written = variable_names(template)
     used = {canonical_name(name) for name in written}
     names = ", ".join((*listed, "context.PATH"))
-    unknown = [name for name in written if canonical_name(name) not in listed and not name.startswith("context.")]
+    given = variables or {}
+    unknown = [name for name in written if not is_built_in(name, listed) and not find_value(name, given)[1]]
     problems = [] if allow_unknown else [f"unknown variable {_unknown(name, listed)}" for name in unknown]
     if problems:
         problems[-1] += f"; known: {names}; `allow_unknown: true` leaves other names as text"

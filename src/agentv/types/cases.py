@@ -123,7 +123,10 @@ class BrokenCase(Struct, frozen=True):
 
 
 class CaseSource(Protocol):
-    """Cases that can be iterated repeatedly. `count` is None if their number is unknown."""
+    """Cases that can be iterated repeatedly. `count` is None if their number is unknown.
+
+    `count_rows()`, if a source has it, reads the number, or an estimate of it, without making cases.
+    """
 
     @property
     def count(self) -> int | None:
@@ -152,7 +155,8 @@ class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
-    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run.
+    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. `variables` are the names
+    that `--var` may set; `is_filled` is True for a file that declares variables or reads a dataset.
     """
 
     path: str
@@ -176,6 +180,8 @@ class EvalSuite(Struct, frozen=True):
     redact: tuple[str, ...] = ()
     sha256: str = ""
     warnings: tuple[Problem, ...] = ()
+    variables: tuple[str, ...] = ()
+    is_filled: bool = False
 
 
 def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

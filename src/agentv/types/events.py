@@ -28,6 +28,13 @@ class RunStarted(Struct, frozen=True):
     spent_usd: float = 0.0
 
 
+class RowsCounted(Struct, frozen=True):
+    """The rows of a stream were counted while the run goes on. Both numbers are estimates if cases differ in trials."""
+
+    planned: int
+    cases: int
+
+
 class RowBegun(Struct, frozen=True, gc=False):
     """A worker begins a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
 
@@ -92,6 +99,7 @@ class RunEnded(Struct, frozen=True):
 
 RunEvent: TypeAlias = (
     RunStarted
+    | RowsCounted
     | RowBegun
     | AnswerArrived
     | RowFinished

@@ -14,6 +14,7 @@ from msgspec import Struct, field, structs
 
 from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.main import EXIT_NOTHING
+from agentv.cli.variables import VAR_OPTION
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.reports.run.sarif import SARIF_SCHEMA
 from agentv.reports.text.amounts import count_text
@@ -209,12 +210,14 @@ EXIT_PROBLEMS = 4
     "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."
 )
 @click.option("--untrusted", is_flag=True, help="List what the files would execute, read and send.")
+@VAR_OPTION
 @ALLOW_PATH_OPTION
 def command(
     paths: tuple[str, ...],
     format_: str,
     *,
     allow_paths: tuple[str, ...],
+    variables: tuple[str, ...],
     as_json: bool,
     online: bool,
     untrusted: bool,
@@ -229,13 +232,21 @@ def command(
     Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.
     """
     from agentv.cli.terminal import for_commands
+    from agentv.engine.planning.options import parse_variables
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.check import check_paths
 
     cwd = Path.cwd()
     if untrusted:
         return _show_uses(paths, cwd, allow_paths, as_json=as_json or format_ == "json")
-    checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs(), allow_paths=allow_paths)
+    checked = check_paths(
+        paths,
+        cwd=cwd,
+        env=os.environ,
+        specs=load_specs(),
+        allow_paths=allow_paths,
+        variables=parse_variables(variables),
+    )
     chosen = "json" if as_json else format_
     stream = for_commands(sys.stdout) if chosen == "github" else sys.stdout
     click.echo(FORMATS[chosen](checked.problems, len(checked.files), cwd), file=stream)
@@ -244,7 +255,7 @@ def command(
     if online and checked.files:
         from agentv.cli.running.probing import probe_paths, show_probes
 
-        return show_probes(probe_paths(paths, targets, targets_file))
+        return show_probes(probe_paths(paths, targets, targets_file, variables))
     if not checked.files:
         click.echo("no eval files found", err=True)
     return 0 if checked.files else EXIT_NOTHING

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 EXIT_UNANSWERED = 3
 
 
-def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None) -> "list[Probe]":
+def probe_paths(
+    paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None, variables: tuple[str, ...] = ()
+) -> "list[Probe]":
     """Send one request to each target and judge that the eval files use, or to `targets`, as their first case would."""
     from agentv.engine.planning.inputs import load_inputs
     from agentv.engine.planning.options import RunOptions
@@ -26,7 +28,7 @@ def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: st
     from agentv.loading.files.places import find_eval_files, find_home
     from agentv.types.cases import EvalCase
 
-    cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file)
+    cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file, variables=variables)
     inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=os.environ)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(find_home(cwd)))
 

@@ -19,6 +19,7 @@ from agentv.cli.main import EXIT_INTERRUPTED
 from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.spans import Span
 from agentv.cli.terminal import own_stdout
+from agentv.cli.variables import VAR_OPTION
 from agentv.cli.words_of_others import ours
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.running.early_import import import_beside
@@ -122,6 +123,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
 @click.option("--sample", type=click.IntRange(min=1), help="Run only N cases, sampled with --seed.", metavar="N")
+@click.option("--limit", type=click.IntRange(min=1), help="Run only the first N cases of each file.", metavar="N")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for sampling and retry delays.")
 @click.option("--shard", metavar="I/N", help="Run shard I of N; `agentv merge` joins the shards.")
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
@@ -198,6 +200,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Compare with a run (id, name, tag, latest) or baseline file.",
 )
 @click.option("--name", metavar="NAME", help="Name of this run.")
+@VAR_OPTION
 @ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")

@@ -60,7 +60,15 @@ def load_given(
     has_own_target = given.task is not None or (given.target is not None and not isinstance(given.target, str))
     if isinstance(source, str | os.PathLike):
         files = find_eval_files([os.fspath(source)], cwd=cwd)
-        inputs = load_inputs(files, options, cwd=cwd, env=os.environ, needs_targets=not has_own_target, secrets=secrets)
+        inputs = load_inputs(
+            files,
+            options,
+            cwd=cwd,
+            env=os.environ,
+            needs_targets=not has_own_target,
+            secrets=secrets,
+            evaluators_given=given.evaluators is not None,
+        )
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)

@@ -1,12 +1,12 @@
 """The inputs of a run, read before it is planned: suites, targets, plug-ins and gates."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.options import RunOptions, parse_variables
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.loading.files.dotenv import load_env
@@ -18,7 +18,7 @@ from agentv.registry import Specs
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import EvalSuite
-from agentv.types.errors import EvalFileError, TargetError
+from agentv.types.errors import EvalFileError, TargetError, UnknownNameError
 from agentv.types.problems import Problem
 
 
@@ -91,30 +91,48 @@ def load_inputs(
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
     plugins_imported: bool = True,
+    evaluators_given: bool = False,
 ) -> Inputs:
     """Read eval files, as `find_eval_files` found them, and what belongs to them.
 
-    Without `plugins_imported` no code of the project is imported. Raises EvalFileError with the problems of all files
-    at once.
+    With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
+    project is imported. Raises EvalFileError with the problems of all files at once.
     """
     plugins, gates = _project_parts(file.parent for file in files)
     specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)
     targets_loader = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     )
+    variables = parse_variables(options.variables)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
     for file in files:
         with suppress(EvalFileError, TargetError):  # reported after the suite's problems
             targets_loader.load_targets(file.parent)
         try:
-            suite = load_suite(file, specs=specs, allow_paths=options.allow_paths)
+            suite = load_suite(
+                file,
+                specs=specs,
+                allow_paths=options.allow_paths,
+                variables=variables,
+                plugins_imported=plugins_imported,
+                evaluators_given=evaluators_given,
+            )
             suites.append(SuiteInput(suite, targets_loader.load_targets(file.parent)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
         raise EvalFileError(str(files), tuple(problems))
+    check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
+
+
+def check_given_variables(given: Collection[str], suites: Sequence[EvalSuite]) -> None:
+    """Raise UnknownNameError for a given variable that no eval file declares or uses."""
+    known = {name for suite in suites for name in suite.variables}
+    for name in given if suites else ():
+        if name not in known:
+            raise UnknownNameError("variable", name, known=known)
 
 
 def load_inputs_of(

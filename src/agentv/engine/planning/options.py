@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, structs
@@ -23,7 +24,8 @@ class RunOptions(Struct, frozen=True):
     older than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the cost
     of all calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with:
     a stored run by id, name or tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the
-    project that eval files may name files in.
+    project that eval files may name files in. `limit` selects the first cases of each eval file. `variables` are
+    values, each as `name=value`, that win over those of the eval files.
     """
 
     targets: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ class RunOptions(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     expression: str | None = None
     sample: int | None = None
+    limit: int | None = None
     seed: int = 0
     trials: int | None = None
     workers: int | None = None
@@ -49,6 +52,7 @@ class RunOptions(Struct, frozen=True):
     shard: str | None = None
     baseline: str | None = None
     allow_paths: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single text becomes a list of one."""
@@ -61,6 +65,7 @@ class RunOptions(Struct, frozen=True):
                 force_setattr(self, name, tuple(value))
         for name, least in (
             ("sample", 1),
+            ("limit", 1),
             ("trials", 1),
             ("workers", 1),
             ("fail_fast", 1),
@@ -74,14 +79,20 @@ class RunOptions(Struct, frozen=True):
             raise ConfigError(f"max_errors must be at least 0, not {self.max_errors}")
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise ConfigError(f"timeout_s must be above 0, not {self.timeout_s}")
-        if self.cache not in ("off", "read", "on"):
-            raise ConfigError(f"cache must be 'off', 'read' or 'on', not {self.cache!r}")
         if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
             raise ConfigError(f"budget_usd must be above 0, not {self.budget_usd}")
         if self.cache_max_age_s is not None and not self.cache_max_age_s > 0:
             raise ConfigError(f"cache_max_age_s must be above 0, not {self.cache_max_age_s}")
+        self._check_choices()
+
+    def _check_choices(self) -> None:
+        if self.cache not in ("off", "read", "on"):
+            raise ConfigError(f"cache must be 'off', 'read' or 'on', not {self.cache!r}")
         if self.only not in (None, "free"):
             raise ConfigError(f"only must be 'free', not {self.only!r}")
+        if self.sample is not None and self.limit is not None:
+            raise ConfigError("sample and limit exclude each other: both choose how many cases are run")
+        parse_variables(self.variables)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the options that were set, as stored in `run.json`."""
@@ -93,8 +104,24 @@ class RunOptions(Struct, frozen=True):
         }
 
 
-_TEXTS = ("targets", "case_globs", "tags", "gates", "allow_paths")
-_WHOLE = ("sample", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
+_VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
+
+
+def parse_variables(given: Sequence[str]) -> dict[str, str]:
+    """Return the values of `name=value` texts by name. Raises ConfigError for another text, or a repeated name."""
+    values: dict[str, str] = {}
+    for text in given:
+        found = _VARIABLE.fullmatch(text)
+        if found is None:
+            raise ConfigError(f"a variable must be given as name=value, not {text!r}")
+        if found[1] in values:
+            raise ConfigError(f"the variable {found[1]!r} is given twice")
+        values[found[1]] = found[2]
+    return values
+
+
+_TEXTS = ("targets", "case_globs", "tags", "gates", "allow_paths", "variables")
+_WHOLE = ("sample", "limit", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
 _TEXT = ("targets_file", "expression", "name", "shard", "baseline")
 
@@ -128,4 +155,7 @@ def make_options(given: Mapping[str, Any]) -> RunOptions:
         folders = tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in folders)
     elif isinstance(folders, os.PathLike):
         folders = os.fspath(folders)
-    return RunOptions(**{**given, "allow_paths": folders})
+    variables = given.get("variables", ())
+    if isinstance(variables, Mapping):
+        variables = tuple(f"{name}={value}" for name, value in variables.items())
+    return RunOptions(**{**given, "allow_paths": folders, "variables": variables})

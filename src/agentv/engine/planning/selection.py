@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from itertools import islice
 
 from msgspec import Struct
 
@@ -69,12 +70,13 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
     Without a filter nothing is read. A line that cannot be read is always selected, so that it is reported.
     """
     shard = parse_shard(options.shard) if options.shard else None
-    if not (options.case_globs or options.tags or options.expression or options.sample is not None):
+    if not (options.case_globs or options.tags or options.expression or options.sample or options.limit):
         if shard is not None and suite.cases.count is not None:
             return _within(shard, suite, range(suite.cases.count))
         return Selection(suite, None, suite.cases.count, shard)
     wanted = _make_filter(suite, options)
-    positions = array("Q", (position for position, case in enumerate(suite.cases) if wanted(case)))
+    found = (position for position, case in enumerate(suite.cases) if wanted(case))
+    positions = array("Q", islice(found, options.limit))
     if options.sample is not None and options.sample < len(positions):
         drawn = random.Random(options.seed).sample(positions, options.sample)  # noqa: S311 - a sample, no secret
         positions = array("Q", sorted(drawn))

@@ -3,7 +3,7 @@
 import asyncio
 import platform
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
 from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.counting import count_beside
 from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
@@ -106,11 +107,13 @@ async def run_plan(
     started = clock()
     stop = stop or StopSignal()
     recorder = RunRecorder(plan, store, list(observers), stop)
+    stop_counting: Callable[[], None] = lambda: None  # noqa: E731 - replaced when the run has begun
     if isinstance(store, ReportingStore):
         store.report_to(partial(recorder.note, is_problem=True))
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
+        stop_counting = count_beside(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
         await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan)
@@ -120,6 +123,7 @@ async def run_plan(
         stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
         raise
     finally:
+        stop_counting()
         if resume_plan is not None:
             resume_plan.rows.close()
         if abandoned := abandoned_calls():

@@ -12,7 +12,14 @@ from agentv.evaluators.criteria_evaluator import adapted
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
-from agentv.evaluators.judges.prompts import prompt_files, prompt_problems
+from agentv.evaluators.judges.prompts import (
+    Compares,
+    WrittenPrompt,
+    compares_outcome,
+    prompt_files,
+    prompt_problems,
+    written_prompts,
+)
 from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.replies import parse_answer
 from agentv.scoring.results.aggregation import evaluators_score, to_result
@@ -31,6 +38,7 @@ from agentv.templating.variables import ANSWER_NAMES, template_problems
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
+from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
 
@@ -149,6 +157,9 @@ class JudgeAggregator(Struct, frozen=True):
     ] = None
 
     allow_unknown: Annotated[bool, Meta(description="leave unknown {{ names }} in `prompt` as text")] = False
+    vars: Annotated[
+        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
+    ] = {}
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: that of the prompt, if it names one."""
@@ -157,7 +168,7 @@ class JudgeAggregator(Struct, frozen=True):
     def template_problems(self, template: str) -> tuple[str, ...]:
         """Return the problems of a custom prompt's text, which may show the results of the members instead."""
         needed = (*ANSWER_NAMES, "evaluator_results")
-        return template_problems(template, needed=needed, allow_unknown=self.allow_unknown)
+        return template_problems(template, needed=needed, allow_unknown=self.allow_unknown, variables=self.vars)
 
 
 Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
@@ -192,6 +203,16 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that the aggregator reads; the members name their own."""
         return self.aggregator.files(base_dir) if isinstance(self.aggregator, JudgeAggregator) else ()
+
+    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
+        """Return the aggregator's custom prompt, if there is one that can be read."""
+        if not isinstance(self.aggregator, JudgeAggregator):
+            return ()
+        return written_prompts(("aggregator",), self.aggregator.prompt, base_dir)
+
+    def compares_outcome(self, base_dir: str) -> Compares:
+        """Return when the expected outcome of a case is needed by the aggregator; the members say it themselves."""
+        return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that the aggregator runs."""
@@ -303,6 +324,7 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
         temperature=given.temperature,
         judges=() if judge is None else (judge,),
         allow_unknown=given.allow_unknown,
+        vars=given.vars,
         is_aggregator=True,
         base_dir=base_dir,
     )

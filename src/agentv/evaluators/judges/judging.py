@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -90,7 +90,8 @@ class JudgeOptions(Struct, frozen=True):
     """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
 
     `unsigned` says what a verdict without the call's nonce is, unless the judge's target says it. `nonce` makes a
-    one-time text for each call; `timer` returns the time in seconds.
+    one-time text for each call; `timer` returns the time in seconds. `variables` are further values for a custom
+    template.
     """
 
     template: str
@@ -101,6 +102,7 @@ class JudgeOptions(Struct, frozen=True):
     temperature: float | None = None
     max_output_tokens: int | None = None
     unsigned: Unsigned = "error"
+    variables: Mapping[str, JsonValue] = {}
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
@@ -217,7 +219,7 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Fill the prompts of one call. A custom user prompt replaces the instructions, but never the reply contract."""
     nonce = options.nonce()
-    user = fill(options.template, judged.fenced(nonce)) + mode.section + note
+    user = fill(options.template, judged.fenced(nonce), options.variables) + mode.section + note
     opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
     system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
     return PromptPair(user=user, system=system, nonce=nonce)

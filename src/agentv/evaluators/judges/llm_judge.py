@@ -3,7 +3,7 @@
 import inspect
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -342,7 +342,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
     each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
     nonce of its call as unverified. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
-    aggregator may show the results of evaluators instead of the answer. `config` is set if the judge depends on
+    aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
+    prompt. `config` is set if the judge depends on
     nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
@@ -359,6 +360,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     samples: int = 1
     unsigned: Unsigned = "error"
     allow_unknown: bool = False
+    vars: Mapping[str, JsonValue] = {}
     is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
@@ -389,7 +391,7 @@ class LlmJudgeEvaluator:
         template = USER_TEMPLATE
         if given.prompt is not None and custom:
             needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
-            check = partial(template_problems, needed=needed, allow_unknown=given.allow_unknown)
+            check = partial(template_problems, needed=needed, allow_unknown=given.allow_unknown, variables=given.vars)
             template = usable_prompt(given.prompt, given.base_dir, check)
         self._call_options = JudgeOptions(
             template=template,
@@ -400,6 +402,7 @@ class LlmJudgeEvaluator:
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
+            variables=given.vars if custom else {},
         )
 
     def configured(
@@ -416,6 +419,7 @@ class LlmJudgeEvaluator:
             resolve_judge_provider=given.resolve_judge_provider,
             judges=given.judges,
             prompt=own.options.prompt or given.prompt,
+            vars=own.options.vars or given.vars,
             temperature=given.temperature if own.options.temperature is None else own.options.temperature,
             max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
             allow_unknown=own.options.allow_unknown or given.allow_unknown,

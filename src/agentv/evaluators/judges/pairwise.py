@@ -1,7 +1,7 @@
 """`pairwise`: compare the candidate with another answer, in both orders. Its class is PairwiseEvaluator."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,15 @@ from agentv.evaluators.judges.judging import (
     make_nonce,
     present_judge,
 )
-from agentv.evaluators.judges.prompts import TEXT, fence, fence_rule, strict_object, usable_prompt
+from agentv.evaluators.judges.prompts import (
+    TEXT,
+    WrittenPrompt,
+    fence,
+    fence_rule,
+    strict_object,
+    usable_prompt,
+    written_prompts,
+)
 from agentv.evaluators.judges.settings import JudgeSettings
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.named_files import is_file
@@ -61,9 +69,13 @@ PAIR_VARIABLES = (
 SCHEMA = strict_object({"nonce": TEXT, "reasoning": TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}})
 
 
-def pair_problems(template: str, *, allow_unknown: bool = False) -> tuple[str, ...]:
+def pair_problems(
+    template: str, *, allow_unknown: bool = False, variables: Mapping[str, JsonValue] | None = None
+) -> tuple[str, ...]:
     """Return the problems of a custom prompt; it must show one of the answers."""
-    return template_problems(template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS, allow_unknown=allow_unknown)
+    return template_problems(
+        template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS, allow_unknown=allow_unknown, variables=variables
+    )
 
 
 class PairText(Struct, frozen=True):
@@ -179,7 +191,11 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
 
     def template_problems(self, template: str) -> tuple[str, ...]:
         """Return the problems of a custom prompt's text."""
-        return pair_problems(template, allow_unknown=self.allow_unknown)
+        return pair_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
+
+    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
+        """Return the custom prompt, if there is one that can be read."""
+        return written_prompts((), self.prompt, base_dir, PAIR_VARIABLES)
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: that of the prompt, and the answers of a run that is named by its path."""
@@ -238,6 +254,7 @@ class PairwiseEvaluator:
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
+            variables=given.vars if custom else {},
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
 from agentv.evaluators.judges.basis import WHOLE, Basis
 from agentv.evaluators.named_files import is_file
 from agentv.scoring.judge_replies.replies import MAX_LINES
-from agentv.templating.variables import template_problems
+from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, template_problems, variable_names
 from agentv.types.cases import RubricItem
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -165,3 +166,37 @@ def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:
     """Return the file that a prompt names, if any, as a tuple."""
     path = None if prompt is None else prompt_path(prompt, base_dir)
     return () if path is None else (str(path.resolve()),)
+
+
+class WrittenPrompt(NamedTuple):
+    """A custom prompt: the path of the object that has it, in the settings; its text; the names that it may use."""
+
+    at: tuple[str, ...]
+    text: str
+    known: tuple[str, ...]
+
+
+def written_prompts(
+    at: tuple[str, ...], prompt: str | None, base_dir: str, known: tuple[str, ...] = JUDGE_VARIABLES
+) -> tuple[WrittenPrompt, ...]:
+    """Return a custom prompt with its text, in a tuple; none without one, or while it cannot be read."""
+    if prompt is None or not prompt.strip():
+        return ()
+    try:
+        return (WrittenPrompt(at, load_prompt(prompt, base_dir), known),)
+    except ConfigError:
+        return ()
+
+
+Compares: TypeAlias = Literal["always", "alone", "never"]
+"""When an evaluator needs the expected outcome of a case: `alone` is without a reference answer and a criterion."""
+
+
+def compares_outcome(prompts: Iterable[WrittenPrompt], *, otherwise: Compares) -> Compares:
+    """Return when the expected outcome is needed for custom prompts; `otherwise` without any."""
+    names = [{canonical_name(name) for name in variable_names(prompt.text)} for prompt in prompts]
+    if not names:
+        return otherwise
+    if any("expected_outcome" in each for each in names):
+        return "always"
+    return "alone" if any("criteria" in each for each in names) else "never"

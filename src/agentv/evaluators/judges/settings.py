@@ -1,14 +1,23 @@
 """Settings of evaluators that call a model: the common ones, and those of `llm_judge` and `rubric`."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from agentv.evaluators.judges.prompts import prompt_files, prompt_problems
+from agentv.evaluators.judges.prompts import (
+    Compares,
+    WrittenPrompt,
+    compares_outcome,
+    prompt_files,
+    prompt_problems,
+    written_prompts,
+)
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
 from agentv.templating.variables import template_problems
 from agentv.types.cases import RubricItem
+from agentv.types.json_value import JsonValue
 from agentv.types.targets import Unsigned
 
 _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
@@ -47,6 +56,10 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         bool, Meta(description="leave unknown {{ names }} in `prompt` as text, instead of refusing them")
     ] = False
 
+    vars: Annotated[
+        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
+    ] = {}
+
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
         if self.samples < 1:
@@ -74,7 +87,15 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
 
     def template_problems(self, template: str) -> tuple[str, ...]:
         """Return the problems of a custom prompt's text."""
-        return template_problems(template, allow_unknown=self.allow_unknown)
+        return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
+
+    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
+        """Return the custom prompt, if there is one that can be read."""
+        return written_prompts((), self.prompt, base_dir)
+
+    def compares_outcome(self, base_dir: str) -> Compares:
+        """Return when the expected outcome of a case is needed."""
+        return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
         """Return the problems of single settings, each with the path of its setting: those of the prompt."""
@@ -100,6 +121,11 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
         if self.criteria and self.rubrics:
             raise ValueError("`criteria` and `rubrics` exclude each other")
         make_items(self.rubrics)
+
+    def compares_outcome(self, base_dir: str) -> Compares:
+        """Return when the expected outcome of a case is needed: unless criteria or requirements are given."""
+        listed = self.criteria or self.rubrics
+        return compares_outcome(self.prompts(base_dir), otherwise="never" if listed else "alone")
 
     @property
     def takes_criteria(self) -> bool:

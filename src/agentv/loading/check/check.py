@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath
@@ -20,7 +20,7 @@ from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
-from agentv.loading.suites.suites import ParsedSuite, read_suite
+from agentv.loading.suites.suites import ParsedSuite, read_suite, together
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.settings import check_target
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
@@ -28,7 +28,7 @@ from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.templating.variables import variable_names
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig, Location
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, Location
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
 from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
@@ -83,6 +83,7 @@ def check_paths(
     env: Mapping[str, str],
     specs: Specs,
     allow_paths: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> CheckResult:
     """Check eval files and the targets and project files that they use; `paths` may also name the latter.
 
@@ -90,7 +91,7 @@ def check_paths(
     files in. Raises ConfigError for a path that does not exist.
     """
     files = find_eval_files(paths, cwd=cwd)
-    surroundings = Surroundings(cwd, env, specs, tuple(allow_paths))
+    surroundings = Surroundings(cwd, env, specs, tuple(allow_paths), variables or {})
     problems = [problem for file in files for problem in _check_file(file, surroundings)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)
     return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)))
@@ -111,6 +112,7 @@ class Surroundings(Struct, frozen=True):
     env: Mapping[str, str]
     specs: Specs
     allow_paths: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def _check_file(path: Path, at: Surroundings) -> Iterator[Problem]:
@@ -152,10 +154,12 @@ def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> I
 
 def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
     specs = at.specs
-    parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths)
-    yield from parsed.problems
+    parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths, variables=at.variables)
+    yield from parsed.own_problems
+    rows = [*parsed.row_problems]
     if parsed.suite is not None:
-        yield from _check_cases(parsed.suite.cases)
+        yield from _check_cases(parsed.suite, rows)
+    yield from together(rows)
     try:
         values = load_env(path.resolve().parent, at.env)
     except EvalFileError as error:
@@ -172,22 +176,25 @@ def _check_suite(path: Path, at: Surroundings) -> Iterator[Problem]:
         yield from check_gate_names(parsed, None)
 
 
-def _check_cases(cases: CaseSource) -> Iterator[Problem]:
-    """Yield the problems of a stream's lines, and one warning if questions or expectations have `{{ names }}`."""
+def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
+    """Add the problems of a stream's lines to `rows`; yield one warning if texts of cases have `{{ names }}`."""
     found: list[tuple[EvalCase, str]] = []
     others = 0
+    has_own_cases = suite.is_filled and not suite.path.endswith(".jsonl")
     try:
-        for case in cases:
+        for case in suite.cases:
+            is_filled = has_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
-                yield from case.problems if cases.count is None else ()
-            elif name := _first_name(case):
+                rows += case.problems if suite.cases.count is None else ()
+            elif not is_filled and (name := _first_name(case)):
                 others += len(found)
                 found = found or [(case, name)]
     except EvalFileError as error:
         yield from error.problems
     for case, name in found:
         more = f", and in {others:,} more case{'s' if others > 1 else ''}" if others else ""
-        message = f"{{{{ {name} }}}} is text here{more}: variables are filled in judge prompts only"
+        where = "not in the values of datasets" if suite.is_filled else "in judge prompts only, without `vars:`"
+        message = f"{{{{ {name} }}}} is text here{more}: variables are filled {where}"
         place = case.location or Location("")
         yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
 

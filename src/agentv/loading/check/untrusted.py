@@ -5,11 +5,13 @@ The files are only read: keys and values are listed as they are written, also th
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.loading.datasets.functions import FUNCTION
+from agentv.loading.datasets.rows import PARQUET, TABLES, open_rows
 from agentv.loading.files.documents import Document, JsonPath, Mark, shown_path
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.loading.files.json_lines import parse_json, quick_json
@@ -20,11 +22,14 @@ from agentv.loading.files.yaml import open_yaml
 from agentv.loading.project import config_files, find_criteria_file
 from agentv.loading.suites.suites import read_suite
 from agentv.registry import Specs
+from agentv.templating.case_variables import used_names
 from agentv.templating.environment import REFERENCE
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 
 SCHEMA = "agentv-untrusted-1"
+_OF_ROWS = (*TABLES, PARQUET, ".json")
+"""The suffixes of datasets that are read row by row here."""
 
 KINDS = ("command", "callable", "plug-in", "provider", "url", "variable", "path")
 
@@ -38,6 +43,7 @@ _PATHS = frozenset(
     {"file", "files", "cwd", "log_dir", "template", "git", "run", "against_run", "workspace_template", "subagent_root"}
     | {"evalcases", "cases", "toxic_terms"}
 )
+_DATASETS = frozenset({"file", "evalcases", "cases"})
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LIKE_A_PATH = re.compile(r"(?:\.{1,2}/|/|~)\S*|\S+/\S+\.\w{1,8}|\S+\.(?:md|txt|py|sh|js|jsonl?|ya?ml|csv|toml)")
@@ -62,9 +68,12 @@ def list_uses(
     """
     found: dict[Use, None] = {}
     for file in find_eval_files(paths, cwd=cwd):
+        columns = _file_columns(file)
         for path in _files_around(file, cwd, specs, allow_paths):
             for document in _documents(path):
                 found.update(dict.fromkeys(_uses(document)))
+            for row_use in _uses_of_rows(path, columns):
+                found[row_use] = None
     return tuple(sorted(found, key=lambda use: KINDS.index(use.kind)))
 
 
@@ -99,7 +108,7 @@ def _documents(path: Path) -> Iterator[Document]:
         yield Document(shown(path), {"file": shown(path)}, Mark(1, 1))
     elif path.suffix in YAML_SUFFIXES:
         yield open_yaml(path).document
-    else:
+    elif path.suffix.lower() not in _OF_ROWS:
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
                 continue
@@ -109,6 +118,29 @@ def _documents(path: Path) -> Iterator[Document]:
             if document is None:
                 raise EvalFileError(shown(path), problems)
             yield document
+
+
+def _file_columns(path: Path) -> frozenset[str]:
+    """Return the variables of an eval file's messages that name attached files."""
+    if path.suffix not in YAML_SUFFIXES:
+        return frozenset()
+    document = open_yaml(path).document
+    texts = (
+        text
+        for at, text in _texts(document.value, ())
+        if at[-1] == "value" and document.at((*at[:-1], "type")) in ("file", "image")
+    )
+    return frozenset(name for text in texts for name in used_names(text))
+
+
+def _uses_of_rows(path: Path, columns: Collection[str]) -> Iterator[Use]:
+    """Yield the attached files that the rows of a dataset name; other values are only sent to the target."""
+    rows = open_rows(path) if columns and path.suffix.lower() in (*_OF_ROWS, *YAML_SUFFIXES) else None
+    for row in rows or ():
+        for name in columns:
+            value = row.values.get(name)
+            if isinstance(value, str) and value:
+                yield Use("path", value, path=shown(path), line=row.line, at=f"$.{name}")
 
 
 def _uses(document: Document) -> Iterator[Use]:
@@ -123,6 +155,9 @@ def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str
         yield "variable", name
     key, parent = _key(at), _key(at[:-1] if isinstance(at[-1], str) else at[:-2])
     part_type = document.at((*at[:-1], "type"))
+    if key in _DATASETS and FUNCTION.fullmatch(text):
+        yield "callable", text
+        return
     if key not in ("value", "content", *_URLS):  # texts of messages and expectations are only sent to the target
         yield from (("url", url) for url in _URL.findall(text))
     if text.startswith("python:") or key in _CALLABLES:

@@ -1,4 +1,4 @@
-"""JSON with positions: a quick parser for valid lines, and one with exact positions for all others."""
+"""JSON with positions: a quick parser for valid texts, and one with exact positions for all others."""
 
 from collections.abc import Iterable
 from json.decoder import JSONDecodeError, JSONDecoder
@@ -23,14 +23,14 @@ def _unique(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     return entries
 
 
-_QUICK = JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
+QUICK = JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
 _SCALAR = JSONDecoder(parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
 
 
 def quick_json(text: str, path: str, line: int) -> Document | None:
     """Return one line's document without positions in the line; None if the line has any problem."""
     try:
-        value = cast(JsonValue, _QUICK.decode(text))
+        value = cast(JsonValue, QUICK.decode(text))
         if "\\ud" in text or "\\uD" in text:
             compact_json(value).encode()
         if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
@@ -41,15 +41,16 @@ def quick_json(text: str, path: str, line: int) -> Document | None:
 
 
 def parse_json(text: str, path: str, line: int) -> tuple[Document | None, tuple[Problem, ...]]:
-    """Return one line's document with all positions, and its problems; None if it is not JSON."""
+    """Return the document of a text that starts on `line`, with all positions, and its problems; None if not JSON."""
     parser = _Parser(text, path, line)
     try:
         value = parser.whole()
     except JSONDecodeError as error:
         message = _SENTENCES.get(error.msg, error.msg)
-        place = Mark(line, error.pos + 1)
-        return None, (*parser.problems, Problem(path, f"this line is not valid JSON: {message}", *place))
-    return Document(path, value, Mark(line, parser.skip(0) + 1), parser.marks), tuple(parser.problems)
+        what = "the file" if "\n" in text.strip() else "this line"
+        problem = Problem(path, f"{what} is not valid JSON: {message}", *parser.mark(error.pos))
+        return None, (*parser.problems, problem)
+    return Document(path, value, parser.mark(parser.skip(0)), parser.marks), tuple(parser.problems)
 
 
 _SENTENCES = {
@@ -65,12 +66,13 @@ _SENTENCES = {
 
 
 class _Parser:
-    """A parser of one line that continues after duplicate keys and numbers out of range."""
+    """A parser of a text that continues after duplicate keys and numbers out of range."""
 
     def __init__(self, text: str, path: str, line: int) -> None:
         self.text, self.path, self.line = text, path, line
         self.marks: dict[int, dict[Key, Spot]] = {}
         self.problems: list[Problem] = []
+        self._last = (0, line, -1)  # a position, its line, and where the line end before it is
 
     def whole(self) -> JsonValue:
         """Parse the line's value. Raises JSONDecodeError."""
@@ -103,7 +105,7 @@ class _Parser:
         except ValueError as error:
             self._report(index, str(error), at)
             end = index
-            while end < len(self.text) and self.text[end] not in ",]} \t":
+            while end < len(self.text) and self.text[end] not in ",]} \t\r\n":
                 end += 1
             return None, end
 
@@ -128,7 +130,7 @@ class _Parser:
             index = self.skip(self._expect(":", self.skip(index)))
             if key in entries:
                 self._report(key_at, f"the key {key!r} appears twice", (*at, key))
-            spots[key] = Spot(self._mark(key_at), self._mark(index))
+            spots[key] = Spot(self.mark(key_at), self.mark(index))
             entries[key], index = self.value(index, (*at, key))
             index = self.skip(index)
         self.marks[id(entries)] = spots
@@ -141,7 +143,7 @@ class _Parser:
         while self.text[index : index + 1] != "]":
             if items:
                 index = self.skip(self._expect(",", index))
-            place = self._mark(index)
+            place = self.mark(index)
             spots[len(items)] = Spot(place, place)
             item, index = self.value(index, (*at, len(items)))
             items.append(item)
@@ -154,9 +156,15 @@ class _Parser:
             raise JSONDecodeError(f"Expecting {sign!r} delimiter", self.text, index)
         return index + 1
 
-    def _mark(self, index: int) -> Mark:
-        return Mark(self.line, index + 1)
+    def mark(self, index: int) -> Mark:
+        """Return the line and column of a position; the lines are counted from the last position asked for."""
+        last, line, start = self._last
+        if index < last:
+            last, line, start = 0, self.line, -1
+        line += self.text.count("\n", last, index)
+        self._last = index, line, max(start, self.text.rfind("\n", last, index))
+        return Mark(line, index - self._last[2])
 
     def _report(self, index: int, message: str, at: JsonPath) -> None:
-        place = self._mark(index)
+        place = self.mark(index)
         self.problems.append(Problem(self.path, message, *place, shown_path(at)))

@@ -13,7 +13,7 @@ SHOWN_SKIPPED = 5
 _OTHER_CASE_KEYS = ("tests", "eval_cases", "evalCases", "test_cases", "testCases")
 """Keys under which other tools, and older files, list cases."""
 _JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
-_NAMED_LINES = re.compile(r"[^\s'\",{}]+\.jsonl")
+_NAMED_LINES = re.compile(r"[^\s'\",{}]+\.jsonl?")
 
 
 class SkippedFile(Struct, frozen=True):
@@ -26,7 +26,7 @@ class SkippedFile(Struct, frozen=True):
 def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:
     """Return the files below the given folders that look like eval files, but are not among those `found`.
 
-    Results, labels and baselines are not listed, nor JSON Lines files that a YAML file of the folder names.
+    Results, labels and baselines are not listed, nor JSON and JSON Lines files that a YAML file of the folder names.
     """
     known = {path.resolve() for path in found}
     folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]
@@ -64,7 +64,7 @@ def _yaml_reason(path: Path) -> str | None:
 
 
 def _named_lines(files: Sequence[Path]) -> set[str]:
-    """Return the names and patterns of JSON Lines files in the text of YAML files."""
+    """Return the names and patterns of JSON and JSON Lines files in the text of YAML files."""
     texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
     return {name.lstrip("./") for text in texts for name in _NAMED_LINES.findall(text)}
 

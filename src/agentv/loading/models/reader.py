@@ -3,15 +3,17 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from agentv.loading.files.documents import Document, JsonPath, Mark, child, find_container, has_child, shown_path
+from agentv.loading.files.composer import resolve_plain
+from agentv.loading.files.documents import Document, JsonPath, Key, Mark, child, find_container, has_child, shown_path
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import FileModel, Names, SpellingNotes
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue, snake_case
+from agentv.types.messages_json import compact_json
 from agentv.types.problems import Problem, Severity
 
 
@@ -158,6 +160,8 @@ class Reader:
         self._broken = {(problem.line, problem.column) for problem in self.problems if problem.line}
         self._suppressed: set[JsonPath] = set()
         self._reported: set[tuple[Mark | JsonPath, str]] = set()
+        self.lone: set[JsonPath] = set()
+        """The paths of values that a single variable gave; each is converted to a text, number or boolean if needed."""
 
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
         """Return the value at a path as a model; record its problems and return None if it has any."""
@@ -176,12 +180,29 @@ class Reader:
         try:
             result = run(notes)
         except ValidationError as error:
-            self._record_errors(error.errors(include_url=False, include_input=False), raw, notes, at)
+            errors = error.errors(include_url=False, include_input=False)
+            if self.lone and self._convert(errors, raw, notes, at):
+                return self.validate(run, raw, at, other_names=other_names)
+            self._record_errors(errors, raw, notes, at)
         for owner, key, names in notes.unknown:
             path = () if owner is raw else find_container(raw, owner) or ()
             known = names.combined_with(other_names) if owner is raw and other_names is not None else names
             self._unknown_key((*at, *path, key), key, known)
         return None if notes.unknown else result
+
+    def _convert(self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath) -> bool:
+        """Convert the values of single variables to the types that errors demand; return True if any was converted."""
+        wanted: dict[JsonPath, set[str]] = {}
+        for error in errors:
+            path = locate(error["loc"], raw, notes)
+            if (*at, *path) in self.lone:
+                wanted.setdefault(path, set()).add(error["type"])
+        for path, types in wanted.items():
+            self.lone.discard((*at, *path))
+            owner, value = value_at(raw, path[:-1]), value_at(raw, path)
+            if isinstance(owner, dict | list):
+                cast(dict[Key, JsonValue], owner)[path[-1]] = _converted(value, types)
+        return bool(wanted)
 
     def _unknown_key(self, at: JsonPath, key: str, names: Names) -> None:
         """Record a problem for an unknown key, with the known keys and the nearest one."""
@@ -267,6 +288,19 @@ class Reader:
 
     def _record(self, at: JsonPath, wording: Sentence) -> None:
         self.error(at, wording.message, allowed=wording.allowed, suggestion=wording.suggestion)
+
+
+def _converted(value: JsonValue, types: set[str]) -> JsonValue:
+    """Return a text as the number or boolean that it contains, or a number or boolean as a text."""
+    if isinstance(value, str) and types & {"int_type", "float_type", "bool_type"}:
+        try:
+            found = resolve_plain(value.strip())
+        except ValueError:
+            return value
+        return found if isinstance(found, bool | int | float) else value
+    if isinstance(value, bool | int | float) and "string_type" in types:
+        return compact_json(value)
+    return value
 
 
 def _is_closer(error: ErrorDetails, path: JsonPath, known: JsonPath) -> bool:

@@ -10,9 +10,9 @@ from agentv.loading.models.file_model import FileModel
 from agentv.loading.models.json_schema import Schema, describe, joined, models_in, rewritten
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import (
-    CaseFilesModel,
     CaseModel,
     CriterionModel,
+    DatasetModel,
     EvaluatorModel,
     PartModel,
     SuiteModel,
@@ -105,9 +105,10 @@ def _eval_schema(registry: Registry) -> Schema:
             "anyOf": [
                 {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Case"}},
                 {"type": "string", "description": "a file of cases, or a pattern of such files"},
-                definitions.add(CaseFilesModel),
+                definitions.add(DatasetModel),
             ]
         },
+        "CaseTemplate": {"type": ["object", "null"], "description": "the keys of a case, with {{ column }}"},
         "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},
         **_evaluator_schemas(definitions, registry, evaluator),
     }

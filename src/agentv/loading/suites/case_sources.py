@@ -1,7 +1,8 @@
 """Sources of cases that can be iterated repeatedly: JSON Lines files read as streams, and chains of sources."""
 
-from collections.abc import Iterator
-from itertools import chain, starmap
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, starmap
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -9,10 +10,13 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from agentv.loading.datasets.cases import ReadRow, RowRules, read_row
+from agentv.loading.datasets.rows import Row
+from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
-from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.suites.cases import CaseScope, read_case
+from agentv.loading.models.reader import kind_of
+from agentv.loading.suites.cases import CaseScope
 from agentv.scoring.keys.identity import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
@@ -89,34 +93,65 @@ HEAD_BYTES = 1 << 20
 class JsonLinesCases(Struct, frozen=True):
     """The cases of a JSON Lines file, one per line, read again on each iteration. `shown` is its name in messages.
 
-    `head` caches the first cases, which are read several times before a run starts.
+    A line without input messages is a row of a dataset; `rules` make a case of it. `head` caches the first cases,
+    which are read several times before a run starts.
     """
 
     path: Path
     shown: str
-    scope: CaseScope
+    rules: RowRules
     head: tuple[EvalCase | BrokenCase, ...] = ()
+
+    @property
+    def scope(self) -> CaseScope:
+        """The names and files that the cases may refer to."""
+        return self.rules.scope
 
     @property
     def count(self) -> int | None:
         """None: the length of a stream is unknown."""
         return None
 
-    def with_head(self, most: int) -> "JsonLinesCases":
-        """Return the same cases with up to `most` of them in `head`, and no more than 1 MiB of lines."""
+    def with_head(self, read: Sequence[ReadRow]) -> "JsonLinesCases":
+        """Return the same cases with the first ones, already `read`, in `head`: no more than 1 MiB of lines."""
         head: list[EvalCase | BrokenCase] = []
         size = 0
-        for number, line in self._lines(after=0):
+        for (_, line), each in zip(self._lines(after=0), read, strict=False):
             size += len(line)
-            if size > HEAD_BYTES or len(head) == most:
+            if size > HEAD_BYTES:
                 break
-            head.append(self._case(number, line))
+            head.append(each.case)
         return replace(self, head=tuple(head))
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each line; skip blank lines, and yield a BrokenCase for a line with problems."""
         last = self.head[-1].location if self.head else None
-        return chain(self.head, starmap(self._case, self._lines(after=0 if last is None else last.line)))
+        lines = self._lines(after=0 if last is None else last.line)
+        if self._are_filled:
+            return chain(self.head, (self._case(number, line).case for number, line in lines))
+        file = self.scope.file
+        return chain(
+            self.head,
+            (
+                (read_plain(line, Location(file, number)) if len(line) <= MAX_BYTES else None)
+                or self._case(number, line).case
+                for number, line in lines
+            ),
+        )
+
+    @property
+    def _are_filled(self) -> bool:
+        return self.scope.parts is not None and self.scope.parts.are_filled
+
+    def read(self, *, after: int = 0) -> Iterator[ReadRow]:
+        """Yield the lines after the first `after` ones, each as a case with its warnings."""
+        last = self.head[after - 1].location if 0 < after <= len(self.head) else None
+        lines = self._lines(after=0 if last is None else last.line)
+        return starmap(self._case, lines if last is not None else islice(lines, after, None))
+
+    def count_rows(self) -> int:
+        """Return the number of lines that are not blank."""
+        return sum(1 for line in read_lines(self.path) if not line.isspace())
 
     def _lines(self, *, after: int) -> Iterator[tuple[int, bytes]]:
         """Yield the non-blank lines after line `after`, with their numbers."""
@@ -126,40 +161,48 @@ class JsonLinesCases(Struct, frozen=True):
                 if data.strip() or len(data) > MAX_BYTES:
                     yield number, data
 
-    def _case(self, number: int, data: bytes) -> EvalCase | BrokenCase:
+    def _case(self, number: int, data: bytes) -> ReadRow:
         location = Location(self.scope.file, number)
-        plain = read_plain(data, location) if len(data) <= MAX_BYTES else None
+        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self._are_filled else None
         if plain is not None:
-            return plain
+            return ReadRow(plain)
         fallback = f"line-{number}"
         if len(data) > MAX_BYTES:
             problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
-            return BrokenCase(fallback, (problem,), location)
+            return ReadRow(BrokenCase(fallback, (problem,), location))
         try:
             text = decode(data, self.shown, first_line=number).rstrip("\r\n")
         except EvalFileError as error:
-            return BrokenCase(fallback, error.problems, location)
+            return ReadRow(BrokenCase(fallback, error.problems, location))
         document = quick_json(text, self.shown, number)
         if document is not None:
-            reader = Reader(document)
-            case = read_case(reader, (), self.scope)
-            if case is not None and not reader.problems:
-                return case
-        return self._with_places(text, number, fallback)
-
-    def _with_places(self, text: str, number: int, fallback: str) -> EvalCase | BrokenCase:
-        """Read a line with problems again, with the positions of all values."""
-        location = Location(self.scope.file, number)
-        document, problems = parse_json(text, self.shown, number)
+            read = self._read(document)
+            if isinstance(read.case, EvalCase) and not read.warnings:
+                return read
+        document, problems = parse_json(text, self.shown, number)  # again, with the positions of all values
         if document is None:
-            return BrokenCase(fallback, problems, location)
-        reader = Reader(document, problems)
-        case = read_case(reader, (), self.scope)
-        found = in_order(reader.problems)
-        if case is not None and not any(problem.severity == "error" for problem in found):
-            return case
-        raw_id = document.at(("id",))
-        return BrokenCase(raw_id if isinstance(raw_id, str) and raw_id else fallback, found, location)
+            return ReadRow(BrokenCase(fallback, problems, location))
+        return self._read(document, problems)
+
+    def _read(self, document: Document, problems: tuple[Problem, ...] = ()) -> ReadRow:
+        values, line = document.value, document.start.line
+        if isinstance(values, Mapping):
+            return read_row(Row(line, values, problems=problems, document=document), self.shown, self.rules)
+        problem = Problem(self.shown, f"must be an object, but is {kind_of(values)}", line, 1)
+        return ReadRow(BrokenCase(f"line-{line}", (*problems, problem), Location(self.scope.file, line)))
+
+
+class UnknownCases(Struct, frozen=True):
+    """The cases of a function that is not called: their number is unknown, and none is yielded."""
+
+    @property
+    def count(self) -> int | None:
+        """None: the number is unknown."""
+        return None
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Yield nothing."""
+        return iter(())
 
 
 class JoinedCases(Struct, frozen=True):
@@ -184,6 +227,19 @@ class JoinedCases(Struct, frozen=True):
             is_new = seen.add(case.id)
             yield case if is_new or isinstance(case, BrokenCase) else self._repeated(case)
 
+    def count_rows(self) -> int | None:
+        """Count the rows of all parts without making cases of them; None if a part cannot be counted."""
+        total = 0
+        for part in self.parts:
+            count = part.count
+            if count is None:
+                counter = getattr(part, "count_rows", None)
+                count = None if counter is None else counter()
+            if count is None:
+                return None
+            total += count
+        return total
+
     def _all(self) -> Iterator[EvalCase | BrokenCase]:
         return chain.from_iterable(self.parts)
 
@@ -197,6 +253,10 @@ class JoinedCases(Struct, frozen=True):
         return BrokenCase(case.id, (replace(problem, path=shown(self.root / location.path)),), location)
 
 
+_HASH = re.compile("[0-9a-f]{12}")
+_EQUAL_ROWS = "; rows without an id get the same one if they are equal"
+
+
 def repeated_id(case_id: str, place: Location, first: Location, column: int = 1) -> Problem:
     """Return the problem of an id that is used twice, with both positions."""
     where = f"line {first.line}" if first.path == place.path else f"{first.path}, line {first.line}"
@@ -207,5 +267,5 @@ def repeated_id(case_id: str, place: Location, first: Location, column: int = 1)
         line=place.line,
         column=column,
         json_path="$.id",
-        allowed="ids must be unique in a suite",
+        allowed=f"ids must be unique in a suite{_EQUAL_ROWS if _HASH.fullmatch(case_id) else ''}",
     )

@@ -20,10 +20,13 @@ from agentv.loading.suites.models import (
     WorkspaceModel,
     read_grader,
 )
-from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
+from agentv.loading.suites.variables import SuiteVariables, Template
+from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, Location, RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, FilePart, Message, Part, TextPart
+from agentv.types.problems import Problem
 
 
 def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
@@ -78,16 +81,134 @@ def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | No
 _REMOTE = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
 
 
+class SuiteParts(Struct, frozen=True):
+    """The evaluators and criteria of a suite, for cases without their own: as they are, or filled for each case."""
+
+    suite: EvalSuite
+    evaluators: Template | None = None
+    criteria: Template | None = None
+    needs_outcomes: bool = True
+    """False if the evaluators are not those of the suite, so that what they compare with is not known."""
+
+    @property
+    def are_filled(self) -> bool:
+        """True if each case has its own version of them."""
+        return self.evaluators is not None or self.criteria is not None
+
+
 class CaseScope(Struct, frozen=True):
     """The names and files that a case may refer to. `file` is its own file, relative to the repository root."""
 
     evaluators: EvaluatorScope
     files: FileFinder
     file: str
+    variables: SuiteVariables | None = None
+    """The variables of the eval file; None if it declares none and reads no dataset."""
+
+    parts: SuiteParts | None = None
 
 
-def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
-    """Return the case at a path; None if it is invalid. All problems are recorded."""
+def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | None = None) -> EvalCase | None:
+    """Return the case at a path; None if it is invalid. All problems are recorded.
+
+    `row` holds the columns of the dataset row that the case is made from.
+    """
+    raw = reader.document.at(at)
+    if scope.variables is not None:
+        own = raw.get("vars") if isinstance(raw, Mapping) else None
+        values = scope.variables.of_case(row=row, own=own if isinstance(own, Mapping) else None)
+        scope = replace(scope, evaluators=replace(scope.evaluators, variables=values))
+    before = _count_errors(reader)
+    case = _read_own(reader, at, scope)
+    if case is not None and _count_errors(reader) == before:
+        return complete_case(reader, at, case, scope)
+    parts = scope.parts
+    if (
+        case is None
+        and isinstance(raw, Mapping)
+        and parts is not None
+        and parts.needs_outcomes
+        and not parts.are_filled
+    ):
+        names = CaseModel.names()
+        if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_OWN_EVALUATORS)):
+            _check_outcome(reader, at, EvalCase("", ()), parts.suite, scope.evaluators)
+    return case
+
+
+_OWN_EVALUATORS = ("evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
+
+
+def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
+    """Return a case with what its suite says about all cases, filled with the variables in `scope`.
+
+    Problems are recorded, also that of a missing expected outcome.
+    """
+    if scope.parts is None:
+        return case
+    before = _count_errors(reader)
+    if scope.parts.are_filled:
+        case = _with_parts(reader, at, case, scope.parts, scope)
+    if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
+        _check_outcome(reader, at, case, scope.parts.suite, scope.evaluators)
+    return case
+
+
+def _count_errors(reader: Reader) -> int:
+    return sum(problem.severity == "error" for problem in reader.problems)
+
+
+def _with_parts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
+    """Return a case with the suite's evaluators and criteria, filled with its variables."""
+    values, undefined = scope.evaluators.variables or {}, scope.variables.undefined if scope.variables else "error"
+    if parts.criteria is not None:
+        part_reader, _ = parts.criteria.filled(values, undefined)
+        read = read_criteria(part_reader, parts.criteria.at, scope.evaluators.criteria)
+        own = {criterion.name for criterion in case.criteria}
+        case = replace(case, criteria=(*(each for each in read if each.name not in own), *case.criteria))
+        _take_problems(reader, at, part_reader)
+    if parts.evaluators is not None and not case.evaluators and not (case.evaluator or case.grader):
+        part_reader, _ = parts.evaluators.filled(values, undefined)
+        case = replace(case, evaluators=read_evaluators(part_reader, parts.evaluators.at, scope.evaluators))
+        _take_problems(reader, at, part_reader)
+    return case
+
+
+def _take_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
+    """Record the problems of a part of the suite; those found for a case of another file get its place."""
+    for problem in part.problems:
+        if reader.document.path == problem.path:
+            reader.problems.append(problem)
+        else:
+            reader.problems.append(in_row(problem, reader.document.path, reader.document.mark(at).line))
+
+
+def in_row(problem: Problem, path: str, line: int) -> Problem:
+    """Return a problem of the eval file that arises with the data on a line of another file."""
+    used = f"{problem.message} (used in {problem.path}:{problem.line}:{problem.column})"
+    return replace(problem, path=path, line=line, column=1, message=used)
+
+
+_OTHER_THAN_OUTCOME = (
+    "write it, or give a reference answer (`expected_messages`, a column `expected`) or other evaluators"
+)
+
+
+def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, scope: EvaluatorScope) -> None:
+    """Record a problem if an evaluator needs the expected outcome that the case does not have."""
+    evaluators, _ = applicable_evaluators(case, suite)
+    has_other = bool(case.expected_messages)
+    criteria = frozenset(criterion.name for criterion in (*suite.criteria, *case.criteria))
+    name = scope.readers.first(evaluators, scope.registry, has_other=has_other, criteria=criteria)
+    if name is not None:
+        reader.error(
+            at,
+            f"the key 'expected_outcome' is missing: evaluator {name!r} compares the answer with it",
+            allowed=_OTHER_THAN_OUTCOME if not has_other else None,
+        )
+
+
+def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
     model = reader.read(CaseModel, at)
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):

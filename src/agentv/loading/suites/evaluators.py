@@ -19,6 +19,7 @@ from agentv.loading.models.settings import (
     criteria_named_by,
     data_files,
     missing_files,
+    read_settings,
     settings_type,
     validate_settings,
     wrong_settings,
@@ -26,8 +27,10 @@ from agentv.loading.models.settings import (
 from agentv.loading.suites.models import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
 from agentv.registry import Registry, Spec
 from agentv.scoring.results.sources import parse_source
-from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import PluginError, nearest
+from agentv.templating.case_variables import prompt_faults, used_names
+from agentv.templating.variables import is_built_in
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import AgentvError, PluginError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
 from agentv.types.struct_fields import struct_fields
@@ -54,6 +57,53 @@ class SharedLists:
         return self._lists.setdefault(content, configs)
 
 
+class OutcomeReaders:
+    """Finds the evaluator that needs the expected outcome of a case; what each one needs is looked up once."""
+
+    def __init__(self, limit: int = 1024) -> None:
+        self._limit = limit
+        self._known: dict[int, tuple[EvaluatorLike, str]] = {}
+
+    def first(
+        self, evaluators: Sequence[EvaluatorLike], registry: Registry, *, has_other: bool, criteria: frozenset[str]
+    ) -> str | None:
+        """Return the name of the first evaluator that needs it, None if none does.
+
+        With `has_other`, the case has a reference answer to compare with; `criteria` are the names of its criteria.
+        """
+        for each in evaluators:
+            if not isinstance(each, EvaluatorConfig):
+                continue
+            need = self._need(each, registry)
+            has_criterion = (each.criterion or each.name) in criteria
+            if need == "always" or (need == "alone" and not has_other and not has_criterion):
+                return each.name
+        return None
+
+    def _need(self, config: EvaluatorConfig, registry: Registry) -> str:
+        known = self._known.get(id(config))
+        if known is None:
+            if len(self._known) >= self._limit:
+                self._known.clear()
+            known = self._known[id(config)] = (config, _outcome_need(config, registry))
+        return known[1]
+
+
+def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
+    """Return `always`, `alone` or `never`, from the optional method `compares_outcome(base_dir)` of the settings."""
+    try:
+        spec = registry.get(config.type)
+        if not hasattr(spec.load_settings(), "compares_outcome"):
+            return "never"
+        settings = read_settings(spec, config.settings, where=config.name)
+    except AgentvError:  # reported elsewhere
+        return "never"
+    own = settings.compares_outcome(config.base_dir)  # type: ignore[attr-defined] # as its class has it
+    members = [each for value in config.settings.values() if isinstance(value, tuple) for each in value]
+    needs = [own, *(_outcome_need(each, registry) for each in members if isinstance(each, EvaluatorConfig))]
+    return next((need for need in ("always", "alone") if need in needs), "never")
+
+
 class EvaluatorScope(Struct, frozen=True):
     """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths.
 
@@ -69,6 +119,13 @@ class EvaluatorScope(Struct, frozen=True):
     criteria_names: frozenset[str] | None = None
     unknown_type: Severity = "error"
     lists: SharedLists = field(default_factory=SharedLists)
+    variables: JsonObject | None = None
+    """The variables of the case whose evaluators are read; None in a file without variables."""
+
+    same_as_built_in: frozenset[str] = frozenset()
+    """The variables that have the value of the built-in name of prompts that is called like them."""
+
+    readers: OutcomeReaders = field(default_factory=OutcomeReaders)
 
 
 def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
@@ -173,6 +230,8 @@ def _settings(
         reader, at, settings, files=data_files(made, scope.base_dir), scope=scope
     ):
         return settings
+    if made is not None and scope.variables is not None and _give_variables(reader, at, settings, made, scope):
+        made = validate_settings(reader, dataclass, settings, at, other_names=common)
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
     for name in filter(None, criteria_named_by(made) or ()):
@@ -183,6 +242,37 @@ def _settings(
         if problem not in reader.problems:  # several cases may name the same file
             reader.problems.append(problem)
     return settings
+
+
+def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, made: object, scope: EvaluatorScope) -> bool:
+    """Add the variables that custom prompts use to the settings, as `vars` beside each prompt.
+
+    The prompts come from the optional method `prompts(base_dir)` of the settings class. Returns True if any was added.
+    """
+    prompts = getattr(made, "prompts", None)
+    variables = scope.variables or {}
+    has_added = False
+    for prompt in prompts(scope.base_dir) if callable(prompts) else ():
+        owner = settings
+        for key in prompt.at:
+            owner = cast(JsonObject, owner[key])
+        own = owner.get("vars")
+        known = {**variables, **(own if isinstance(own, Mapping) else {})}
+        built_in = partial(is_built_in, known=prompt.known)
+        place = (*at, *prompt.at, "prompt")
+        for name in used_names(prompt.text):
+            if name in known and built_in(name) and name not in scope.same_as_built_in:
+                message = f"{{{{ {name} }}}} is not the variable {name!r} in a prompt: the built-in name wins"
+                reader.warn(place, message, allowed=f"write {{{{ vars.{name} }}}} for the variable")
+        for fault in prompt_faults(prompt.text, built_in, known):
+            if not fault.is_undefined:  # unknown names are reported with the names of the judge
+                reader.error(place, fault.message, allowed=fault.allowed)
+        names = [each for each in used_names(prompt.text) if not built_in(each) or f"vars.{each}" in prompt.text]
+        used = {name: known[name] for name in names if name in known}
+        if used and isinstance(owner, dict):
+            owner["vars"] = used
+            has_added = True
+    return has_added
 
 
 def _are_admitted(

@@ -1,17 +1,19 @@
 """Models of eval files (docs/reference/eval-files.md). Parts that depend on plug-ins or other files are read later."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from msgspec import field
 
 from agentv.loading.files.documents import JsonPath
-from agentv.loading.models.file_model import DEPRECATED, DefinedAs, FileModel, Limits
+from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel, Limits
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
 from agentv.loading.suites.keys_of_others import CASE_KEYS, SUITE_KEYS
 from agentv.types.cases import TurnAggregate
 from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
@@ -68,11 +70,24 @@ Count: TypeAlias = Annotated[int, Limits(ge=1)]
 Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
 Weight: TypeAlias = Annotated[float, Limits(ge=0)]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
+CaseTemplate: TypeAlias = Annotated[object, DefinedAs("CaseTemplate")]
 Content: TypeAlias = Annotated[object, DefinedAs("Content")]
 Evaluators: TypeAlias = Annotated[object, DefinedAs("Evaluators")]
 Criteria: TypeAlias = Annotated[object, DefinedAs("Criteria")]
 Json: TypeAlias = object
 JsonFields: TypeAlias = dict[str, Json]
+
+
+def _check_names(variables: dict[str, object]) -> dict[str, object]:
+    for name in variables:
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is not a name of a variable; use letters, digits, _ and -")
+    return variables
+
+
+_VARIABLE = re.compile(r"[^\W\d][\w-]*")
+
+Variables: TypeAlias = Annotated[JsonFields, Checked(_check_names)]
 
 
 class WorkspaceModel(FileModel, frozen=True, kw_only=True):
@@ -130,15 +145,46 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     execution: SuiteExecutionModel | None = None
     target: Name | None = None
+    vars: Variables = field(default_factory=dict)
     gates: Gates | None = None
     criteria: Criteria = None
     evalcases: Cases = None
 
 
-class CaseFilesModel(FileModel, frozen=True, kw_only=True):
-    """A reference to cases in other files."""
+ROLES = {
+    "id": "id",
+    "input": "input",
+    "question": "input",
+    "prompt": "input",
+    "expected": "expected",
+    "expected_output": "expected",
+    "target": "expected",
+    "expected_outcome": "expected_outcome",
+    "criteria": "expected_outcome",
+    "tags": "tags",
+}
+"""The role of each column name; of several columns with the same role, the first in this order has it."""
 
-    file: Name
+METADATA = "metadata."
+"""The start of the columns, and of the roles, that are entries of a case's metadata."""
+
+
+def _check_roles(columns: dict[str, str]) -> dict[str, str]:
+    for role in columns:
+        if role not in ROLES and not role.startswith(METADATA):
+            roles = ", ".join((*dict.fromkeys(ROLES.values()), f"{METADATA}NAME"))
+            near = nearest(role, ROLES)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ValueError(f"{role} is not a role of a column; roles: {roles}{hint}")
+    return columns
+
+
+class DatasetModel(FileModel, frozen=True, kw_only=True):
+    """Cases in other files, or from a Python function."""
+
+    file: Name | Annotated[list[Name], Limits(min_length=1)]
+    columns: Annotated[dict[str, Name], Checked(_check_roles)] = field(default_factory=dict)
+    case: CaseTemplate = None
 
 
 class ToolCallModel(FileModel, frozen=True, kw_only=True):
@@ -233,10 +279,11 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     }
 
     id: Name
-    expected_outcome: Name
+    expected_outcome: Name = ""
     conversation_id: str | None = None
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
+    vars: Variables = field(default_factory=dict)
     input_messages: Annotated[list[MessageModel], Limits(min_length=1)]
     expected_messages: list[MessageModel] = field(default_factory=list)
     rubrics: list[Name | RubricItemModel] = field(default_factory=list)

@@ -9,6 +9,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
+from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
+from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_rows
+from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, open_rows
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
@@ -16,26 +19,56 @@ from agentv.loading.files.path_guard import FileProblemError, find_matching, gua
 from agentv.loading.files.places import find_repository_root, side_file
 from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
-from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.models.reader import Reader, kind_of, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
-from agentv.loading.suites.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, JsonLinesCases, repeated_id
-from agentv.loading.suites.cases import CaseScope, check_workspace, read_case
+from agentv.loading.suites.case_sources import (
+    LINES_CHECKED_AT_LOAD,
+    JoinedCases,
+    JsonLinesCases,
+    UnknownCases,
+    repeated_id,
+)
+from agentv.loading.suites.cases import CaseScope, SuiteParts, check_workspace, read_case
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
-from agentv.loading.suites.models import CaseFilesModel, SuiteExecutionModel, SuiteModel, read_grader, warned_once
+from agentv.loading.suites.models import (
+    SINGLE_FORM_KEYS,
+    DatasetModel,
+    SuiteExecutionModel,
+    SuiteModel,
+    read_grader,
+    warned_once,
+)
+from agentv.loading.suites.variables import (
+    SuiteVariables,
+    Template,
+    fill_in_place,
+    has_prompt,
+    needs_filling,
+    read_variables,
+    used_variables,
+)
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import EvalFileError
+from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.problems import Problem, Severity
 
 
 class CasesReader(Struct):
-    """The sources of one suite's cases; `problems` are those of all files but the eval file itself."""
+    """The sources of one suite's cases; `problems` are those of all files but the eval file itself.
+
+    `eval_file` is its name in messages. `calls_functions` False leaves the functions of datasets uncalled, which is
+    reported.
+    """
 
     scope: CaseScope
+    eval_file: str
+    calls_functions: bool = True
     parts: list[CaseSource] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    row_problems: list[Problem] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    code: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
 
     def source(self) -> CaseSource:
@@ -53,11 +86,9 @@ class CasesReader(Struct):
             return
         value = reader.document.at((key,))
         if isinstance(value, str):
-            self._read_files(reader, (key,), value)
+            self._read_named(reader, (key,), value, RowRules(self.scope))
         elif isinstance(value, Mapping):
-            model = reader.read(CaseFilesModel, (key,))
-            if model is not None:
-                self._read_files(reader, (key, "file"), model.file)
+            self._read_dataset(reader, (key,))
         else:
             self._read_list(reader, (key,), self.scope)
 
@@ -70,7 +101,26 @@ class CasesReader(Struct):
         cases = [self._read_case(reader, (*at, index), scope) for index in range(len(raw))]
         self.parts.append(ListedCases(tuple(case for case in cases if case is not None)))
 
+    def _read_dataset(self, reader: Reader, at: JsonPath) -> None:
+        model = reader.read(DatasetModel, at)
+        if model is None:
+            return
+        if model.case is not None and not isinstance(model.case, Mapping):
+            reader.error((*at, "case"), f"must be an object, but is {kind_of(reader.document.at((*at, 'case')))}")
+            return
+        template = None if model.case is None else Template(reader.document, (*at, "case"))
+        rules = RowRules(self.scope, model.columns, template)
+        if isinstance(model.file, str):
+            self._read_named(reader, (*at, "file"), model.file, rules)
+        else:
+            for index, name in enumerate(model.file):
+                self._read_named(reader, (*at, "file", index), name, rules)
+
     def _read_case(self, reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+        if scope.variables is not None and reader.document.path == self.eval_file:
+            own = reader.document.at((*at, "vars"))
+            values = scope.variables.of_case(own=own if isinstance(own, Mapping) else None)
+            fill_in_place(reader, at, values, scope.variables.undefined)
         case_id = reader.document.at((*at, "id"))
         if isinstance(case_id, str):
             place = Location(scope.file, reader.document.mark(at).line)
@@ -80,17 +130,69 @@ class CasesReader(Struct):
                 reader.error((*at, "id"), problem.message, allowed=problem.allowed)
         return read_case(reader, at, scope)
 
-    def _read_files(self, reader: Reader, at: JsonPath, pattern: str) -> None:
-        """Read the cases of the files that a path or pattern names."""
-        files = self._matching(reader, at, pattern)
+    def _read_named(self, reader: Reader, at: JsonPath, name: str, rules: RowRules) -> None:
+        """Read the cases of the files that a path or pattern names, or of a function."""
+        function = FUNCTION.fullmatch(name)
+        if function is not None:
+            self._read_function(reader, at, function["path"], function["name"], rules)
+            return
+        files = self._matching(reader, at, name)
         self.files += files
         for path in files:
-            if path.suffix == ".jsonl":
-                self.read_json_lines(path)
-            elif path.suffix in YAML_SUFFIXES:
+            if path.suffix.lower() in LINES:
+                self.read_json_lines(path, rules)
+            elif path.suffix in YAML_SUFFIXES and self._has_cases(path):
                 self._read_yaml(path)
+            elif (rows := open_rows(path)) is not None:
+                self._read_rows(rows, self._rules_of(path, rules))
             else:
-                reader.error(at, f"{path.name!r} is not a file of cases", allowed="allowed: .yaml, .yml, .jsonl")
+                allowed = f"allowed: {', '.join(ROW_SUFFIXES)}, or a function as data.py:NAME"
+                reader.error(at, f"{path.name!r} is not a file of cases", allowed=allowed)
+
+    def _has_cases(self, path: Path) -> bool:
+        """Return True for a YAML file with the key of the cases; False for one of rows, or that cannot be read."""
+        try:
+            raw = open_yaml(path).document.value
+        except EvalFileError:
+            return False
+        return isinstance(raw, Mapping) and any(key in raw for key in CASE_KEYS)
+
+    def _read_function(self, reader: Reader, at: JsonPath, path: str, name: str, rules: RowRules) -> None:
+        finder = self.scope.files
+        try:
+            file = finder.find(path)
+        except FileProblemError as error:
+            reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
+            return
+        self.code.append(file)
+        if not self.calls_functions:
+            reader.warn(at, f"unknown: the cases of {path}:{name}; the function is not called here")
+            self.parts.append(UnknownCases())
+            return
+        self._read_rows(function_rows(file, name), self._rules_of(file, rules))
+
+    def _rules_of(self, path: Path, rules: RowRules) -> RowRules:
+        return replace(rules, scope=self._scope_of(path))
+
+    def _read_rows(self, rows: RowFile, rules: RowRules) -> None:
+        """Add rows as a source of cases, after checking the first ones: all rows of a list or of a short file."""
+        try:
+            if isinstance(rows, ListFile | ListedRows):
+                read = list(DatasetCases(rows, rules).read())
+                cases: CaseSource = ListedCases(tuple(each.case for each in read))
+            else:
+                read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
+                head = tuple(each.case for each in read)
+                is_whole = len(read) < LINES_CHECKED_AT_LOAD
+                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, head)
+        except EvalFileError as error:
+            self.problems += error.problems
+            return
+        except AgentvError as error:
+            self.problems.append(Problem(rows.shown, str(error)))
+            return
+        self.parts.append(cases)
+        self._add_problems(read, rows.shown)
 
     def _matching(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
         finder = self.scope.files
@@ -122,32 +224,54 @@ class CasesReader(Struct):
             self._read_list(reader, () if key is None else (key,), scope)
         self.problems += reader.problems
 
-    def read_json_lines(self, path: Path) -> None:
+    def read_json_lines(self, path: Path, rules: RowRules | None = None) -> None:
         """Add a JSON Lines file as a stream, after checking its first lines."""
-        scope = self._scope_of(path)
+        rules = self._rules_of(path, RowRules(self.scope) if rules is None else rules)
         try:
-            stream = JsonLinesCases(path, shown(path), scope).with_head(LINES_CHECKED_AT_LOAD)
-            self.parts.append(stream)
-            self.problems += self._first_problems(stream)
+            stream = JsonLinesCases(path, shown(path), rules)
+            read = list(islice(stream.read(), LINES_CHECKED_AT_LOAD))
+            self.parts.append(stream.with_head(read))
+            self._add_problems(read, stream.shown)
         except EvalFileError as error:
             self.problems += error.problems
 
-    def _first_problems(self, stream: JsonLinesCases) -> Iterator[Problem]:
-        empty = True
-        for case in islice(stream, LINES_CHECKED_AT_LOAD):
-            empty = False
-            if isinstance(case, BrokenCase):
-                yield from case.problems
-                continue
-            place = case.location or Location("")
-            first = self._ids.setdefault(case.id, place)
-            if first is not place:
-                yield replace(repeated_id(case.id, place, first), path=stream.shown)
-        if empty:
-            yield Problem(stream.shown, "the file has no cases", 1, 1, allowed="one case per line, as a JSON object")
+    def _add_problems(self, read: Sequence[ReadRow], name: str) -> None:
+        """Record the problems of the first rows of a file."""
+        for each in read:
+            case = each.case
+            problems = case.problems if isinstance(case, BrokenCase) else each.warnings
+            if isinstance(case, EvalCase):
+                place = case.location or Location("")
+                first = self._ids.setdefault(case.id, place)
+                if first is not place:
+                    problems = (*problems, replace(repeated_id(case.id, place, first), path=name))
+            self.row_problems += problems
+        if not read:
+            self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
     def _scope_of(self, path: Path) -> CaseScope:
         return replace(self.scope, file=relative_name(path, self.scope.files.repository_root))
+
+
+_LINES_NAMED = 5
+
+
+def together(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems of rows; the same one of several rows of a file only once."""
+    found: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in dict.fromkeys(problems):
+        found.setdefault((problem.path, problem.json_path, problem.message), []).append(problem)
+    yield from (_as_one(same) for same in found.values())
+
+
+def _as_one(problems: Sequence[Problem]) -> Problem:
+    """Return one problem of several rows as the first of them, with the lines of the others."""
+    first, others = problems[0], problems[1:]
+    if not others:
+        return first
+    lines = ", ".join(f"{each.line:,}" for each in others[:_LINES_NAMED])
+    more = f" and {len(others) - _LINES_NAMED:,} more" if len(others) > _LINES_NAMED else ""
+    return replace(first, message=f"{first.message}, and so on line{'s' if others[1:] else ''} {lines}{more}")
 
 
 def relative_name(path: Path, root: Path) -> str:
@@ -159,22 +283,48 @@ def relative_name(path: Path, root: Path) -> str:
 class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
-    `reader` is that of its top level, for further checks. `files` are those of its cases.
+    `own_problems` are those of everything but the rows of datasets. `reader` is that of its top level, for further
+    checks. `files` are those of its cases, `code` the files of functions that return cases.
     """
 
     suite: EvalSuite | None
-    problems: tuple[Problem, ...]
+    own_problems: tuple[Problem, ...]
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
     files: tuple[Path, ...] = ()
+    code: tuple[Path, ...] = ()
+    row_problems: tuple[Problem, ...] = ()
+    """The problems of the first rows of datasets, each of them."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems; the same one of several rows only once."""
+        return (*self.own_problems, *together(self.row_problems))
 
 
-def load_suite(path: str | Path, *, specs: Specs, allow_paths: Sequence[str] = ()) -> EvalSuite:
+def load_suite(
+    path: str | Path,
+    *,
+    specs: Specs,
+    allow_paths: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    plugins_imported: bool = True,
+    evaluators_given: bool = False,
+) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
-    In a JSON Lines file, the first 1,000 lines are checked now, the others when they are read.
+    Of a dataset, the first 1,000 rows are checked now, the others when they are read. `variables` win over those of
+    the file. Without `plugins_imported` no function of a dataset is called, so that its cases are unknown. With
+    `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
     """
-    read = read_suite(Path(path), specs, allow_paths=allow_paths)
+    read = read_suite(
+        Path(path),
+        specs,
+        plugins_imported=plugins_imported,
+        allow_paths=allow_paths,
+        variables=variables,
+        evaluators_given=evaluators_given,
+    )
     warnings = raise_errors(shown(Path(path)), read.problems)
     if read.suite is None:  # only with errors
         raise EvalFileError(shown(Path(path)), read.problems)
@@ -188,9 +338,15 @@ def read_suite(
     plugins_imported: bool = True,
     content: bytes | None = None,
     allow_paths: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    evaluators_given: bool = False,
 ) -> ParsedSuite:
     """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
+    No code of the project runs without them: the functions of datasets are not called. `variables` win over those of
+    the file.
+
+    With `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
     `content`, if given, is read instead of the current content of a YAML file. `allow_paths` are folders outside of
     the root of the eval file that its files may lie in, too.
     """
@@ -206,12 +362,15 @@ def read_suite(
     guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
-    criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
+    own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
+    criteria_template = _template(reader, ("criteria",), own_variables)
+    known = named_criteria(named.criteria, named.sets)
+    criteria = read_criteria(reader, ("criteria",), known) if criteria_template is None else ()
     scope = replace(
         scope,
         profiles=named.evaluators,
-        criteria=named_criteria(named.criteria, named.sets),
-        criteria_names=frozenset(criterion.name for criterion in criteria),
+        criteria=known,
+        criteria_names=frozenset(_criteria_names(criteria, criteria_template)),
     )
     finder = FileFinder(
         base_dir=base,
@@ -220,18 +379,70 @@ def read_suite(
         guard=guard,
         guideline_patterns=project.guideline_patterns,
     )
-    cases = CasesReader(CaseScope(scope, finder, relative_name(path, root)))
+    evaluators_template = _template(reader, ("execution", "evaluators"), own_variables)
+    evaluators = None
+    if evaluators_template is None:
+        evaluators = read_evaluators(reader, ("execution", "evaluators"), scope)
+    single = next((each for key in SINGLE_FORM_KEYS if isinstance(each := reader.document.at((key,)), str)), None)
+    defaults = EvalSuite(
+        path="", cases=ListedCases(()), evaluators=evaluators, evaluator=single, criteria=criteria, base_dir=str(base)
+    )
+    case_scope = CaseScope(
+        scope,
+        finder,
+        relative_name(path, root),
+        variables=own_variables,
+        parts=SuiteParts(
+            defaults,
+            None if evaluators_given else evaluators_template,
+            criteria_template,
+            needs_outcomes=not evaluators_given and not any(each.severity == "error" for each in reader.problems),
+        ),
+    )
+    cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
+    used = tuple(used_variables(reader)) if own_variables is not None else ()
     if path.suffix == ".jsonl":
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
-    suite = _suite(reader, scope, criteria, cases)
+    suite = _suite(reader, scope, defaults, cases)
     found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if suite is not None:
-        is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
+        is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = _with_project(suite, sha256, finder, project)
-    return ParsedSuite(suite, tuple(warned_once(found)), project=project, reader=reader, files=tuple(cases.files))
+        suite = replace(
+            _with_project(suite, sha256, finder, project), variables=used, is_filled=own_variables is not None
+        )
+    return ParsedSuite(
+        suite,
+        tuple(warned_once(found)),
+        project=project,
+        reader=reader,
+        files=tuple(cases.files),
+        code=tuple(cases.code),
+        row_problems=tuple(cases.row_problems),
+    )
+
+
+def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) -> Template | None:
+    """Return a part of the suite that is filled for each case; None if it has no variables and no prompts."""
+    value = reader.document.at(at)
+    if variables is None or not isinstance(value, list | tuple):
+        return None
+    if not needs_filling(value) and not has_prompt(value):
+        return None
+    return Template(reader.document, at)
+
+
+def _criteria_names(criteria: Sequence[EvaluationCriteria], template: Template | None) -> Iterator[str]:
+    """Yield the names of a suite's criteria, also of those that are filled for each case."""
+    yield from (criterion.name for criterion in criteria)
+    raw = None if template is None else template.value
+    for entry in raw if isinstance(raw, list | tuple) else ():
+        name = entry.get("name") if isinstance(entry, Mapping) else entry
+        if isinstance(name, str):
+            yield name
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
@@ -244,11 +455,8 @@ def _open_top_level(path: Path, data: bytes) -> Reader:
     return open_yaml(side)
 
 
-def _suite(
-    reader: Reader, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...], cases: CasesReader
-) -> EvalSuite | None:
+def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: CasesReader) -> EvalSuite | None:
     model = reader.read(SuiteModel)
-    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope)
     if model is None:
         return None
     check_single_form(reader, (), model, scope)
@@ -262,9 +470,9 @@ def _suite(
         description=model.description,
         tags=tuple(model.tags),
         target=execution.target or model.target,
-        evaluators=evaluators,
+        evaluators=defaults.evaluators,
         evaluator=model.evaluator or grader,
-        criteria=criteria,
+        criteria=defaults.criteria,
         workers=execution.workers,
         trials=execution.trials or 1,
         timeout_s=execution.timeout_seconds,

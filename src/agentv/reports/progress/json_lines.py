@@ -12,6 +12,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowsCounted,
     RunEnded,
     RunEvent,
     RunNote,
@@ -46,7 +47,7 @@ class JsonLines:
         self._stream.flush()
 
 
-def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
+def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event
     """Return an event as JSON."""
     match event:
         case RunStarted():
@@ -63,6 +64,8 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
                 "budget_usd": event.budget_usd,
                 "spent_usd": event.spent_usd,
             }
+        case RowsCounted(planned, cases):
+            return {"event": "rows_counted", "planned": planned, "cases": cases}
         case RowBegun(slot):
             return {"event": "row_begun", **slot.to_json()}
         case AnswerArrived(answer):

@@ -5,6 +5,7 @@ from collections import Counter
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.reports.text.amounts import clock_text, count_text, money_text
 from agentv.reports.text.printable import one_line
@@ -18,6 +19,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowsCounted,
     RunEvent,
     RunStarted,
     RunStopping,
@@ -54,6 +56,8 @@ class Progress(Struct):
         """Take one event into account."""
         if isinstance(event, RowBegun):
             self.busy += 1
+        elif isinstance(event, RowsCounted):
+            self.started = replace(self.started, planned=event.planned, cases=event.cases)
         elif isinstance(event, AnswerArrived):
             answer = event.answer
             self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)

@@ -1,0 +1,270 @@
+"""Cases made from the rows of datasets: by the roles of columns, and by a template of a case."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import NamedTuple, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.loading.datasets.rows import Row, RowFile
+from agentv.loading.files.documents import Document, JsonPath, Mark
+from agentv.loading.models.reader import Reader, in_order, kind_of
+from agentv.loading.suites.cases import CaseScope, complete_case, in_row, read_case
+from agentv.loading.suites.models import METADATA, ROLES, CaseModel
+from agentv.loading.suites.variables import Template
+from agentv.scoring.keys.identity import digest
+from agentv.templating.case_variables import as_text
+from agentv.types.cases import BrokenCase, EvalCase, Location
+from agentv.types.errors import nearest
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
+from agentv.types.messages_json import pretty_json
+from agentv.types.problems import Problem
+
+_SEPARATOR = re.compile(r"[,;]")
+_ID_DIGITS = 12
+
+
+class RowRules(Struct, frozen=True):
+    """How rows become cases: `columns` maps roles to columns that are not named after them."""
+
+    scope: CaseScope
+    columns: Mapping[str, str] = field(default_factory=dict)
+    template: Template | None = None
+
+
+class ReadRow(NamedTuple):
+    """The case of a row, and the warnings about it."""
+
+    case: EvalCase | BrokenCase
+    warnings: tuple[Problem, ...] = ()
+
+
+def is_case(values: JsonValue) -> bool:
+    """Return True for a row that is a case as it stands: one with input messages."""
+    return CaseModel.names().spelling_in(values, "input_messages") is not None
+
+
+def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
+    """Return the case of a row of the file `shown`; a BrokenCase for one with problems."""
+    location = Location(rules.scope.file, row.line)
+    if row.problems and not row.values:
+        return ReadRow(BrokenCase(f"line-{row.line}", row.problems, location))
+    if is_case(row.values):
+        reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
+        case = read_case(reader, row.at, rules.scope)
+        raw_id = row.values.get("id")
+        return _finished(case, reader, location, raw_id if isinstance(raw_id, str) else "")
+    reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
+    roles = _Roles(reader, row.at, row.values, rules)
+    if rules.template is None:
+        return _finished(_by_roles(roles, location), reader, location, roles.id)
+    return _by_template(roles, rules.template, location, shown)
+
+
+def _finished(case: EvalCase | None, reader: Reader, location: Location, case_id: str) -> ReadRow:
+    problems = in_order(reader.problems)
+    if case is not None and not any(problem.severity == "error" for problem in problems):
+        return ReadRow(case if case.location == location else replace(case, location=location), problems)
+    return ReadRow(BrokenCase(case_id or f"line-{location.line}", problems, location))
+
+
+class _Roles:
+    """The parts of a case that the columns of a row give; a wrong value is recorded as a problem."""
+
+    def __init__(self, reader: Reader, at: JsonPath, row: JsonObject, rules: RowRules) -> None:
+        self.reader, self.at, self.row, self.rules = reader, at, row, rules
+        self._columns = _columns_by_role(row, rules.columns, reader, at)
+        found = self._value("id")
+        self.id = as_text(found) if found not in (None, "") else digest(row)[:_ID_DIGITS]
+
+    @property
+    def question(self) -> Message | None:
+        """The question as a user message."""
+        column, value = self._columns.get("input"), self._value("input")
+        if column is None or value is None:
+            return None
+        if isinstance(value, Mapping):
+            return Message("user", value)
+        if not isinstance(value, str | int | float):
+            advice = "name a column of messages `input_messages`" if isinstance(value, list | tuple) else None
+            message = f"the question must be a text or an object, but is {kind_of(value)}"
+            self.reader.error((*self.at, column), message, allowed=advice)
+            return None
+        if value == "":
+            self.reader.error((*self.at, column), f"the column {column!r}, the question, is empty")
+            return None
+        return Message("user", as_text(value))
+
+    @property
+    def reference(self) -> Message | None:
+        """The reference answer as an assistant message; None for an empty one."""
+        value = self._value("expected")
+        if value is None or value == "":
+            return None
+        return Message("assistant", pretty_json(value) if isinstance(value, list | tuple) else _content(value))
+
+    @property
+    def outcome(self) -> str:
+        """The expected outcome; "" for none."""
+        value = self._value("expected_outcome")
+        return "" if value is None else as_text(value)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags: a text is split at each `,` and `;`."""
+        value = self._value("tags")
+        if value is None:
+            return ()
+        parts = _SEPARATOR.split(as_text(value)) if not isinstance(value, list | tuple) else map(as_text, value)
+        return tuple(part.strip() for part in parts if part.strip())
+
+    @property
+    def metadata(self) -> dict[str, JsonValue]:
+        """The columns `metadata.X`, and an object in a column `metadata`."""
+        whole = self.row.get("metadata")
+        entries = dict(whole) if isinstance(whole, Mapping) else {}
+        for role, column in self._columns.items():
+            if role.startswith(METADATA) and column in self.row:
+                entries[role.removeprefix(METADATA)] = self.row[column]
+        return entries
+
+    @property
+    def same_as_built_in(self) -> frozenset[str]:
+        """The columns that have the value of the built-in name of prompts that is called like them."""
+        columns = (self._columns.get(role) for role in ("input", "expected", "expected_outcome"))
+        names = ("question", "input", "prompt", "expected_output", "expected_outcome")
+        return frozenset(column for column in columns if column in names)
+
+    def report_no_question(self) -> None:
+        """Record the problem that no column gives the question."""
+        columns = ", ".join(self.row) or "none"
+        roles = ("input", "question", "prompt", "input_messages")
+        near = next(filter(None, (nearest(name, roles) for name in self.row)), None)
+        self.reader.error(
+            self.at,
+            "the row has no question: no column `input`, `question` or `prompt`, and no `input_messages`",
+            allowed=f"columns: {columns}; name one in `columns: {{input: …}}`, or write `case: {{input_messages: …}}`",
+            suggestion=near,
+        )
+
+    def _value(self, role: str) -> JsonValue:
+        column = self._columns.get(role)
+        return None if column is None else self.row.get(column)
+
+
+def _content(value: JsonValue) -> str | JsonObject:
+    return value if isinstance(value, Mapping) else as_text(value)
+
+
+def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, at: JsonPath) -> dict[str, str]:
+    """Return the column of each role: the given one, else the first that is named after it."""
+    columns: dict[str, str] = {}
+    for role, column in given.items():
+        columns[ROLES.get(role, role)] = column
+        if column not in row:
+            near = nearest(column, row)
+            listed = f"columns: {', '.join(row) or 'none'}"
+            reader.error(at, f"there is no column {column!r}, named under `columns`", allowed=listed, suggestion=near)
+    for name, role in ROLES.items():
+        if name in row and role not in columns:
+            columns[role] = name
+    for name in row:
+        if name.startswith(METADATA):
+            columns.setdefault(name, name)
+    return columns
+
+
+def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
+    """Return the case that the columns of a row give."""
+    question, reference, scope = roles.question, roles.reference, roles.rules.scope
+    if question is None:
+        if not roles.reader.problems:
+            roles.report_no_question()
+        return None
+    case = EvalCase(
+        id=roles.id,
+        input_messages=(question,),
+        expected_outcome=roles.outcome,
+        expected_messages=() if reference is None else (reference,),
+        tags=roles.tags,
+        metadata=roles.metadata,
+        location=location,
+    )
+    if scope.parts is None or (case.expected_outcome and not scope.parts.are_filled):
+        return case
+    if scope.variables is not None and scope.parts.are_filled:
+        values = scope.variables.of_case(row=roles.row)
+        evaluators = replace(scope.evaluators, variables=values, same_as_built_in=roles.same_as_built_in)
+        scope = replace(scope, evaluators=evaluators)
+    return complete_case(roles.reader, roles.at, case, scope)
+
+
+def _by_template(roles: _Roles, template: Template, location: Location, shown: str) -> ReadRow:
+    """Return the case that the template gives for a row; keys that it does not have come from the columns."""
+    scope = roles.rules.scope
+    variables = scope.variables
+    written = template.value
+    own = written.get("vars") if isinstance(written, Mapping) else None
+    own = own if isinstance(own, Mapping) else None
+    values = {} if variables is None else variables.of_case(row=roles.row, own=own)
+    reader, filled = template.filled(values, "error" if variables is None else variables.undefined)
+    if isinstance(filled, dict):
+        _add_roles(filled, roles)
+    problems = [*roles.reader.problems]
+    case = None if problems else read_case(reader, template.at, scope, row=roles.row)
+    for each in reader.problems:
+        is_of_suite = each.path == template.document.path
+        roles.reader.problems.append(in_row(each, shown, location.line) if is_of_suite else each)
+    case_id = filled.get("id") if isinstance(filled, Mapping) else None
+    return _finished(case, roles.reader, location, case_id if isinstance(case_id, str) else "")
+
+
+def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
+    """Add what the columns of a row give to a filled template, for the keys that it does not have."""
+    names = CaseModel.names()
+    has = {name for key in filled if (name := names.of(key)) is not None}
+    if "id" not in has:
+        filled["id"] = roles.id
+    if "input_messages" not in has:
+        question = roles.question
+        if question is not None:
+            filled["input_messages"] = [{"role": "user", "content": cast(JsonValue, question.content)}]
+        elif not roles.reader.problems:
+            roles.report_no_question()
+    if "expected_messages" not in has and (reference := roles.reference) is not None:
+        filled["expected_messages"] = [{"role": "assistant", "content": cast(JsonValue, reference.content)}]
+    if "expected_outcome" not in has and roles.outcome:
+        filled["expected_outcome"] = roles.outcome
+    if "tags" not in has and roles.tags:
+        filled["tags"] = list(roles.tags)
+    metadata = filled.get("metadata")
+    if roles.metadata and (metadata is None or isinstance(metadata, Mapping)):
+        filled["metadata"] = {**roles.metadata, **(metadata or {})}
+
+
+class DatasetCases(Struct, frozen=True):
+    """The cases of a file of rows, which is read again on each iteration. `head` caches the first ones."""
+
+    rows: RowFile
+    rules: RowRules
+    head: tuple[EvalCase | BrokenCase, ...] = ()
+
+    @property
+    def count(self) -> int | None:
+        """None: the length is unknown before the file is read."""
+        return None
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Yield the case of each row; a row with problems becomes a BrokenCase."""
+        return chain(self.head, (read.case for read in self.read(after=len(self.head))))
+
+    def read(self, *, after: int = 0) -> Iterator[ReadRow]:
+        """Yield the rows after the first `after` ones, each as a case with its warnings."""
+        return (read_row(row, self.rows.shown, self.rules) for row in islice(self.rows, after, None))
+
+    def count_rows(self) -> int | None:
+        """Return the number of rows, without making cases of them; None if it cannot be counted."""
+        return self.rows.count()

@@ -1,0 +1,315 @@
+"""Files of rows: CSV, TSV, JSON, YAML and Parquet, each read from its start on every iteration."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple, Protocol, cast
+
+from msgspec import Struct
+
+from agentv.loading.files.documents import Document, JsonPath, Mark
+from agentv.loading.files.json_lines import QUICK, parse_json
+from agentv.loading.files.kinds import YAML_SUFFIXES
+from agentv.loading.files.text import (
+    BYTE_ORDER_MARK,
+    MAX_BYTES,
+    TOO_LARGE,
+    bad_byte,
+    decode,
+    open_file,
+    read_lines,
+    read_text,
+    shown,
+)
+from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import kind_of
+from agentv.types.errors import EvalFileError, MissingExtraError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+
+TABLES = {".csv": ",", ".tsv": "\t"}
+LISTS = (".json", *YAML_SUFFIXES)
+LINES = (".jsonl", ".ndjson")
+PARQUET = ".parquet"
+ROW_SUFFIXES = (*TABLES, *LINES, PARQUET)
+"""The suffixes of files of rows."""
+
+
+class Row(NamedTuple):
+    """One row: its line (in a Parquet file its number, from 1) and its values, or the problems that it has instead.
+
+    `document` has the positions of the values, if they are known, and the row at the path `at`.
+    """
+
+    line: int
+    values: JsonObject
+    problems: tuple[Problem, ...] = ()
+    document: Document | None = None
+    at: JsonPath = ()
+
+
+class RowFile(Protocol):
+    """A file of rows that can be read repeatedly. `shown` is its name in messages."""
+
+    @property
+    def shown(self) -> str:
+        """The name in messages."""
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows in order. Raises EvalFileError for a file that cannot be read at all."""
+
+    def count(self) -> int | None:
+        """Return the number of rows, without reading their values; None if that would run code of the project."""
+
+
+class TableFile(Struct, frozen=True):
+    """A CSV or TSV file; its first row names the columns. All values are texts."""
+
+    path: Path
+    shown: str
+    delimiter: str
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows, each with the line that it starts on; blank lines are skipped."""
+        csv.field_size_limit(MAX_BYTES)
+        bad: list[Problem] = []
+        reader = csv.reader(self._lines(bad), delimiter=self.delimiter, strict=True)
+        names = self._header(reader)
+        width = len(names)
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                reason = _SENTENCES.get(str(error), str(error))
+                yield Row(line, {}, (self._problem(line, f"not a valid row: {reason}"),))
+                continue
+            if bad:
+                yield Row(line, {}, tuple(bad))
+                bad.clear()
+            elif len(cells) == width:
+                yield Row(line, dict(zip(names, cells, strict=True)))
+            elif cells:
+                found = f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
+                advice = f'put a cell with "{self.delimiter}" in double quotes' if len(cells) > width else None
+                message = f"this row has {found}, but the first row names {width} columns"
+                yield Row(line, {}, (self._problem(line, message, advice),))
+
+    def count(self) -> int:
+        """Return the number of rows, by their line ends outside of quotes."""
+        rows, is_quoted, has_text = 0, False, False
+        for line in read_lines(self.path):
+            has_text = has_text or bool(line.strip())
+            is_quoted ^= line.count(b'"') % 2 == 1
+            if not is_quoted:
+                rows += has_text
+                has_text = False
+        return max(rows + has_text - 1, 0)
+
+    def _lines(self, bad: list[Problem]) -> Iterator[str]:
+        """Yield the lines as text; the problem of a byte that is not UTF-8 is added to `bad`."""
+        for number, line in enumerate(read_lines(self.path), 1):
+            data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            if number == 1:
+                decode(data[:2], self.shown)  # UTF-16
+            if len(data) > MAX_BYTES:
+                bad.append(self._problem(number, f"this line {TOO_LARGE}; nothing after it is read"))
+            try:
+                yield data.decode()
+            except UnicodeDecodeError as error:
+                bad.append(bad_byte(data, error, self.shown, first_line=number))
+                yield data.decode(errors="replace")
+
+    def _header(self, reader: "Iterator[list[str]]") -> list[str]:
+        """Return the names of the columns. Raises EvalFileError for none, an empty one, or one that is there twice."""
+        try:
+            names = [name.strip() for name in next((cells for cells in reader if cells), ())]
+        except csv.Error as error:
+            raise EvalFileError(self.shown, (self._problem(1, f"not a valid row: {error}"),)) from None
+        problems: list[Problem] = []
+        for index, name in enumerate(names):
+            if not name:
+                problems.append(self._problem(1, f"column {index + 1} has no name", "the first row names the columns"))
+            elif name in names[:index]:
+                problems.append(self._problem(1, f"two columns are named {name!r}"))
+        if not names:
+            problems = [self._problem(1, "the file is empty", "the first row names the columns")]
+        others = [each for each in (";", "\t", ",", "|") if each != self.delimiter]
+        if len(names) == 1 and (other := next((each for each in others if each in names[0]), None)) is not None:
+            message = f"the columns seem to be separated by {other!r}, not by {self.delimiter!r}"
+            problems = [self._problem(1, message, "save it as .csv with commas, or as .tsv with tabs")]
+        if problems:
+            raise EvalFileError(self.shown, tuple(problems))
+        return names
+
+    def _problem(self, line: int, message: str, allowed: str | None = None) -> Problem:
+        return Problem(self.shown, message, line, 1, allowed=allowed)
+
+
+_SENTENCES = {"unexpected end of data": "a cell that starts in this row with a double quote is not closed"}
+
+
+class ListFile(Struct, frozen=True):
+    """A JSON or YAML file with a list of objects, or with one object."""
+
+    path: Path
+    shown: str
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the objects, each with the line that it starts on."""
+        if self.path.suffix == ".json":
+            yield from self._json()
+        else:
+            reader = open_yaml(self.path)
+            if reader.problems:
+                raise EvalFileError(self.shown, tuple(reader.problems))
+            yield from self._of_document(reader.document)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return sum(1 for _ in self)
+
+    def _of_document(self, document: Document) -> Iterator[Row]:
+        value = document.value
+        if isinstance(value, Mapping):
+            yield Row(document.start.line or 1, value, document=document)
+            return
+        self._demand_list(value)
+        for index, each in enumerate(cast(Sequence[JsonValue], value)):
+            mark = document.mark((index,))
+            yield self._row(each, mark, document, (index,))
+
+    def _json(self) -> Iterator[Row]:
+        """Yield the objects of a JSON file; a broken file is parsed again, for the positions of its problems."""
+        text = read_text(self.path)
+        try:
+            value = QUICK.decode(text)
+        except (ValueError, RecursionError):
+            document, problems = parse_json(text, self.shown, 1)
+            if document is None or problems:
+                raise EvalFileError(self.shown, problems) from None
+            yield from self._of_document(document)
+            return
+        if isinstance(value, dict):
+            yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)))
+            return
+        self._demand_list(value)
+        place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
+        while True:
+            start = place
+            while text[place] in " \t\r\n,":
+                place += 1
+            line += text.count("\n", start, place)
+            if text[place] == "]":
+                return
+            each, end = QUICK.raw_decode(text, place)
+            yield self._row(each, Mark(line, 1), Document(self.shown, each, Mark(line, 1)), ())
+            line += text.count("\n", place, end)
+            place = end
+
+    def _demand_list(self, value: JsonValue) -> None:
+        if not isinstance(value, list | tuple):
+            problem = Problem(self.shown, f"must be a list of objects, but is {kind_of(value)}", 1, 1)
+            raise EvalFileError(self.shown, (problem,))
+
+    def _row(self, value: JsonValue, mark: Mark, document: Document, at: JsonPath) -> Row:
+        if isinstance(value, Mapping):
+            return Row(mark.line, value, document=document, at=at)
+        return Row(mark.line, {}, (Problem(self.shown, f"a row must be an object, but is {kind_of(value)}", *mark),))
+
+
+class ParquetFile(Struct, frozen=True):
+    """A Parquet file, read in batches; a row's line is its number. Dates and times become ISO 8601 texts."""
+
+    path: Path
+    shown: str
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows."""
+        number = 0
+        for batch in self._reader():
+            columns = [(name, batch.column(name)) for name in batch.schema.names]
+            for index in range(batch.num_rows):
+                number += 1
+                yield Row(number, {name: plain_value(column[index].as_py()) for name, column in columns})
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return sum(batch.num_rows for batch in self._reader())
+
+    def _reader(self) -> "Iterator[Batch]":
+        try:
+            from arro3.io import read_parquet  # noqa: PLC0415 - an optional package
+        except ImportError:
+            raise MissingExtraError("a Parquet file", "parquet") from None
+        with open_file(self.path) as file:
+            starts = file.read(len(_MAGIC)) == _MAGIC
+        if not starts:
+            problem = Problem(self.shown, f"not a valid Parquet file: it does not start with {_MAGIC.decode()}")
+            raise EvalFileError(self.shown, (problem,))
+        try:
+            yield from cast("Iterator[Batch]", read_parquet(str(self.path)))
+        except BaseException as error:  # the package is in Rust, whose panics are no Exceptions
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            problem = Problem(self.shown, f"not a valid Parquet file: {error}")
+            raise EvalFileError(self.shown, (problem,)) from None
+
+
+_MAGIC = b"PAR1"
+
+
+class Scalar(Protocol):
+    """A value of a column."""
+
+    def as_py(self) -> object:
+        """Return the value as a Python object."""
+
+
+class Schema(Protocol):
+    """The columns of a batch."""
+
+    names: list[str]
+
+
+class Batch(Protocol):
+    """Some rows of a Parquet file, by column."""
+
+    num_rows: int
+    schema: Schema
+
+    def column(self, name: str) -> Sequence[Scalar]:
+        """Return a column."""
+
+
+def plain_value(value: object) -> JsonValue:
+    """Return a value of a column as JSON."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            return {str(key): plain_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain_value(item) for item in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+        case bytes():
+            return value.decode(errors="replace")
+        case _:
+            return str(value)
+
+
+def open_rows(path: Path) -> RowFile | None:
+    """Return the file of rows at a path, by its suffix; None for another suffix, and for JSON Lines."""
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        return TableFile(path, shown(path), TABLES[suffix])
+    if suffix in LISTS:
+        return ListFile(path, shown(path))
+    return ParquetFile(path, shown(path)) if suffix == PARQUET else None

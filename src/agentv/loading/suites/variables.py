@@ -1,0 +1,213 @@
+"""Variables of eval files: their values for one case, and the parts of a file that are filled with them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.loading.files.documents import Document, JsonPath, Key, Spot, child
+from agentv.loading.files.kinds import CASE_KEYS
+from agentv.loading.models.reader import Reader
+from agentv.templating.case_variables import Fault, fill_text, has_variables, used_names
+from agentv.types.json_value import JsonObject, JsonValue, snake_case
+from agentv.types.problems import Severity
+
+
+class SuiteVariables(Struct, frozen=True):
+    """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which win over all others.
+
+    `undefined` is the severity of a name without a value; with "warning" its place stays as it is written.
+    """
+
+    declared: JsonObject = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    undefined: Severity = "error"
+
+    def of_case(self, *, row: JsonObject | None = None, own: JsonObject | None = None) -> JsonObject:
+        """Return the variables of a case: given, then the case's `own`, then its dataset `row`, then declared."""
+        return {**self.declared, **(row or {}), **(own or {}), **self.given}
+
+
+_COMMANDS = frozenset({"script", "python", "cwd"})
+_PROMPTS = frozenset({"prompt", "prompt_template"})
+
+
+class Filler(Struct):
+    """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
+
+    `lone` are the paths of texts that were one variable, whose values may be converted to the type that is needed.
+    """
+
+    reader: Reader
+    values: JsonObject
+    undefined: Severity = "error"
+    marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
+    lone: set[JsonPath] = field(default_factory=set)
+    kept: JsonPath = ()
+    """The path of a value that is not filled."""
+
+    def fill(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool = False) -> JsonValue:
+        """Return a copy of the value at a path with its texts filled.
+
+        Prompts of evaluators stay as they are, since they are filled when the answer is known.
+        """
+        if isinstance(value, str):
+            return self._text(value, at) if "{{" in value or "{%" in value else value
+        if isinstance(value, Mapping):
+            filled: JsonValue = {
+                key: self._entry(inner, (*at, key), in_evaluators=in_evaluators) for key, inner in value.items()
+            }
+        elif isinstance(value, list | tuple):
+            filled = [self.fill(inner, (*at, index), in_evaluators=in_evaluators) for index, inner in enumerate(value)]
+        else:
+            return value
+        if (places := self.reader.document.marks.get(id(value))) is not None:
+            self.marks[id(filled)] = places
+        return filled
+
+    def _entry(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool) -> JsonValue:
+        if at == self.kept:
+            return value
+        key = snake_case(str(at[-1]))
+        if in_evaluators and key in _PROMPTS:
+            return value
+        is_command = key in _COMMANDS or (key == "path" and at[-2] == "aggregator")
+        if key == "workspace" or (in_evaluators and is_command):
+            self._refuse(value, at)
+            return value
+        return self.fill(value, at, in_evaluators=in_evaluators or key == "evaluators")
+
+    def _refuse(self, value: JsonValue, at: JsonPath) -> None:
+        """Record a problem for each variable in a command: the values come from data, which must not become code."""
+        for place, text in texts_in(value, at):
+            if has_variables(text):
+                advice = "a code judge finds them in `metadata` and `config`"
+                self.reader.error(place, "variables are not filled in commands and paths of code", allowed=advice)
+
+    def _text(self, text: str, at: JsonPath) -> JsonValue:
+        def report(fault: Fault) -> None:
+            self.reader.error(
+                at,
+                fault.message,
+                allowed=fault.allowed,
+                suggestion=fault.suggestion,
+                severity=self.undefined if fault.is_undefined else "error",
+            )
+
+        before = len(self.reader.problems)
+        value = fill_text(text, self.values, report)
+        if len(self.reader.problems) > before and self.undefined == "error":
+            self.reader.suppress(at)
+        elif value is not text and text.strip().startswith("{{"):
+            self.lone.add(at)
+        if at[-1] == "content" and isinstance(value, bool | int | float):
+            return str(value) if not isinstance(value, bool) else str(value).lower()
+        return value
+
+
+def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined: Severity) -> None:
+    """Fill the object at a path with variables; its `vars` stay as they are. Problems are recorded."""
+    raw, parent = reader.document.at(at), reader.document.at(at[:-1])
+    if not isinstance(raw, Mapping) or not isinstance(parent, dict | list):
+        return
+    filler = Filler(reader, values, undefined, kept=(*at, "vars"))
+    cast(dict[Key, JsonValue], parent)[at[-1]] = filler.fill(raw, at)
+    cast(dict[int, Mapping[Key, Spot]], reader.document.marks).update(filler.marks)
+    reader.lone |= filler.lone
+
+
+class Template(Struct, frozen=True):
+    """A part of an eval file that is filled for each case: the object or list at `at`, whose keys are all texts."""
+
+    document: Document
+    at: JsonPath
+
+    @property
+    def value(self) -> JsonValue:
+        """The part as it is written."""
+        return self.document.at(self.at)
+
+    def filled(self, values: JsonObject, undefined: Severity) -> tuple[Reader, JsonValue]:
+        """Return the filled part, and a reader of a document that has it at the same path; problems are recorded."""
+        writer = Reader(self.document)
+        filler = Filler(writer, values, undefined, kept=(*self.at, "vars"))
+        value = filler.fill(self.value, self.at, in_evaluators="evaluators" in self.at)
+        return self._reader_of(value, filler, writer), value
+
+    def _reader_of(self, value: JsonValue, filler: Filler, writer: Reader) -> Reader:
+        whole, marks, outer = value, filler.marks, [self.document.value]
+        for key in self.at[:-1]:
+            outer.append(child(outer[-1], key))
+        for key, original in zip(reversed(self.at), reversed(outer), strict=True):
+            whole = {str(key): whole}
+            spot = self.document.marks.get(id(original), {}).get(key)
+            if spot is not None:
+                marks[id(whole)] = {str(key): spot}
+        reader = Reader(replace(self.document, value=whole, marks=marks), writer.problems)
+        reader.lone = filler.lone
+        return reader
+
+
+def texts_in(value: JsonValue, at: JsonPath = ()) -> Iterator[tuple[JsonPath, str]]:
+    """Yield every text inside a value, with its path."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from texts_in(item, (*at, key))
+    elif isinstance(value, Sequence):
+        for index, item in enumerate(value):
+            yield from texts_in(item, (*at, index))
+
+
+def needs_filling(value: JsonValue) -> bool:
+    """Return True if any text inside a value has a variable."""
+    return any(has_variables(text) for _, text in texts_in(value))
+
+
+def has_prompt(value: JsonValue) -> bool:
+    """Return True if any evaluator in a value has a prompt, whose file may use variables."""
+    if isinstance(value, Mapping):
+        return any(snake_case(key) in _PROMPTS or has_prompt(inner) for key, inner in value.items())
+    return isinstance(value, list | tuple) and any(map(has_prompt, value))
+
+
+def names_in(value: JsonValue) -> Iterator[str]:
+    """Yield the variables that the texts inside a value use."""
+    for _, text in texts_in(value):
+        yield from used_names(text)
+
+
+def read_variables(
+    reader: Reader, *, is_stream: bool, given: Mapping[str, str], undefined: Severity = "error"
+) -> SuiteVariables | None:
+    """Return the variables of the eval file that a reader has open; None if it declares none and reads no dataset.
+
+    `undefined` is the severity of a name without a value. Wrong variables are reported with the other keys of the file.
+    """
+    raw = reader.document.value
+    key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), "")
+    cases = reader.document.at((key,))
+    declared = reader.document.at(("vars",))
+    listed = cases if isinstance(cases, list | tuple) else ()
+    reads_dataset = is_stream or isinstance(cases, str | Mapping)
+    has_own = any(isinstance(each, Mapping) and "vars" in each for each in listed)
+    if not reads_dataset and not has_own and declared is None:
+        return None
+    return SuiteVariables(declared if isinstance(declared, Mapping) else {}, given, undefined)
+
+
+def used_variables(reader: Reader) -> Iterator[str]:
+    """Yield the variables that an eval file declares or uses, which `--var` may set."""
+    raw = reader.document.value
+    yield from names_in(raw)
+    for value in (raw, *_listed_cases(raw)):
+        declared = value.get("vars") if isinstance(value, Mapping) else None
+        yield from declared if isinstance(declared, Mapping) else ()
+
+
+def _listed_cases(raw: JsonValue) -> Iterator[JsonValue]:
+    for key in CASE_KEYS:
+        cases = raw.get(key) if isinstance(raw, Mapping) else None
+        yield from cases if isinstance(cases, list | tuple) else ()

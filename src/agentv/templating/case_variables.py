@@ -1,0 +1,215 @@
+"""`{{ name }}` in eval files: variables with paths and filters. No code, one pass: a value is never filled again.
+
+`${{ NAME }}` is not a variable, and `{% raw %}…{% endraw %}` keeps a text as it is written.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from agentv.types.errors import nearest
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json
+
+FILTERS = ("json", "upper", "lower", "trim", "default(x)")
+PREFIX = "vars."
+"""`{{ vars.name }}` is the variable even where `name` is a built-in name."""
+
+_STRING = r"\"[^\"]*\"|'[^']*'"
+_TOKEN = re.compile(
+    r"\{%-?\s*raw\s*-?%\}(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}"
+    r"|(?P<tag>\{%-?\s*\w+)"
+    rf"|(?<!\$)\{{\{{\s*(?P<name>[^\W\d](?:[^{{}}\"'|]*))(?P<filters>(?:\|(?:[^{{}}\"'|]|{_STRING})*)*)\}}\}}"
+    r"|(?<!\$)(?P<open>\{\{\s*[^\W\d][\w.-]*\s*\}(?!\}))",
+    re.DOTALL,
+)
+_FILTER = re.compile(rf"\|\s*(\w+)\s*(?:\(\s*({_STRING}|[^()\"'|]*)\s*\))?\s*")
+
+
+class Fault(Struct, frozen=True):
+    """A place that cannot be filled. `is_undefined` is True for a name without a value."""
+
+    message: str
+    allowed: str | None = None
+    suggestion: str | None = None
+    is_undefined: bool = False
+
+
+Report: TypeAlias = Callable[[Fault], None]
+
+
+def has_variables(text: str) -> bool:
+    """Return True if filling may change a text."""
+    return ("{{" in text or "{%" in text) and _TOKEN.search(text) is not None
+
+
+def used_names(text: str) -> tuple[str, ...]:
+    """Return the variables that a text uses, each once, without `vars.` and without the path after the name."""
+    found = (match["name"] for match in _TOKEN.finditer(text) if match["name"])
+    return tuple(dict.fromkeys(name.strip().removeprefix(PREFIX).split(".")[0] for name in found))
+
+
+def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> JsonValue:
+    """Return a text with its variables filled; a text that is one variable becomes the value, with its type.
+
+    Each fault is reported, and its place is left as it is written.
+    """
+    lone = _TOKEN.fullmatch(text.strip())
+    if lone is not None and lone["name"]:
+        value, is_filled = _value(lone, values, report)
+        if not is_filled:
+            return text
+        if not isinstance(value, str):
+            return value
+        return text.replace(lone[0], value)
+
+    def put(match: re.Match[str]) -> str:
+        if match["raw"] is not None:
+            return match["raw"]
+        if match["tag"]:
+            report(_tag_fault(match["tag"]))
+            return match[0]
+        if match["open"]:
+            report(Fault(f"{match[0]!r} does not end with '}}}}'", allowed=_LITERAL))
+            return match[0]
+        value, is_filled = _value(match, values, report)
+        return as_text(value) if is_filled else match[0]
+
+    return _TOKEN.sub(put, text)
+
+
+def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Mapping[str, JsonValue]) -> str:
+    """Return a judge prompt with built-in names and variables filled in one pass; built-in names win.
+
+    A place without a value is left as it is written.
+    """
+
+    def put(match: re.Match[str]) -> str:
+        if match["raw"] is not None:
+            return match["raw"]
+        if not match["name"]:
+            return match[0]
+        built_in = None if match["filters"] else value_of(match["name"].strip())
+        if built_in is not None:
+            return built_in
+        value, is_filled = _value(match, values, lambda _fault: None)
+        return as_text(value) if is_filled else match[0]
+
+    return _TOKEN.sub(put, template)
+
+
+def prompt_faults(
+    template: str, is_built_in: Callable[[str], bool], values: Mapping[str, JsonValue]
+) -> tuple[Fault, ...]:
+    """Return the faults of a judge prompt's variables; those of built-in names are not looked for."""
+    faults: list[Fault] = []
+    for match in _TOKEN.finditer(template):
+        if match["name"] and (match["filters"] or not is_built_in(match["name"].strip())):
+            _value(match, values, faults.append)
+    return tuple(dict.fromkeys(faults))
+
+
+def as_text(value: JsonValue) -> str:
+    """Return a value inside a text: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def find_value(name: str, values: Mapping[str, JsonValue]) -> tuple[JsonValue, bool]:
+    """Return the value of `name` or `a.b`, and True if there is one; `vars.` in front is ignored.
+
+    A key with dots, as the column `metadata.level`, is preferred to a path.
+    """
+    for path in (name, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else (name,):
+        if path in values:
+            return values[path], values[path] is not None
+        first, *rest = path.split(".")
+        value = values.get(first)
+        for key in rest:
+            if isinstance(value, Mapping):
+                value = value.get(key)
+            elif isinstance(value, list | tuple) and key.isdecimal() and int(key) < len(value):
+                value = value[int(key)]
+            else:
+                value = None
+        if value is not None:
+            return value, True
+    return None, False
+
+
+_LITERAL = "to keep it as text, write {% raw %}…{% endraw %}"
+
+
+def _tag_fault(tag: str) -> Fault:
+    word = tag.strip("{%- \t\r\n")
+    if word == "raw":
+        return Fault("{% raw %} has no {% endraw %}")
+    return Fault(
+        f"'{{% {word} … %}}' is not supported: only {{% raw %}} is, and variables have no code", allowed=_LITERAL
+    )
+
+
+def _value(match: re.Match[str], values: Mapping[str, JsonValue], report: Report) -> tuple[JsonValue, bool]:
+    """Return the value of a place, and True if it has one; else report why it has none."""
+    name, filters = match["name"].strip(), match["filters"]
+    value, is_known = find_value(name, values)
+    steps = list(_FILTER.finditer(filters))
+    rest = _FILTER.sub("", filters).strip()
+    if rest or any(step[1] not in _NAMES or (step[2] is None) == (step[1] == "default") for step in steps):
+        known = ", ".join(FILTERS)
+        report(Fault(f"{match[0]!r} cannot be read", allowed=f"filters: {known}; {_LITERAL}"))
+        return None, False
+    for step in steps:
+        if step[1] == "default":
+            value, is_known = (value if is_known else _literal(step[2])), True
+        elif step[1] == "json":
+            has_key = is_known or _is_null(name, values)
+            value, is_known = (compact_json(value) if has_key else None), has_key
+        elif is_known:
+            value = _TEXT_FILTERS[step[1]](as_text(value))
+    if not is_known:
+        report(_undefined(name, values))
+    return value, is_known
+
+
+_TEXT_FILTERS: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "trim": str.strip}
+_NAMES = frozenset({"default", "json", *_TEXT_FILTERS})
+
+
+def _is_null(name: str, values: Mapping[str, JsonValue]) -> bool:
+    return name.removeprefix(PREFIX) in values
+
+
+def _literal(written: str) -> JsonValue:
+    """Return the argument of `default`: a quoted text, a number, true, false; any other word is a text."""
+    written = written.strip()
+    if written[:1] in ("'", '"'):
+        return written[1:-1]
+    if written in ("true", "false"):
+        return written == "true"
+    try:
+        return int(written)
+    except ValueError:
+        pass
+    try:
+        return float(written) if re.fullmatch(r"-?\d+\.\d+", written) else written
+    except ValueError:
+        return written
+
+
+_MOST_LISTED = 30
+
+
+def _undefined(name: str, values: Mapping[str, JsonValue]) -> Fault:
+    if _is_null(name, values):
+        return Fault(
+            f"the variable {name!r} has no value",
+            allowed=f"give it one, or write {{{{ {name} | default('…') }}}}",
+            is_undefined=True,
+        )
+    listed = [*values][:_MOST_LISTED]
+    more = f" and {len(values) - len(listed)} more" if len(values) > len(listed) else ""
+    known = f"known: {', '.join(listed) or 'none'}{more}"
+    near = nearest(name.removeprefix(PREFIX), values)
+    return Fault(f"there is no variable {name!r}", allowed=f"{known}; {_LITERAL}", suggestion=near, is_undefined=True)
