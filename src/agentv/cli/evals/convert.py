@@ -29,13 +29,19 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
+    A configuration of promptfoo becomes an eval file OUT with targets.yaml beside it. What cannot be carried over is
+    listed with its place.
+
     JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
     Existing files are never overwritten.
     """
     import json
 
+    from agentv.cli.evals.convert_others import convert_other
     from agentv.loading.edit.conversion import read_records
 
+    if convert_other(source, output, as_json=as_json):
+        return
     records = read_records(source)
     written = files_of(records, output)
     _check(source, written)
