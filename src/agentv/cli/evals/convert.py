@@ -21,16 +21,16 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     "-o",
     "--output",
     metavar="OUT",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     required=True,
-    help="File to write (.yaml, .yml or .jsonl).",
+    help="File to write (.yaml, .yml or .jsonl); for a log of inspect, a folder of runs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
     A configuration of promptfoo becomes an eval file OUT with targets.yaml beside it. What cannot be carried over is
-    listed with its place.
+    listed with its place. A log of inspect (.eval or .json) becomes a run in the folder OUT, such as .agentv/runs.
 
     JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
     Existing files are never overwritten.

@@ -13,8 +13,13 @@ from agentv.types.problems import Problem
 
 def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
     """Convert a file of another program; return False if it is of none that is known."""
-    from agentv.loading.importers.recognition import find_converter
+    from agentv.loading.importers.recognition import find_converter, is_inspect_log
 
+    if is_inspect_log(source):
+        from agentv.cli.evals.convert_inspect import convert_log
+
+        convert_log(source, output, as_json=as_json)
+        return True
     convert = find_converter(source)
     if convert is None:
         return False
@@ -30,7 +35,7 @@ def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
         if path.exists():
             raise click.UsageError(f"{path} exists already; remove it, or choose another name or folder")
     _write(files)
-    _report_losses(made.losses)
+    report_losses(made.losses)
     if as_json:
         click.echo(json.dumps(_as_json(made, list(files)), ensure_ascii=False))
     else:
@@ -67,7 +72,8 @@ def _write(files: dict[Path, str]) -> None:
             file.write(text)
 
 
-def _report_losses(losses: Iterable[Problem]) -> None:
+def report_losses(losses: Iterable[Problem]) -> None:
+    """Print what was not carried over to standard error, a line each."""
     from agentv.reports.text.printable import printable
 
     for problem in losses:
