@@ -16,7 +16,9 @@ LOGS = Path(__file__).parents[2] / "fixtures" / "inspect"
 
 def outcome(log: InspectLog) -> list[tuple[str, int, str, float | None, str | None]]:
     rows = [sample.row(0, log.run.run_id) for sample in log.samples]
-    return [(row.eval_id, row.trial, row.status, row.score, row.error and row.error.kind) for row in rows]
+    return [
+        (row.eval_id, row.trial, row.status, row.score, None if row.error is None else row.error.kind) for row in rows
+    ]
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,9 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
-    A configuration of promptfoo becomes an eval file OUT with targets.yaml beside it. What cannot be carried over is
-    listed with its place. A log of inspect (.eval or .json) becomes a run in the folder OUT, such as .agentv/runs.
+    A configuration of promptfoo becomes an eval file OUT with targets.yaml beside it; a dataset of DeepEval or
+    pydantic-evals an eval file. What cannot be carried over is listed with its place. A log of inspect (.eval or
+    .json) becomes a run in the folder OUT, such as .agentv/runs.
 
     JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
     Existing files are never overwritten.
