@@ -203,18 +203,19 @@ def test_several_prompts_are_written_as_prompts(tmp_path: Path) -> None:
 
 def test_a_table_without_marks_stays_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("country,city\nFrance,Paris\nJapan,Tokyo\n")
-    config = {**schema.BASE, "tests": "file://q.csv",
-              "defaultTest": {"assert": [{"type": "contains", "value": "{{ city }}"}]}}  # fmt: skip
-    made = convert(tmp_path, config)
-    question = "What is the capital of {{ country }}?"
+    default = {"vars": {"style": "short", "city": "?"}, "assert": [{"type": "contains", "value": "{{ city }}"}]}
+    question = "What is the capital of {{ country }}? Be {{ style }}."
+    made = convert(tmp_path, {**schema.BASE, "prompts": [question], "tests": "file://q.csv", "defaultTest": default})
+    assert made.suite["vars"] == {"style": "short", "city": "?"}
     assert made.suite["evalcases"] == {
         "file": "q.csv",
         "case": {"input_messages": [{"role": "user", "content": question}]},
     }
     assert [case.input_messages[0].content for case in cases_of(tmp_path, made)] == [
-        "What is the capital of France?",
-        "What is the capital of Japan?",
+        "What is the capital of France? Be short.",
+        "What is the capital of Japan? Be short.",
     ]
+    assert [configs(case)[0].settings["value"] for case in cases_of(tmp_path, made)] == ["Paris", "Tokyo"]
 
 
 def test_marks_of_a_table_become_assertions_and_options(tmp_path: Path) -> None:

@@ -81,7 +81,8 @@ class _Suite(Struct):
     prompts: tuple[Prompt, ...]
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
-    undefined: dict[str, JsonValue] = field(default_factory=dict)
+    vars: dict[str, JsonValue] = field(default_factory=dict)
+    """Its variables: the defaults of a dataset, and the empty text for those that some tests lack."""
     needs_default_judge: bool = False
 
 
@@ -148,7 +149,9 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
         columns = tuple(key for key, _ in first.get("vars").entries()) if first is not None else ()
         empty = Located(suite.source.document, suite.source.losses, suite.source.folder, ("tests",), {})
         made = _case(suite, with_defaults(empty, suite.default), columns=columns)
-        made.pop("vars", None)
+        defaults = made.pop("vars", None)
+        if isinstance(defaults, Mapping):  # a row has precedence over them, as in promptfoo
+            suite.vars.update(defaults)
         return {"file": files[0] if len(files) == 1 else files, "case": made}
     tests = [*listed, *(test for dataset in sources.datasets for test in rows_of(*dataset))]
     if not tests:
@@ -196,7 +199,7 @@ def _case(suite: _Suite, test: Test, *, columns: tuple[str, ...] = ()) -> dict[s
     if repeat is not None:
         made["execution"] = {"trials": int(repeat)}
     for name in sorted(used - set(names) - {"_conversation", "env"}):
-        suite.undefined[name] = ""
+        suite.vars.setdefault(name, "")
         test.place.lose(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
     return made
 
@@ -349,8 +352,8 @@ def _top(
     if tags:
         top["tags"] = tags
     given = {key: place.value for key, place in source.get("commandLineOptions").get("var").entries()}
-    if suite.undefined or given:
-        top["vars"] = {**suite.undefined, **given}
+    if suite.vars or given:
+        top["vars"] = {**suite.vars, **given}
     if execution:
         top["execution"] = execution
     if len(suite.prompts) > 1:
