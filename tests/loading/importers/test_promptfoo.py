@@ -309,6 +309,28 @@ def test_references_and_files_are_followed(tmp_path: Path) -> None:
     assert problem.message == "`nothing`: is not carried over: is not known; check its spelling"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompts": ["file://../secret.txt"]},
+        {"tests": "../secret.csv"},
+        {"tests": [{"vars": {"country": "file://link.txt"}}]},
+        {"tests": [{"vars": "file://../secret.yaml"}]},
+        {"defaultTest": "file://../secret.yaml"},
+        {"scenarios": ["file://../secret.yaml"]},
+        {"tests": [{"assert": [{"type": "equals", "value": "file://../secret.txt"}]}]},
+    ],
+)
+def test_a_file_outside_the_project_is_not_read(change: dict[str, Any], tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    for suffix in ("txt", "csv", "yaml"):
+        (tmp_path / f"secret.{suffix}").write_text("a: b\n")
+    (project / "link.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(ConfigError, match=r"promptfooconfig\.yaml:\d+:\d+  .* is outside the project"):
+        convert(project, {**schema.BASE, **change})
+
+
 def test_a_configuration_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("prompts: [a\n")
     with pytest.raises(EvalFileError, match=r"promptfooconfig\.yaml:1:10"):

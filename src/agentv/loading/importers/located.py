@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from agentv.loading.files.composer import compose
 from agentv.loading.files.documents import Document, JsonPath, Key, child, shown_path
+from agentv.loading.files.path_guard import FileProblemError, guard_for
 from agentv.loading.files.text import decode, read_bytes, shown
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -81,6 +82,17 @@ class Located(Struct, frozen=True):
         self.losses.add(
             Problem(self.document.path, what, place.line, place.column, path, allowed=advice, severity="warning")
         )
+
+    def inside(self, path: Path) -> Path:
+        """Return a path that the file names. Raises ConfigError if it leads out of the project, links resolved."""
+        try:
+            guard_for(self.folder, cwd=Path.cwd()).check(path, str(path))
+        except FileProblemError:
+            place = self.document.mark(self.at)
+            raise ConfigError(
+                f"{self.document.path}:{place.line}:{place.column}  {path} is outside the project; copy it there first"
+            ) from None
+        return path
 
     def keep_only(self, known: Mapping[str, str | None], owner: str) -> None:
         """Record every key that is not carried over: those with advice in `known`, and those that it lacks."""

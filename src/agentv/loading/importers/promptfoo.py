@@ -100,7 +100,7 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     code = PythonCode(PythonModule(folder, f"{stem}_judges.py"), PythonModule(folder, f"{stem}_targets.py"))
     default = source.get("defaultTest")
     if isinstance(default.value, str):
-        default = open_located(default.folder / default.text().removeprefix("file://"), losses)
+        default = open_located(default.inside(default.folder / default.text().removeprefix("file://")), losses)
     default.keep_only({key: TEST_KEYS[key] for key in TEST_KEYS if key != "description"}, "defaultTest")
     report_options(default.get("options"))
     prompts = read_prompts(source.get("prompts"))

@@ -81,7 +81,7 @@ def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
         place.lose(f"the prompt file {name!r} does not exist; it is not carried over")
         return
     for file in found:
-        yield from _of_file(file, label, place, several=len(found) > 1)
+        yield from _of_file(place.inside(file), label, place, several=len(found) > 1)
 
 
 def _of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
@@ -153,7 +153,7 @@ def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
 
 def load_value(text: str, place: Located) -> JsonValue:
     """Return the content of the file that `file://NAME` names: a value for JSON and YAML, else its text."""
-    path = place.folder / text.removeprefix(_FILE)
+    path = place.inside(place.folder / text.removeprefix(_FILE))
     require(path.is_file(), path, f"the file that {place.document.path} names does not exist")
     content = decode(read_bytes(path), str(path))
     return parsed(content) if path.suffix.lower() in {".json", ".yaml", ".yml"} else content.strip()

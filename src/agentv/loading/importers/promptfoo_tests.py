@@ -107,7 +107,8 @@ def _of_item(item: Located) -> Iterator[Located | Path]:
             item.lose(f"the file {name!r} does not exist; its tests are not carried over")
         for path in paths:
             if path.is_file():
-                yield from [path] if _is_plain(path) else rows_of(path, item)
+                place = item.inside(path)
+                yield from [place] if _is_plain(place) else rows_of(place, item)
 
 
 def _is_plain(path: Path) -> bool:
@@ -232,7 +233,7 @@ def report_options(options: Located) -> None:
 def _values(source: Located) -> dict[str, JsonValue]:
     """Return the variables of a test; those in files are read, those made by code are recorded."""
     if isinstance(source.value, str | list):
-        files = [item.folder / item.text().removeprefix("file://") for item in source.items()]
+        files = [item.inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
         read = [open_located(path, source.losses) for path in files]
         return {key: item for found in read for key, item in _values(found).items()}
     made: dict[str, JsonValue] = {}
@@ -269,7 +270,7 @@ def of_scenarios(source: Located) -> list[Located]:
     for item in source.items():
         listed = [item]
         if isinstance(item.value, str):
-            path = item.folder / item.text().removeprefix("file://")
+            path = item.inside(item.folder / item.text().removeprefix("file://"))
             listed = list(open_located(path, item.losses).items())
         for scenario in listed:
             scenario.keep_only({"description": None, "config": None, "tests": None}, "a scenario")
