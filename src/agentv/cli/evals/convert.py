@@ -21,9 +21,9 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     "-o",
     "--output",
     metavar="OUT",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     required=True,
-    help="File to write (.yaml, .yml or .jsonl).",
+    help="File to write (.yaml, .yml or .jsonl); for a log of inspect, a folder of runs.",
 )
 @click.option(
     "--to",
@@ -34,16 +34,21 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
-    With --to agentv, IN is an eval file of AgentV 1.5 to 4.42, and OUT has its meaning in our own keys; what cannot be
-    carried over is listed.
+    With --to agentv, IN is an eval file of AgentV 1.5 to 4.42, and OUT has its meaning in our own keys. A configuration
+    of promptfoo becomes an eval file OUT with targets.yaml beside it; a dataset of DeepEval or pydantic-evals an eval
+    file. What cannot be carried over is listed with its place. A log of inspect (.eval or .json) becomes a run in the
+    folder OUT, such as .agentv/runs.
 
     JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
     Existing files are never overwritten.
     """
     import json
 
+    from agentv.cli.evals.convert_others import convert_other
     from agentv.loading.edit.conversion import read_records
 
+    if to is None and convert_other(source, output, as_json=as_json):
+        return
     records = read_records(source) if to is None else _translated(source)
     written = files_of(records, output)
     _check(source, written, same_format=to is not None)

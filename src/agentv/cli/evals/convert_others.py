@@ -1,0 +1,102 @@
+"""The part of `agentv convert` that reads files of other programs, and lists what it cannot carry over."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from agentv.loading.importers.located import Converted
+from agentv.types.json_value import JsonObject
+from agentv.types.problems import Problem
+
+
+def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
+    """Convert a file of another program; return False if it is of none that is known."""
+    from agentv.loading.importers.recognition import find_converter, is_inspect_log
+
+    if is_inspect_log(source):
+        from agentv.cli.evals.convert_inspect import convert_log
+
+        convert_log(source, output, as_json=as_json)
+        return True
+    convert = find_converter(source)
+    if convert is None:
+        return False
+    if output.suffix not in {".yaml", ".yml"}:
+        raise click.UsageError(
+            f"{source} becomes an eval file; the name of OUT must end in .yaml or .yml, not {output}"
+        )
+    if not output.parent.is_dir():
+        raise click.UsageError(f"the folder {output.parent} does not exist")
+    made = convert(source, output)
+    files = _files(made, output)
+    for path in files:
+        if path.exists():
+            raise click.UsageError(f"{path} exists already; remove it, or choose another name or folder")
+    _write(files)
+    report_losses(made.losses)
+    if as_json:
+        click.echo(json.dumps(_as_json(made, list(files)), ensure_ascii=False))
+    else:
+        _report(made, list(files), output)
+    return True
+
+
+def _files(made: Converted, output: Path) -> dict[Path, str]:
+    """Return the texts of the files to write."""
+    files = {output: yaml_of(made.suite)}
+    if made.targets:
+        files[output.parent / "targets.yaml"] = yaml_of({"targets": list(made.targets)})
+    for name, text in made.code.items():
+        files[output.parent / name] = text
+    return files
+
+
+def yaml_of(value: JsonObject) -> str:
+    """Return an object as the text of a YAML file."""
+    from agentv.reports.text.yaml_text import yaml_item
+
+    # A list item is the object, indented by two columns.
+    return "".join(f"{line[2:]}\n" for line in yaml_item(value).rstrip("\n").split("\n"))
+
+
+def _write(files: dict[Path, str]) -> None:
+    from contextlib import ExitStack
+
+    from agentv.loading.files.atomic_write import open_atomically
+
+    with ExitStack() as stack:
+        opened = [(stack.enter_context(open_atomically(path)), text) for path, text in files.items()]
+        for file, text in opened:
+            file.write(text)
+
+
+def report_losses(losses: Iterable[Problem]) -> None:
+    """Print what was not carried over to standard error, a line each."""
+    from agentv.reports.text.printable import printable
+
+    for problem in losses:
+        click.echo(printable(problem.render()), err=True)
+
+
+def _report(made: Converted, written: list[Path], output: Path) -> None:
+    for path in written:
+        click.echo(f"Wrote {path}")
+    cases = "" if made.cases is None else f": {made.cases} case{'' if made.cases == 1 else 's'}"
+    lost = len(made.losses)
+    what = "everything is carried over" if not lost else f"{lost} note{'' if lost == 1 else 's'} above on what changed"
+    click.echo(f"Converted from {made.program}{cases}; {what}")
+    answering = [str(target["name"]) for target in made.targets if target["name"] not in made.judges]
+    options = "".join(f" --target {name}" for name in answering) if len(answering) > 1 else ""
+    click.echo(f"Next: agentv check {output}, then agentv run {output}{options}")
+
+
+def _as_json(made: Converted, written: list[Path]) -> JsonObject:
+    losses: list[JsonObject] = [
+        {"path": item.path, "line": item.line, "column": item.column, "json_path": item.json_path,
+         "message": item.message, "advice": item.allowed}
+        for item in made.losses
+    ]  # fmt: skip
+    names = [str(path) for path in written]
+    return {"schema": "agentv-convert-1", "written": names, "cases": made.cases, "notes": losses}

@@ -1,0 +1,466 @@
+"""Logs of inspect, `.eval` and `.json`, as the records of a stored run."""
+
+import json
+import math
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile, ZipInfo
+from zlib import crc32
+
+from msgspec import Struct, field
+
+from agentv.loading.files.text import open_file, read_bytes, shown
+from agentv.scoring.keys.identity import digest
+from agentv.scoring.results.aggregation import (
+    case_fields,
+    case_verdict,
+    evaluators_score,
+    row_status,
+    verdict_of,
+)
+from agentv.types.errors import EvalFileError, MessageError, MissingExtraError
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.reading import read_messages
+from agentv.types.messages import Message
+from agentv.types.problems import Problem
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
+from agentv.types.records.result import CaseResult, Spent, UsageBy
+from agentv.types.records.run import CaseRecord, RunRecord
+from agentv.types.usage import Usage
+from agentv.version import __version__
+
+SUFFIX = ".eval"
+_ZSTANDARD = 93
+_LOCAL_HEADER = 30
+_LARGEST = 1 << 30
+_START = 200
+_ATTACHMENT = "attachment://"
+_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_STATES = {"success": "finished", "error": "failed", "cancelled": "interrupted", "started": "interrupted"}
+
+
+class Sample(Struct, frozen=True):
+    """One sample of a log in one epoch: its case, its answer, and its scores."""
+
+    case: CaseRecord
+    answer: Answer
+    evaluators: tuple[EvaluatorResult, ...]
+    dataset: str
+
+    def row(self, answer_seq: int | None, run_id: str) -> CaseResult:
+        """Return the result of the sample; without scores it is skipped, or an error if the sample failed."""
+        answer, fields = self.answer, case_fields(self.evaluators)
+        score = evaluators_score(self.evaluators) if self.evaluators and answer.error is None else None
+        return CaseResult(
+            run_id=run_id,
+            timestamp=answer.ended_at,
+            slot=answer.slot,
+            dataset=self.dataset,
+            status="error" if answer.error is not None else "skipped" if score is None else row_status(score),
+            score=score,
+            verdict=None if score is None else case_verdict(score, self.evaluators),
+            answer_key=answer.answer_key,
+            answer_ref=None if answer_seq is None else AnswerRef(answer_seq),
+            metadata=self.case.metadata,
+            tags=self.case.tags,
+            hits=fields.hits,
+            misses=fields.misses,
+            reasoning=fields.reasoning,
+            expected_aspect_count=fields.expected_aspect_count,
+            candidate_answer=answer.text,
+            empty_answer=answer.error is None and not answer.text.strip(),
+            evaluator_results=self.evaluators,
+            output_messages=answer.output_messages,
+            usage_by=UsageBy.of(Spent.of(answer.usage, answer.cost_usd)),
+            cost_usd=answer.cost_usd,
+            duration_ms=answer.duration_ms,
+            error=answer.error,
+        )
+
+
+class InspectLog(Struct):
+    """A log: its run, how it ended, and its samples, which are read one after the other.
+
+    `notes` grows while samples are read.
+    """
+
+    run: RunRecord
+    state: str
+    samples: Iterator[Sample]
+    planned: int
+    """The number of samples, all epochs counted, that the log was to have."""
+    notes: list[Problem] = field(default_factory=list)
+
+
+class _Header(Struct, frozen=True):
+    """What a log says about all its samples."""
+
+    path: str
+    task: str
+    model: str
+    created: datetime
+    scorer: str
+    """The scorer whose scores decide; the others have no weight."""
+    tags: tuple[str, ...]
+    notes: list[Problem]
+
+    def note(self, place: str, message: str, advice: str | None = None) -> None:
+        problem = Problem(self.path, message, json_path=place, allowed=advice, severity="warning")
+        if problem not in self.notes:
+            self.notes.append(problem)
+
+
+def is_inspect_json(path: Path) -> bool:
+    """Return True for a log of inspect in JSON, whose first keys are `version`, `status` and `eval`."""
+    with open_file(path) as file:
+        start = file.read(_START)
+    return re.match(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,', start) is not None
+
+
+def read_inspect_log(path: Path) -> InspectLog:
+    """Return a log of inspect. Raises EvalFileError for a file that is none, MissingExtraError without `zstandard`.
+
+    Samples are read when they are asked for; reading them raises EvalFileError, too.
+    """
+    head, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
+    info = _object(head.get("eval"))
+    if not isinstance(info.get("task"), str) or not isinstance(info.get("model"), str):
+        raise _wrong(path, "the log names no task or no model")
+    scorers = [str(_object(item).get("name")) for item in _list(info.get("scorers"))]
+    headline = _object(_object(head.get("results")).get("headline")).get("scorer")
+    tags = tuple(str(tag) for tag in _list(info.get("tags")))
+    header = _Header(
+        path=shown(path),
+        task=str(info["task"]),
+        model=str(info["model"]),
+        created=_time(info.get("created"), datetime.fromtimestamp(0, UTC)),
+        scorer=str(headline or (scorers[0] if scorers else "")),
+        tags=tags,
+        notes=[],
+    )
+    dataset = _object(info.get("dataset"))
+    config = _object(info.get("config"))
+    epochs = config.get("epochs") if isinstance(config.get("epochs"), int) else 1
+    ids = _list(dataset.get("sample_ids"))
+    planned = (len(ids) or int(str(dataset.get("samples") or 0))) * int(str(epochs))
+    status = str(head.get("status") or "started")
+    failed = _object(head.get("error")).get("message")
+    if failed:
+        header.note("$.error", f"the eval failed: {failed}")
+    return InspectLog(
+        _run_record(header, info, planned, ids, status), _STATES.get(status, "interrupted"),
+        (_sample(header, sample) for sample in samples), planned, header.notes,
+    )  # fmt: skip
+
+
+def _run_record(header: _Header, info: JsonObject, planned: int, ids: list[JsonValue], status: str) -> RunRecord:
+    identity = digest([info.get("eval_id"), info.get("run_id"), header.task, header.model])
+    created = header.created.astimezone(UTC)
+    digits = re.sub(r"[^0-9a-f]", "", identity.rpartition(":")[2])[:6]
+    run_id = f"{created:%Y%m%dT%H%M%S}.{created.microsecond // 1000:03}-{digits}"
+    suite: JsonObject = {
+        "path": header.task,
+        "sha256": digest([header.task, info.get("task_version"), ids]).rpartition(":")[2],
+        "cases": len(ids),
+    }
+    version = str(_object(info.get("packages")).get("inspect_ai") or "")
+    plan: JsonObject = {
+        "rows": planned,
+        "suites": [suite],
+        "targets": [{"name": header.model}],
+        "imported": {"program": "inspect", "version": version, "file": header.path, "status": status},
+    }
+    return RunRecord(
+        run_id=run_id, name=header.task, tags=header.tags, created_at=created, agentv_version=__version__, plan=plan
+    )
+
+
+def _sample(header: _Header, sample: JsonObject) -> Sample:
+    """Return a sample as a case with its answer and scores."""
+    eval_id, epoch = str(sample.get("id")), sample.get("epoch")
+    place = f"samples/{eval_id}"
+    attachments = _object(sample.get("attachments"))
+    given = _messages(header, f"{place}.input", _attached(sample.get("input"), attachments))
+    said = _messages(header, f"{place}.messages", _attached(sample.get("messages"), attachments))
+    targets = [str(item) for item in _listed(sample.get("target")) if item not in ("", None)]
+    slot = ResultKey(header.task, eval_id, header.model, int(epoch) - 1 if isinstance(epoch, int) else 0)
+    metadata: dict[str, JsonValue] = dict(_object(sample.get("metadata")))
+    if sample.get("limit"):
+        metadata["inspect_limit"] = sample["limit"]
+    evaluators = _evaluators(header, place, _object(sample.get("scores")), metadata)
+    expected = tuple(Message("assistant", text) for text in targets)
+    case_key = digest([header.task, eval_id, [[message.role, message.content] for message in given], targets])
+    case = CaseRecord(
+        case_key=case_key,
+        suite=header.task,
+        eval_id=eval_id,
+        file=header.path,
+        question="\n\n".join(str(message.content) for message in given if message.content is not None),
+        input_messages=given,
+        expected_messages=expected,
+        reference_answer="\n".join(targets) if targets else None,
+        tags=header.tags,
+        metadata=metadata,
+    )
+    return Sample(case, _answer(header, sample, said, slot, attachments), evaluators, header.task)
+
+
+def _answer(
+    header: _Header, sample: JsonObject, said: tuple[Message, ...], slot: ResultKey, attachments: JsonObject
+) -> Answer:
+    output = _object(_attached(sample.get("output"), attachments))
+    choices = _list(output.get("choices"))
+    ended = _time(sample.get("completed_at"), header.created)
+    error = _object(sample.get("error"))
+    usage, cost = _usage(_object(sample.get("model_usage")), sum(message.role == "assistant" for message in said))
+    total = sample.get("total_time")
+    own = _said_by_the_agent(said)
+    return Answer(
+        slot=slot,
+        answer_key=digest([header.path, slot.eval_id, slot.trial, sample.get("uuid")]),
+        text="" if error else str(output.get("completion") or ""),
+        output_messages=own or None,
+        finish_reason=str(_object(choices[0]).get("stop_reason")) if choices else None,
+        usage=usage,
+        cost_usd=cost,
+        started_at=_time(sample.get("started_at"), header.created),
+        ended_at=ended,
+        duration_ms=float(total) * 1000 if isinstance(total, int | float) else 0.0,
+        error=_failure(error) if error else None,
+    )
+
+
+def _failure(error: JsonObject) -> Failure:
+    message = str(error.get("message") or "the sample failed")
+    kind: FailureKind = "cancelled" if message.startswith("CancelledError") else "plugin_error"
+    return Failure(kind, message)
+
+
+def _said_by_the_agent(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages from the first that is the agent's own."""
+    start = next((at for at, message in enumerate(messages) if message.role == "assistant"), len(messages))
+    return messages[start:]
+
+
+def _usage(models: JsonObject, requests: int) -> tuple[Usage | None, float | None]:
+    """Return the tokens of all models together, and their cost if it is known."""
+    if not models:
+        return None, None
+    parts = [_object(part) for part in models.values()]
+
+    def total(key: str) -> int:
+        return sum(int(str(part.get(key) or 0)) for part in parts)
+
+    cached, written = total("input_tokens_cache_read"), total("input_tokens_cache_write")
+    usage = Usage(
+        input=total("input_tokens") + cached + written,
+        output=total("output_tokens"),
+        cached_input=cached,
+        reasoning=total("reasoning_tokens"),
+        total=total("total_tokens"),
+        requests=requests,
+    )
+    costs = [cost for part in parts if isinstance(cost := part.get("total_cost"), int | float)]
+    return usage, math.fsum(costs) if len(costs) == len(parts) else None
+
+
+def _evaluators(
+    header: _Header, place: str, scores: JsonObject, metadata: dict[str, JsonValue]
+) -> tuple[EvaluatorResult, ...]:
+    """Return a result for each score between 0 and 1; other values go to the metadata, which is noted."""
+    made: list[EvaluatorResult] = []
+    kept: dict[str, JsonValue] = {}
+    for name, score in scores.items():
+        found = _object(score)
+        for part, value in _parts(name, found.get("value")):
+            number = to_score(value)
+            if number is None:
+                kept[part] = value
+                if value is not None:
+                    advice = "the value is in the metadata, under inspect_scores"
+                    header.note(f"{place}.scores.{part}", f"{value!r} is no score between 0 and 1", advice)
+                continue
+            explanation = found.get("explanation")
+            answer = found.get("answer")
+            text = explanation if isinstance(explanation, str) else str(answer or "")
+            made.append(
+                EvaluatorResult(
+                    name=part,
+                    type="inspect",
+                    score=number,
+                    weight=1.0 if name == header.scorer else 0.0,
+                    verdict=verdict_of(number),
+                    hits=(f"scored {value}",) if number == 1 else (),
+                    misses=() if number == 1 else (f"scored {value}",),
+                    reasoning=text or None,
+                )
+            )
+    if kept:
+        metadata["inspect_scores"] = kept
+    return tuple(made) if any(result.weight for result in made) else ()
+
+
+def _parts(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the value of a score, or each value of one with several."""
+    if isinstance(value, Mapping):
+        yield from ((f"{name}.{key}", item) for key, item in value.items())
+    elif isinstance(value, list):
+        yield from ((f"{name}.{index}", item) for index, item in enumerate(value))
+    else:
+        yield name, value
+
+
+def to_score(value: JsonValue) -> float | None:
+    """Return inspect's value as a score from 0 to 1: C is 1, P 0.5, I and N 0; None for anything else."""
+    if isinstance(value, str):
+        return _WORDS.get(value, _WORDS.get(value.lower()))
+    if isinstance(value, bool | int | float) and 0 <= value <= 1:
+        return float(value)
+    return None
+
+
+def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, ...]:
+    """Return the messages of a sample, whose input may be one text; what is not understood is noted."""
+    if isinstance(value, str):
+        return (Message("user", value),)
+    try:
+        return read_messages([_chat(item) for item in _list(value)], place)
+    except MessageError as error:
+        header.note(place, f"the messages are not carried over: {error}")
+        return ()
+
+
+def _chat(message: JsonValue) -> JsonValue:
+    """Return a message of inspect in the form of OpenAI's: calls with their function, parts that are known."""
+    if not isinstance(message, Mapping):
+        return message
+    made: dict[str, JsonValue] = {"role": message.get("role"), "content": message.get("content")}
+    parts = message.get("content")
+    if isinstance(parts, list):
+        made["content"] = [_part(_object(part)) for part in parts]
+    calls = [_object(call) for call in _list(message.get("tool_calls"))]
+    if calls:
+        made["tool_calls"] = [
+            {"id": call.get("id"), "tool": call.get("function"), "input": call.get("arguments")} for call in calls
+        ]
+    if message.get("tool_call_id") is not None:
+        made["tool_call_id"] = message["tool_call_id"]
+    failed = _object(message.get("error")).get("message")
+    if failed:
+        made["content"] = {"error": failed}
+    return made
+
+
+def _part(part: JsonObject) -> JsonObject:
+    if part.get("type") == "reasoning":
+        return {"type": "reasoning", "text": part.get("reasoning")}
+    return part
+
+
+def _attached(value: JsonValue, attachments: JsonObject) -> JsonValue:
+    """Return a value with the texts that inspect stores apart (`attachment://HASH`)."""
+    if isinstance(value, str):
+        if value.startswith(_ATTACHMENT):
+            return attachments.get(value.removeprefix(_ATTACHMENT), value)
+        return value
+    if isinstance(value, Mapping):
+        return {key: _attached(item, attachments) for key, item in value.items()}
+    return [_attached(item, attachments) for item in value] if isinstance(value, list) else value
+
+
+def _read_json(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
+    value = _object(_parsed(path, "the log", read_bytes(path)))
+    return value, iter([_object(sample) for sample in _list(value.get("samples"))])
+
+
+def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
+    """Return the header of a log, that of an unfinished log too, and its samples, each read when it is needed."""
+    try:
+        with ZipFile(path) as archive:
+            names = archive.namelist()
+            head = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+            if head is None:
+                raise _wrong(path, "it has neither header.json nor _journal/start.json")
+            value = _object(_parsed(path, head, _member(archive, head, path)))
+    except (BadZipFile, OSError) as error:
+        raise _wrong(path, f"not a log of inspect: {error}") from None
+    return value, _samples(path)
+
+
+def _samples(path: Path) -> Iterator[JsonObject]:
+    with ZipFile(path) as archive:
+        names = dict.fromkeys(name for name in archive.namelist() if re.fullmatch(r"samples/.*\.json", name))
+        for name in names:
+            yield _object(_parsed(path, name, _member(archive, name, path)))
+
+
+def _member(archive: ZipFile, name: str, path: Path) -> bytes:
+    """Return a member of a ZIP file, compressed by Zstandard or another method."""
+    info = archive.getinfo(name)
+    if info.file_size > _LARGEST:
+        raise _wrong(path, f"{name} has {info.file_size} bytes; at most {_LARGEST} are read")
+    if info.compress_type != _ZSTANDARD:
+        return archive.read(info)
+    try:
+        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - an optional package
+    except ImportError:
+        raise MissingExtraError("a log of inspect (.eval)", "inspect") from None
+    try:
+        with ZstdDecompressor().stream_reader(_compressed(archive, info)) as reader:
+            data: bytes = reader.read(info.file_size + 1)
+    except ZstdError as error:
+        raise _wrong(path, f"{name} is damaged: {error}") from None
+    if len(data) != info.file_size or crc32(data) != info.CRC:
+        raise _wrong(path, f"{name} is damaged: its length or checksum is wrong")
+    return data
+
+
+def _compressed(archive: ZipFile, info: ZipInfo) -> bytes:
+    """Return the bytes of a member as they are stored; `zipfile` refuses methods that it does not know."""
+    file = archive.fp
+    if file is None:
+        raise BadZipFile("the file is closed")
+    file.seek(info.header_offset)
+    header = file.read(_LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER:
+        raise BadZipFile(f"{info.filename} is cut")
+    name_length, extra_length = struct.unpack("<HH", header[26:30])
+    file.seek(info.header_offset + _LOCAL_HEADER + name_length + extra_length)
+    return file.read(info.compress_size)
+
+
+def _parsed(path: Path, name: str, data: bytes) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(data, parse_constant=lambda _: None)  # NaN is a score that is not known
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"{name} is not valid JSON: {error}") from None
+    return value
+
+
+def _wrong(path: Path, message: str) -> EvalFileError:
+    return EvalFileError(shown(path), (Problem(shown(path), message),))
+
+
+def _time(value: JsonValue, otherwise: datetime) -> datetime:
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return otherwise
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,138 @@
+"""Values of another program's file with their places, and what a conversion loses of them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.loading.files.composer import compose
+from agentv.loading.files.documents import Document, JsonPath, Key, child, shown_path
+from agentv.loading.files.path_guard import FileProblemError, guard_for
+from agentv.loading.files.text import decode, read_bytes, shown
+from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+
+
+class Losses(Struct):
+    """What a conversion could not carry over, or changed, each with its place in the source."""
+
+    found: list[Problem] = field(default_factory=list)
+
+    def add(self, problem: Problem) -> None:
+        """Record a loss, once for each place."""
+        if problem not in self.found:
+            self.found.append(problem)
+
+
+class Located(Struct, frozen=True):
+    """A value inside a document, with its path; entries that do not exist are values of None."""
+
+    document: Document
+    losses: Losses
+    folder: Path
+    """The folder that file names in the value are relative to."""
+    at: JsonPath = ()
+    value: JsonValue = None
+
+    def get(self, key: Key) -> "Located":
+        """Return an entry; `{$ref: '#/a/b'}` is followed."""
+        return self._follow((*self.at, key), child(self.value, key))
+
+    def _follow(self, at: JsonPath, value: JsonValue, depth: int = 0) -> "Located":
+        reference = value.get("$ref") if isinstance(value, Mapping) else None
+        if isinstance(reference, str) and reference.startswith("#/") and depth < 20:  # noqa: PLR2004 - a circle ends
+            target = tuple(_key(part) for part in reference[2:].split("/"))
+            if self.document.at(target) is not None:
+                return self._follow(target, self.document.at(target), depth + 1)
+        return Located(self.document, self.losses, self.folder, at, value)
+
+    def entries(self) -> Iterator[tuple[str, "Located"]]:
+        """Yield the entries of an object; none for another value."""
+        for key in self.value if isinstance(self.value, Mapping) else ():
+            yield key, self.get(key)
+
+    def items(self) -> Iterator["Located"]:
+        """Yield the items of a list, or the value itself if it is no list; none without a value."""
+        if isinstance(self.value, list | tuple):
+            for index in range(len(self.value)):
+                yield self.get(index)
+        elif self.value is not None:
+            yield self
+
+    def text(self) -> str:
+        """Return a text, number or boolean as text; "" for anything else."""
+        if isinstance(self.value, bool):
+            return str(self.value).lower()
+        return str(self.value) if isinstance(self.value, str | int | float) else ""
+
+    def number(self) -> float | None:
+        """Return a number, also one written as text; None for anything else."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float | str):
+            return None
+        try:
+            return float(self.value) if isinstance(self.value, str) else self.value
+        except ValueError:
+            return None
+
+    def lose(self, what: str, advice: str | None = None) -> None:
+        """Record that this value is not carried over, or not exactly, and what to do about it."""
+        place = self.document.mark(self.at, on_key=True)
+        path = shown_path(self.at)
+        self.losses.add(
+            Problem(self.document.path, what, place.line, place.column, path, allowed=advice, severity="warning")
+        )
+
+    def inside(self, path: Path) -> Path:
+        """Return a path that the file names. Raises ConfigError if it leads out of the project, links resolved."""
+        try:
+            guard_for(self.folder, cwd=Path.cwd()).check(path, str(path))
+        except FileProblemError:
+            place = self.document.mark(self.at)
+            raise ConfigError(
+                f"{self.document.path}:{place.line}:{place.column}  {path} is outside the project; copy it there first"
+            ) from None
+        return path
+
+    def keep_only(self, known: Mapping[str, str | None], owner: str) -> None:
+        """Record every key that is not carried over: those with advice in `known`, and those that it lacks."""
+        for key, value in self.entries():
+            if key not in known:
+                value.lose(f"`{key}` is not a known key of {owner}; it is not carried over")
+            elif known[key] is not None:
+                value.lose(f"`{key}` is not carried over", known[key])
+
+
+def _key(part: str) -> Key:
+    name = part.replace("~1", "/").replace("~0", "~")
+    return int(name) if name.isdecimal() else name
+
+
+def open_located(path: Path, losses: Losses) -> Located:
+    """Return the content of a YAML or JSON file. Raises EvalFileError when it cannot be read."""
+    name = shown(path)
+    document, problems = compose(decode(read_bytes(path), name), name)
+    if document is None or any(problem.severity == "error" for problem in problems):
+        raise EvalFileError(name, problems)
+    return Located(document, losses, path.parent, (), document.value)
+
+
+class Converted(Struct, frozen=True, kw_only=True):
+    """An eval file made from another program's file, with what goes beside it."""
+
+    program: str
+    suite: JsonObject
+    cases: int | None
+    """The number of cases; None if they stay in a dataset."""
+    targets: tuple[JsonObject, ...] = ()
+    judges: tuple[str, ...] = ()
+    """The names of targets that only judge."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Python modules to write beside the suite, by name."""
+    losses: tuple[Problem, ...] = ()
+
+
+def require(condition: object, path: Path, what: str) -> None:
+    """Raise ConfigError unless a file has the shape that its conversion needs."""
+    if not condition:
+        raise ConfigError(f"cannot convert {path}: {what}")

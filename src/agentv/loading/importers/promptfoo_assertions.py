@@ -1,0 +1,585 @@
+"""Assertions of promptfoo as evaluators."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from agentv.loading.importers.located import Located
+from agentv.loading.importers.promptfoo_code import PythonCode
+from agentv.loading.importers.promptfoo_prompts import is_code, load_value, parsed
+from agentv.loading.importers.promptfoo_templates import our_text, our_value, variables_of
+from agentv.types.json_value import JsonObject, JsonValue
+
+KEYS = {
+    "type": None,
+    "value": None,
+    "threshold": None,
+    "weight": None,
+    "metric": None,
+    "provider": None,
+    "rubricPrompt": None,
+    "config": "put it into `config` of a code_judge",
+    "transform": "prepare the text in the target, or in a code_judge",
+    "contextTransform": "put the context into a variable",
+}
+SET_KEYS = {**dict.fromkeys(("type", "assert", "weight", "metric", "threshold")), "config": KEYS["config"]}
+
+Settings: TypeAlias = dict[str, JsonValue]
+Judge: TypeAlias = Callable[[Located], str | None]
+"""Returns the name of the target that stands for a provider that judges; None if it cannot."""
+
+
+class Options(Struct, frozen=True):
+    """The options of a test and then those of `defaultTest`; the first that has a key gives its value."""
+
+    places: tuple[Located, ...]
+
+    def get(self, key: str) -> Located:
+        """Return an option; a value of None if there is none."""
+        found = [place.get(key) for place in self.places]
+        return next((place for place in found if place.value is not None), found[0])
+
+
+class Assertion(Struct):
+    """One assertion that is being converted, and what its evaluators need beside them."""
+
+    source: Located
+    type: str
+    code: PythonCode
+    judge: Judge
+    options: "Options"
+    """The test's options, which name the judge and its prompt for assertions that do not."""
+    names: tuple[str, ...] = ()
+    """The variables of the test."""
+    variables: set[str] = field(default_factory=set)
+    """The variables that its texts use."""
+    metadata: Settings = field(default_factory=dict)
+    """Entries of the case's metadata: references that an evaluator compares with."""
+    number: int = 0
+    """The position among the assertions of the test, from 1."""
+    needs_judge: bool = False
+
+    @property
+    def place(self) -> Located:
+        """The value, where a loss of it is reported."""
+        value = self.source.get("value")
+        return value if value.value is not None else self.source.get("type")
+
+    def lose(self, what: str, advice: str | None = None) -> None:
+        """Record that the assertion is not carried over, or not exactly."""
+        self.place.lose(f"`{self.type}`: {what}", advice)
+
+    def value(self) -> JsonValue:
+        """Return the value with our variables, a file's content instead of its name; None if code makes it."""
+        value = self.source.get("value").value
+        if isinstance(value, str) and value.startswith("file://"):
+            if is_code(value):
+                self.lose(f"a value made by {value} is not carried over", "use a code_judge")
+                return None
+            value = load_value(value, self.source.get("value"))
+        self.variables.update(_variables(value))
+        return our_value(value, self.place)
+
+    def text(self) -> str | None:
+        """Return the value as a text; None if it is none, which is recorded."""
+        value = self.value()
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return str(value)
+        if value is not None or self.source.get("value").value is None:
+            self.lose("has no text as its value; it is not carried over")
+        return None
+
+    def texts(self) -> list[JsonValue]:
+        """Return a list of texts, also one with commas."""
+        value = self.value()
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return [item for item in value if isinstance(item, str | int | float)] if isinstance(value, list) else []
+
+    def threshold(self, default: float) -> float:
+        """Return the threshold."""
+        number = self.source.get("threshold").number()
+        return default if number is None else number
+
+    def reference(self, name: str) -> tuple[str, float] | None:
+        """Store the value as a reference in the metadata; return its path and length in characters.
+
+        The length is NaN if variables are filled in.
+        """
+        value = self.value()
+        texts = value if isinstance(value, list) else [value]
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            if value is not None:
+                self.lose("has no text as its value; it is not carried over")
+            return None
+        key = f"{name}_{self.number}"
+        self.metadata[key] = value
+        length = len(str(texts[0])) if not self.variables and len(texts) == 1 else math.nan
+        return f"metadata.{key}", length
+
+
+def convert_assertion(assertion: Assertion) -> Settings | None:
+    """Return the settings of the evaluator without its name; None if there is none, which is recorded."""
+    written = assertion.type
+    base = written.removeprefix("not-")
+    make = _MAKERS.get(base)
+    if make is None:
+        reason = _LOST.get(base, "is not known; check its spelling")
+        assertion.lose(f"is not carried over: {reason}")
+        return None
+    assertion.source.keep_only(KEYS, "an assertion")
+    made = make(assertion)
+    for key in ("provider", "rubricPrompt"):
+        place = assertion.source.get(key)
+        if place.value is not None and not assertion.needs_judge and not (key == "provider" and base in _EMBEDDED):
+            place.lose(f"`{key}` has no effect on this assertion")
+    if made is not None and base != written:
+        _negate(made)
+    return made
+
+
+_EMBEDDED = ("similar", "similar:cosine")
+
+
+def _negate(made: Settings) -> None:
+    if made["type"] == "regex":
+        made["expect"] = "no_match"
+    elif "forbidden" in made:  # the opposite already
+        return
+    else:
+        made["negate"] = True
+
+
+def _variables(value: JsonValue) -> set[str]:
+    if isinstance(value, str):
+        return set(variables_of(value))
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return {name for item in inner for name in _variables(item)}
+
+
+def _contains(*, ignores_case: bool = False, expect: str | None = None) -> Callable[[Assertion], Settings | None]:
+    def make(assertion: Assertion) -> Settings | None:
+        value: JsonValue = assertion.texts() if expect else assertion.text()
+        if not value:
+            return None
+        made: Settings = {"type": "contains", "value": value}
+        if expect:
+            made["expect"] = expect
+        return {**made, "case_sensitive": False} if ignores_case else made
+
+    return make
+
+
+def _equals(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    if isinstance(value, Mapping | list):
+        return {"type": "is_json", "schema": {"const": value}}
+    return None if value is None else {"type": "equals", "value": value}
+
+
+def _starts_with(assertion: Assertion) -> Settings | None:
+    text = assertion.text()
+    return None if text is None else {"type": "starts_with", "value": text}
+
+
+def _regex(assertion: Assertion) -> Settings | None:
+    text = assertion.text()
+    return None if text is None else {"type": "regex", "pattern": text}
+
+
+def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
+    def make(assertion: Assertion) -> Settings | None:
+        schema = assertion.value()
+        if isinstance(schema, str):
+            schema = parsed(schema)
+        made: Settings = {"type": "is_json"}
+        if inside:
+            made["fenced"] = True
+            assertion.lose("JSON is found in a code fence or as the whole answer, not inside a sentence")
+        if isinstance(schema, Mapping):
+            made["schema"] = schema
+        elif assertion.source.get("value").value is not None:
+            assertion.lose("its schema is not carried over: it is no object")
+        return made
+
+    return make
+
+
+def _words(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    exact = assertion.source.get("value").number()
+    bounds = {key: value[key] for key in ("min", "max") if key in value} if isinstance(value, Mapping) else {}
+    if exact is not None:
+        bounds = {"min": int(exact), "max": int(exact)}
+    if not bounds:
+        assertion.lose("is not carried over: its value is neither a number nor {min, max}")
+        return None
+    return {"type": "length", "unit": "words", **bounds}
+
+
+def _bound(key: str) -> Callable[[Assertion], Settings | None]:
+    def make(assertion: Assertion) -> Settings | None:
+        limit = assertion.source.get("threshold").number()
+        if limit is None:
+            assertion.lose("is not carried over: it has no `threshold`")
+            return None
+        return {"type": "trace", key: limit}
+
+    return make
+
+
+def _similarity(algorithm: str, default: float, note: str | None = None) -> Callable[[Assertion], Settings | None]:
+    def make(assertion: Assertion) -> Settings | None:
+        found = assertion.reference("reference")
+        if found is None:
+            return None
+        if note:
+            assertion.lose(note)
+        return _compared("lexical_similarity", found[0], assertion.threshold(default), algorithm=algorithm)
+
+    return make
+
+
+def _compared(type_: str, path: str, threshold: float, **more: JsonValue) -> Settings:
+    return {"type": type_, **more, "reference": path, "threshold": threshold}
+
+
+def _levenshtein(assertion: Assertion) -> Settings | None:
+    found = assertion.reference("reference")
+    if found is None:
+        return None
+    path, length = found
+    if math.isnan(length):
+        assertion.metadata.clear()
+        assertion.lose("is not carried over: a number of edits has no counterpart for a text with variables",
+                       "use lexical_similarity with a share as `threshold`")  # fmt: skip
+        return None
+    share = round(1 - assertion.threshold(5) / max(length, 1), 4)
+    if share <= 0:
+        assertion.metadata.clear()
+        assertion.lose("is not carried over: so many edits turn any text of this length into the expected one")
+        return None
+    assertion.lose(f"{assertion.threshold(5):g} edits become a similarity of {share:g}, relative to the longer text")
+    return _compared("lexical_similarity", path, share, algorithm="levenshtein", case_sensitive=True)
+
+
+def _similar(assertion: Assertion) -> Settings | None:
+    found = assertion.reference("reference")
+    if found is None:
+        return None
+    provider = next((place for place in _providers(assertion) if place.value is not None), None)
+    model: JsonValue = {
+        "provider": "openai",
+        "model": "text-embedding-3-large",
+        "api_key": "${{ OPENAI_API_KEY }}",
+    }
+    if provider is not None:
+        name = assertion.judge(provider.get("embedding") if provider.get("embedding").value is not None else provider)
+        model = name if name is not None else model
+    return _compared("semantic_similarity", found[0], assertion.threshold(0.75), model=model)
+
+
+def _providers(assertion: Assertion) -> tuple[Located, ...]:
+    return assertion.source.get("provider"), assertion.options.get("provider")
+
+
+def _rubric(describe: str = "{}", *, needs_value: bool = True) -> Callable[[Assertion], Settings | None]:
+    def make(assertion: Assertion) -> Settings | None:
+        value = assertion.value() if assertion.source.get("value").value is not None else None
+        if needs_value and not value:
+            assertion.lose("is not carried over: it has no value")
+            return None
+        listed = value if isinstance(value, list) else [value]
+        texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
+        return _judged(assertion, [describe.replace("{}", text) for text in texts])
+
+    return make
+
+
+def _judged(assertion: Assertion, requirements: list[str], **more: JsonValue) -> Settings:
+    assertion.needs_judge = True
+    threshold = assertion.source.get("threshold")
+    if threshold.value is not None:
+        threshold.lose("a requirement is met or not met here; the threshold has no effect",
+                       "for degrees: `scale: likert5` on the requirement")  # fmt: skip
+    made: Settings = {"type": "rubric", "rubrics": requirements, **more}
+    prompt = next((place for place in _prompts(assertion) if place.value is not None), None)
+    if prompt is not None:
+        text = _judge_prompt(prompt, requirements, assertion)
+        made = {"type": "llm_judge", "prompt": text, **more}
+    provider = next((place for place in _providers(assertion) if place.value is not None), None)
+    if provider is not None:
+        chosen = provider.get("text") if provider.get("text").value is not None else provider
+        target = assertion.judge(chosen)
+        if target is not None:
+            made["target"] = target
+    return made
+
+
+def _prompts(assertion: Assertion) -> tuple[Located, ...]:
+    return assertion.source.get("rubricPrompt"), assertion.options.get("rubricPrompt")
+
+
+def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion) -> str:
+    """Return the text of a judge prompt of promptfoo, with our names for the answer and the rubric."""
+    value = place.value
+    if isinstance(value, str) and value.startswith("file://"):
+        value = load_value(value, place)
+    chat = parsed(value) if isinstance(value, str) else value
+    parts = (
+        [item.get("content") if isinstance(item, Mapping) else item for item in chat] if isinstance(chat, list) else []
+    )
+    text = "\n\n".join(str(part) for part in parts) if parts else str(value)
+    place.lose("the judge gets its instructions as one text, and the form of the reply is ours")
+    names = set(variables_of(text)) - {"output", "rubric", "criteria"}
+    assertion.variables.update(names)
+    text = our_text(text, place).replace("{{ rubric }}", "\n".join(requirements))
+    text = re.sub(r"\{\{ (\w+)", lambda match: f"{{{{ vars.{match[1]}" if match[1] in names else match[0], text)
+    text = text.replace("{{ output }}", "{{ candidate_answer }}")
+    return text if "{{ candidate_answer }}" in text else f"{text}\n\n{{{{ candidate_answer }}}}"
+
+
+def _faithful(assertion: Assertion) -> Settings:
+    assertion.variables.add("context")
+    assertion.lose("is judged as one requirement, not claim by claim")
+    return _judged(assertion, ["Everything that the answer claims is supported by this context:\n{{ context }}"])
+
+
+def _relevant(assertion: Assertion) -> Settings:
+    assertion.lose("is judged by a model as one requirement, not by the similarity of generated questions")
+    return _judged(assertion, ["The answer is relevant to the question, and answers it."])
+
+
+def _goal(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    goal = value.get("goal") if isinstance(value, Mapping) else value
+    if not isinstance(goal, str):
+        assertion.lose("is not carried over: it has no goal")
+        return None
+    return _judged(assertion, [f"The agent reached this goal: {goal}"], include_trace=True)
+
+
+def _refusal(assertion: Assertion) -> Settings:
+    assertion.lose("becomes a pattern of common English refusals")
+    pattern = r"(?i)\bI(?:'m| am) (?:sorry|unable|not able)|\bI (?:can(?:'t|not| not)|won't|must decline)|\bas an AI\b"
+    return {"type": "regex", "pattern": pattern}
+
+
+def _tools_used(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    if isinstance(value, Mapping):
+        name = value.get("name") or value.get("pattern")
+        if not isinstance(name, str):
+            assertion.lose("is not carried over: it names no tool")
+            return None
+        made: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
+        return {**made, "maximums": {name: value["max"]}} if "max" in value else made
+    names = [str(item.get("name") if isinstance(item, Mapping) else item) for item in _listed(value)]
+    if assertion.type.startswith("not-"):  # none of them may be called, which is more than the opposite
+        return {"type": "tool_trajectory", "mode": "any_order", "forbidden": names}
+    return {"type": "tool_trajectory", "mode": "any_order", "minimums": dict.fromkeys(names, 1)}
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+def _tool_sequence(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    steps = value.get("steps") if isinstance(value, Mapping) else value
+    mode = value.get("mode", "in_order") if isinstance(value, Mapping) else "in_order"
+    expected: list[JsonValue] = []
+    for step in _listed(steps):
+        name = (step.get("name") or step.get("pattern")) if isinstance(step, Mapping) else step
+        if not isinstance(name, str):
+            assertion.lose("is not carried over: a step names no tool")
+            return None
+        expected.append({"tool": name})
+    return {"type": "tool_trajectory", "mode": "exact" if mode == "exact" else "in_order", "expected": expected}
+
+
+def _tool_args(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    name = (value.get("name") or value.get("pattern")) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(name, str):
+        assertion.lose("is not carried over: it names no tool")
+        return None
+    for key in ("ignore", "defaults"):
+        if key in value:
+            assertion.lose(f"`{key}` of the arguments is not carried over", "list the arguments that matter under args")
+    args = value.get("args") or {}
+    is_exact = value.get("mode") == "exact"
+    call: JsonObject = {"tool": name, "input": args, "args": "exact"} if is_exact else {"tool": name, "args": args}
+    return {"type": "tool_trajectory", "mode": "in_order", "expected": [call]}
+
+
+def _steps(assertion: Assertion) -> Settings | None:
+    value = assertion.value()
+    if isinstance(value, Mapping) and "min" not in value and "max" in value and set(value) <= {"max", "type"}:
+        if value.get("type") in (None, "tool"):
+            if value.get("type") is None:
+                assertion.lose("only tool calls are counted here")
+            return {"type": "trace", "max_tool_calls": value["max"]}
+        return {"type": "trace", "max_model_steps": value["max"]}
+    if isinstance(value, Mapping) and isinstance(name := value.get("name") or value.get("pattern"), str):
+        made: Settings = {"type": "tool_trajectory", "mode": "any_order"}
+        made.update({ours: {name: value[key]} for key, ours in _COUNTS.items() if key in value})
+        return made
+    assertion.lose("is not carried over", "trace has max_tool_calls and max_model_steps, tool_trajectory minimums")
+    return None
+
+
+_COUNTS = {"min": "minimums", "max": "maximums"}
+
+
+def _tool_f1(assertion: Assertion) -> Settings | None:
+    names = assertion.texts()
+    if not names or assertion.threshold(1) != 1:
+        assertion.lose("is not carried over: it needs tool names and the threshold 1", "use tool_trajectory")
+        return None
+    assertion.lose("a tool that is called twice does not match here")
+    return {"type": "tool_trajectory", "mode": "unordered", "expected": [{"tool": name} for name in names]}
+
+
+_QUOTED = r"""(?:'([^'\\]*)'|"([^"\\]*)")"""
+_JAVASCRIPT: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Settings]], ...] = (
+    (re.compile(rf"output\.includes\({_QUOTED}\)"), lambda text, _: {"type": "contains", "value": text}),
+    (
+        re.compile(rf"output\.toLowerCase\(\)\.includes\({_QUOTED}\)"),
+        lambda text, _: {"type": "contains", "value": text, "case_sensitive": False},
+    ),
+    (re.compile(rf"output\.startsWith\({_QUOTED}\)"), lambda text, _: {"type": "starts_with", "value": text}),
+    (re.compile(rf"output\.endsWith\({_QUOTED}\)"), lambda text, _: {"type": "ends_with", "value": text}),
+    (re.compile(rf"output(?:\.trim\(\))?\s*===?\s*{_QUOTED}"), lambda text, _: {"type": "equals", "value": text}),
+    (
+        re.compile(r"output\.length\s*(<=|<|>=|>)\s*(\d+)"),
+        lambda _, match: {
+            "type": "length",
+            **(
+                {"max": int(match[2]) - (match[1] == "<")}
+                if match[1].startswith("<")
+                else {"min": int(match[2]) + (match[1] == ">")}
+            ),
+        },
+    ),
+)
+
+
+def _javascript(assertion: Assertion) -> Settings | None:
+    """Return a rule for the commonest expressions; other JavaScript is recorded."""
+    code = assertion.source.get("value").text().strip().rstrip(";").removeprefix("return ")
+    for pattern, make in _JAVASCRIPT:
+        match = pattern.fullmatch(code)
+        if match:
+            quoted = match[1] if match[1] is not None else match[2]
+            return make(quoted or "", match)
+    assertion.lose("JavaScript is not carried over", "write the check in Python: type code_judge, python: FILE.py:NAME")
+    return None
+
+
+def _python(assertion: Assertion) -> Settings | None:
+    value = assertion.source.get("value").text()
+    threshold = assertion.source.get("threshold").number()
+    if not value:
+        assertion.lose("is not carried over: it has no code")
+        return None
+    if value.startswith("file://"):
+        path, _, function = value.removeprefix("file://").partition(":")
+        if Path(path).suffix != ".py":
+            assertion.lose(f"{path} is no Python file; it is not carried over")
+            return None
+        name = assertion.code.judge_of_file(assertion.source.folder / path, function or "get_assert", threshold)
+    else:
+        name = assertion.code.judge_of_text(value, threshold)
+    variables: Settings = {name: f"{{{{ {name} }}}}" for name in assertion.names}
+    return {"type": "code_judge", "python": name, "config": {"vars": variables}}
+
+
+_MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
+    "equals": _equals,
+    "contains": _contains(),
+    "icontains": _contains(ignores_case=True),
+    "contains-any": _contains(expect="any"),
+    "contains-all": _contains(expect="all"),
+    "icontains-any": _contains(expect="any", ignores_case=True),
+    "icontains-all": _contains(expect="all", ignores_case=True),
+    "starts-with": _starts_with,
+    "regex": _regex,
+    "is-json": _json(inside=False),
+    "contains-json": _json(inside=True),
+    "word-count": _words,
+    "cost": _bound("max_cost_usd"),
+    "latency": _bound("max_duration_ms"),
+    "levenshtein": _levenshtein,
+    "bleu": _similarity("bleu", 0.5),
+    "rouge-n": _similarity("rouge_l", 0.75, "becomes rouge_l, which also counts the order of the words"),
+    "similar": _similar,
+    "similar:cosine": _similar,
+    "llm-rubric": _rubric(),
+    "g-eval": _rubric(),
+    "model-graded-closedqa": _rubric(),
+    "factuality": _rubric("The answer states the same facts as this reference, and contradicts none of them:\n{}"),
+    "model-graded-factuality": _rubric(
+        "The answer states the same facts as this reference, and contradicts none of them:\n{}"
+    ),
+    "answer-relevance": _relevant,
+    "context-faithfulness": _faithful,
+    "is-refusal": _refusal,
+    "javascript": _javascript,
+    "python": _python,
+    "tool-call-f1": _tool_f1,
+    "trajectory:tool-used": _tools_used,
+    "trajectory:tool-sequence": _tool_sequence,
+    "trajectory:tool-args-match": _tool_args,
+    "trajectory:step-count": _steps,
+    "trajectory:goal-success": _goal,
+}
+"""How each assertion is converted."""
+
+_SYNTAX = "use a code_judge with a parser"
+_COMPARED = "`agentv compare` and the evaluator pairwise compare answers"
+_LOST: Mapping[str, str] = {
+    "agent-rubric": "use an llm_judge whose `target` is a coding agent",
+    "classifier": "use a code_judge that calls the classifier",
+    "contains-html": _SYNTAX,
+    "contains-sql": _SYNTAX,
+    "contains-xml": _SYNTAX,
+    "context-recall": "it judges the context; put the context into the answer of a target and use a rubric",
+    "context-relevance": "it judges the context; put the context into the answer of a target and use a rubric",
+    "conversation-relevance": "use an llm_judge with `per_turn` and `window`",
+    "finish-reason": "the finish reason is stored, but not scored",
+    "gleu": "use lexical_similarity with bleu",
+    "guardrails": "a refused request is an error of the target here",
+    "human": "use the evaluator human, or `agentv label`",
+    "is-html": _SYNTAX,
+    "is-sql": _SYNTAX,
+    "is-valid-function-call": "use tool_usage with a schema",
+    "is-valid-openai-function-call": "use tool_usage with a schema",
+    "is-valid-openai-tools-call": "use tool_usage with a schema",
+    "is-xml": _SYNTAX,
+    "max-score": _COMPARED,
+    "meteor": "use lexical_similarity with chrf",
+    "moderation": "use toxicity, or a code_judge that calls the service",
+    "perplexity": "log probabilities are not recorded",
+    "perplexity-score": "log probabilities are not recorded",
+    "pi": "use an llm_judge",
+    "ruby": "use a code_judge: `script` runs any program",
+    "search-rubric": "use an llm_judge whose `target` can search",
+    "select-best": _COMPARED,
+    "similar:dot": "use semantic_similarity, which compares by cosine",
+    "similar:euclidean": "use semantic_similarity, which compares by cosine",
+    "skill-used": "use tool_trajectory on the calls that load a skill",
+    "trace-error-spans": "use trace with max_errors",
+    "trace-span-count": "use trace with max_tool_calls or max_model_steps",
+    "trace-span-duration": "use trace with max_duration_ms",
+    "webhook": "use a code_judge that calls the service",
+}
+"""What to do about assertions without a counterpart."""
+
+ASSERTION_TYPES = frozenset(_MAKERS) | frozenset(_LOST) | {"assert-set"}
+"""All types of assertions that promptfoo 0.121 knows, without `not-`."""

@@ -1,0 +1,164 @@
+"""Prompts of promptfoo: texts, chats and files become lists of messages."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentv.loading.files.composer import compose
+from agentv.loading.files.text import decode, read_bytes
+from agentv.loading.importers.located import Located, require
+from agentv.loading.importers.promptfoo_templates import our_text, variables_of
+from agentv.types.json_value import JsonObject, JsonValue
+
+_FILE = "file://"
+_CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".sh", ".rb", ".go", ".exe", ".bat")
+_TEXTS = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml", ".csv")
+_STORES = ("langfuse://", "portkey://", "helicone://", "gs://", "s3://", "exec:", "python:", "javascript:")
+_BETWEEN = re.compile(r"^---\s*$", re.MULTILINE)
+_ROLES = ("system", "user", "assistant", "tool", "developer", "function")
+_KEYS = {
+    "id": None,
+    "label": None,
+    "raw": None,
+    "template": None,
+    "display": None,
+    "function": "a prompt made by code is a target's work: provider python",
+    "config": "settings of a model, such as its response format, stand in its target: extra_body",
+    "prefix": "write it into the prompt",
+    "suffix": "write it into the prompt",
+}
+
+
+class Prompt(Struct, frozen=True):
+    """One prompt: its id, if it has one, its messages, and the variables that they use."""
+
+    id: str | None
+    messages: tuple[JsonObject, ...]
+    variables: tuple[str, ...]
+
+
+def read_prompts(source: Located) -> tuple[Prompt, ...]:
+    """Return all prompts of a configuration, those of files too; what cannot be read is recorded."""
+    value = source.value
+    if isinstance(value, Mapping) and "raw" not in value and "id" not in value:
+        return tuple(prompt for name, label in source.entries() for prompt in _named(name, label.text(), label))
+    return tuple(prompt for item in source.items() for prompt in _entry(item))
+
+
+def _entry(item: Located) -> Iterator[Prompt]:
+    if not isinstance(item.value, Mapping):
+        yield from _named(item.text(), "", item)
+        return
+    item.keep_only(_KEYS, "a prompt")
+    label = item.get("label").text() or item.get("display").text()
+    raw = next((item.get(key) for key in ("raw", "template") if item.get(key).value is not None), None)
+    if raw is not None:
+        yield make_prompt(raw.text(), label or item.get("id").text(), raw)
+    elif item.get("function").value is None:
+        yield from _named(item.get("id").text(), label, item.get("id"))
+
+
+def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
+    """Yield the prompts of a text, which may name a file or a pattern of files."""
+    if text.startswith(_STORES):
+        place.lose(f"the prompt {text!r} is not carried over", "copy its text into the file")
+        return
+    name = text.removeprefix(_FILE)
+    path, _, function = name.partition(":")
+    if Path(path).suffix.lower() in _CODE and "\n" not in name:
+        shown = function and f" of {function}()"
+        place.lose(f"the prompt made by {path}{shown} is not carried over", "make it in a target: provider python")
+        return
+    is_file = text.startswith(_FILE) or (Path(name).suffix.lower() in _TEXTS and not re.search(r"\s", name))
+    if not is_file:
+        yield make_prompt(text, label, place)
+        return
+    found = sorted(place.folder.glob(name)) if re.search(r"[*?\[]", name) else [place.folder / name]
+    if not any(path.is_file() for path in found):
+        place.lose(f"the prompt file {name!r} does not exist; it is not carried over")
+        return
+    for file in found:
+        yield from _of_file(place.inside(file), label, place, several=len(found) > 1)
+
+
+def _of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
+    if path.suffix.lower() == ".csv":
+        place.lose(f"the prompts in {path.name} are not carried over", "write each into a text file")
+        return
+    text = decode(read_bytes(path), str(path)).replace("\r\n", "\n")
+    is_lines = path.suffix.lower() == ".jsonl"
+    is_text = path.suffix.lower() in {".txt", ".md", ".j2"}
+    split = _BETWEEN.split(text) if is_text else text.split("\n") if is_lines else [text]
+    parts = [part.strip() for part in split if part.strip()]
+    for number, part in enumerate(parts, 1):
+        name = label if label and not several else path.stem
+        yield make_prompt(part, f"{name}-{number}" if len(parts) > 1 else name, place)
+
+
+def make_prompt(text: str, id_: str, place: Located) -> Prompt:
+    """Return the prompt of a text; a text that is a list of messages in JSON or YAML is a chat."""
+    messages = _chat(text)
+    if messages is None and re.match(r"\s*\[\s*\{.*\"role\"", text, re.DOTALL):
+        place.lose("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
+                   "`input_messages`")  # fmt: skip
+    made = ({"role": "user", "content": text},) if messages is None else messages
+    converted = tuple(_message(message, place) for message in made)
+    return Prompt(id_ or None, converted, variables_of(text))
+
+
+def _chat(text: str) -> list[JsonObject] | None:
+    value = parsed(text)
+    if not isinstance(value, list) or not value:
+        return None
+    listed = [item for item in value if isinstance(item, Mapping) and item.get("role") in _ROLES]
+    return listed if len(listed) == len(value) else None
+
+
+def parsed(text: str) -> JsonValue:
+    """Return the value of a text in JSON, or in YAML if it is a list or object; None for other texts."""
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        if not re.match(r"\s*(?:-\s|\w+:\s)", text):
+            return None
+        document, problems = compose(text, "text")
+        return None if document is None or problems else document.value
+    return value
+
+
+def _message(message: JsonObject, place: Located) -> JsonObject:
+    content = message.get("content")
+    if isinstance(content, str):
+        made: JsonValue = our_text(content, place)
+    elif isinstance(content, list):
+        made = [part for item in content for part in _part(item, place)]
+    else:
+        made = None if content is None else our_text(json.dumps(content, ensure_ascii=False), place)
+    for key in message:
+        if key not in ("role", "content"):
+            place.lose(f"`{key}` of a message is not carried over")
+    return {"role": message["role"], "content": made or ""}
+
+
+def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
+    text = part.get("text") if isinstance(part, Mapping) else part
+    if isinstance(text, str):
+        yield {"type": "text", "value": our_text(text, place)}
+    else:
+        place.lose("an image or file in a message is not carried over", "attach it: {type: image, value: PATH}")
+
+
+def load_value(text: str, place: Located) -> JsonValue:
+    """Return the content of the file that `file://NAME` names: a value for JSON and YAML, else its text."""
+    path = place.inside(place.folder / text.removeprefix(_FILE))
+    require(path.is_file(), path, f"the file that {place.document.path} names does not exist")
+    content = decode(read_bytes(path), str(path))
+    return parsed(content) if path.suffix.lower() in {".json", ".yaml", ".yml"} else content.strip()
+
+
+def is_code(name: str) -> bool:
+    """Return True for the name of a file with code, also with a function after a colon."""
+    return Path(name.removeprefix(_FILE).partition(":")[0]).suffix.lower() in _CODE

@@ -1,0 +1,288 @@
+"""Providers of promptfoo as targets."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.loading.importers.located import Located
+from agentv.loading.importers.promptfoo_code import PythonCode, relative_path
+from agentv.loading.importers.promptfoo_templates import with_environment
+from agentv.types.json_value import JsonObject, JsonValue
+
+_KEYS = {
+    "id": None,
+    "label": None,
+    "config": None,
+    "prompts": "a run makes every prompt with every target; two suites keep them apart",
+    "transform": "use `response` of an http target, or a python target",
+    "delay": "use `requests_per_minute`",
+    "env": "set these variables in the environment or in .env",
+    "inputs": "use `vars` of the cases",
+}
+_SERVERS = {
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "together": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
+    "perplexity": ("https://api.perplexity.ai", "PERPLEXITY_API_KEY"),
+    "fireworks": ("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "cerebras": ("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "litellm": ("http://localhost:4000", "LITELLM_API_KEY"),
+    "ollama": ("http://localhost:11434/v1", None),
+    "localai": ("http://localhost:8080/v1", None),
+    "vllm": ("http://localhost:8000/v1", None),
+    "llama": ("http://localhost:8080/v1", None),
+}
+"""Services with OpenAI's API: their address and the variable of their key."""
+
+_MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
+_LONGEST_NAME = 60
+_PATHS = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
+
+
+class Targets(Struct):
+    """The targets that are being made, in order, with unique names."""
+
+    folder: Path
+    """The folder of the eval file that is written."""
+    code: PythonCode
+    made: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    judges: set[str] = field(default_factory=set)
+
+    def add(self, source: Located) -> str | None:
+        """Add the target of a provider, once for equal ones; return its name, None if there is none."""
+        target = _target(source, self.folder, self.code)
+        if target is None:
+            return None
+        name = _name(source)
+        for number in range(1, len(self.made) + 2):
+            candidate = name if number == 1 else f"{name}-{number}"
+            if self.made.setdefault(candidate, target) == target:
+                return candidate
+        return None
+
+    def add_judge(self, source: Located) -> str | None:
+        """Add a target that judges; return its name."""
+        before = set(self.made)
+        name = self.add(source)
+        if name is not None and name not in before:
+            self.judges.add(name)
+        return name
+
+    def add_default_judge(self) -> str:
+        """Add the model that judges in promptfoo if no other is named; return its name."""
+        name = "promptfoo-judge"
+        self.made[name] = {"provider": "openai", "model": "gpt-5.5-2026-04-23", "api_key": "${{ OPENAI_API_KEY }}"}
+        self.judges.add(name)
+        return name
+
+    def listed(self) -> tuple[JsonObject, ...]:
+        """Return the entries of a targets file."""
+        return tuple({"name": name, **settings} for name, settings in self.made.items())
+
+
+def provider_entries(source: Located) -> "list[Located]":
+    """Return each provider; `{openai:gpt-4: {...}}` has its id as its key."""
+    return list(source.items())
+
+
+def _identity(source: Located) -> tuple[str, Located, Located]:
+    """Return the id of a provider, the place of the id, and the provider's options."""
+    value = source.value
+    if not isinstance(value, Mapping):
+        return source.text(), source, source
+    if "id" not in value and len(value) == 1:
+        key, options = next(source.entries())
+        return options.get("id").text() or key, options, options
+    return source.get("id").text(), source.get("id"), source
+
+
+def _name(source: Located) -> str:
+    id_, _, options = _identity(source)
+    label = options.get("label").text() if isinstance(options.value, Mapping) else ""
+    name = re.sub(r"[^\w.-]+", "-", label or id_.removeprefix("file://")).strip("-")
+    return name[:_LONGEST_NAME] or "target"
+
+
+def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonValue] | None:
+    id_, place, options = _identity(source)
+    if isinstance(options.value, Mapping):
+        options.keep_only(_KEYS, "a provider")
+    config = options.get("config")
+    if config.value is None:
+        config = Located(options.document, options.losses, options.folder, (*options.at, "config"), None)
+    if id_.startswith("file://") and Path(id_).suffix in (".yaml", ".yml", ".json"):
+        place.lose(f"the provider in {id_} is not carried over", "copy it into the configuration")
+        return None
+    path, _, function = id_.removeprefix("python:").removeprefix("file://").partition(":")
+    if Path(path).suffix == ".py":
+        called = code.target_of_file(source.folder / path, function or "call_api", config.value)
+        return {"provider": "python", "callable": called}
+    made = _by_id(id_, place, config, folder)
+    if made is None:
+        place.lose(f"the provider {id_!r} is not carried over",
+                   "targets are cli, http, python, or a model API (docs/reference/targets.md)")  # fmt: skip
+    return made
+
+
+def _by_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str, JsonValue] | None:
+    head, _, rest = id_.partition(":")
+    if head in ("http", "https") or (config.get("url").value is not None and head not in _SERVERS):
+        return _http(id_ if rest.startswith("//") else "", config, place)
+    if head == "exec":
+        return _command(rest.strip(), config, folder)
+    if id_ == "echo":
+        return {"provider": "cli", "command_template": "cat {PROMPT_FILE}"}
+    if head == "webhook":
+        return {"provider": "http", "url": rest, "body": {"prompt": "{{ question }}"}, "response": "$.output"}
+    mode, _, model = rest.partition(":")
+    if mode not in _MODES:
+        mode, model = "chat", rest
+    return _model(head, mode, model, config)
+
+
+def _model(head: str, mode: str, model: str, config: Located) -> dict[str, JsonValue] | None:
+    """Return the target of a model API; None for an unknown one."""
+    if head == "openai" and model and not re.match(r"(?:codex|agents|realtime|assistant|chatkit|image|transcription)",
+                                                   f"{mode}:{model}".removeprefix("chat:")):  # fmt: skip
+        made: dict[str, JsonValue] = {"provider": "openai", "model": model}
+        if mode == "responses":
+            made["api"] = "responses"
+        return _settings(made, config, "OPENAI_API_KEY")
+    if head == "anthropic" and model and not model.startswith("claude-agent-sdk"):
+        return _settings({"provider": "anthropic", "model": model}, config, "ANTHROPIC_API_KEY")
+    if head in ("azure", "azureopenai") and model:
+        host = config.get("apiHost").text()
+        endpoint = (f"https://{host}" if host else "") or config.get("apiBaseUrl").text() or "${{ AZURE_API_BASE_URL }}"
+        made = {"provider": "azure", "deployment": model, "endpoint": endpoint}
+        if config.get("apiVersion").value is not None:
+            made["api_version"] = config.get("apiVersion").text()
+        return _settings(made, config, "AZURE_API_KEY")
+    if head == "google" and model:
+        return _settings({"provider": "gemini", "model": model}, config, "GOOGLE_API_KEY")
+    if head == "vertex" and model.startswith("gemini"):
+        made = {"provider": "gemini", "model": model}
+        made["project"] = config.get("projectId").text() or "${{ GOOGLE_CLOUD_PROJECT }}"
+        made["location"] = config.get("region").text() or "us-central1"
+        return _settings(made, config, None)
+    if head in _SERVERS and model:
+        address, key = _SERVERS[head]
+        return _settings({"provider": "openai", "base_url": address, "model": model}, config, key)
+    return None
+
+
+_SETTINGS = {"temperature": "temperature", "max_tokens": "max_output_tokens",
+             "max_completion_tokens": "max_output_tokens",
+             "max_output_tokens": "max_output_tokens", "maxOutputTokens": "max_output_tokens",
+             "tools": "tools", "apiBaseUrl": "base_url"}  # fmt: skip
+_BODY = frozenset({
+    "top_p", "top_k", "seed", "stop", "frequency_penalty", "presence_penalty", "tool_choice", "response_format",
+    "reasoning_effort", "reasoning", "verbosity", "thinking", "logprobs", "metadata", "service_tier", "store", "user",
+})  # fmt: skip
+_HANDLED = frozenset({"apiHost", "apiVersion", "projectId", "region"})
+_ADVICE = {
+    "apiKey": "write `api_key: ${{ NAME }}` and set the variable; keys do not belong into files",
+    "organization": "use `extra_headers: {OpenAI-Organization: …}`",
+    "cost": "use `price: {input_per_million, output_per_million}`",
+    "functionToolCallbacks": "use `tool_responses: {tool: python:FILE.py:NAME}`",
+    "passthrough": "use `extra_body`",
+}
+
+
+def _settings(made: dict[str, JsonValue], config: Located, key: str | None) -> dict[str, JsonValue]:
+    body: dict[str, JsonValue] = {}
+    name = key
+    for option, place in config.entries():
+        value = with_environment(place.value, place)
+        if isinstance(value, str) and value.startswith("file://"):
+            place.lose(f"`{option}` in {value} is not carried over", "copy its content")
+        elif option in _SETTINGS and not (made["provider"] == "azure" and option == "apiBaseUrl"):
+            made[_SETTINGS[option]] = value
+        elif option in _BODY:
+            body[option] = value
+        elif option == "passthrough" and isinstance(value, Mapping):
+            body.update(value)
+        elif option == "headers":
+            made["extra_headers"] = value
+        elif option == "apiKeyEnvar":
+            name = place.text()
+        elif option == "apiKey" and isinstance(value, str) and value.startswith("${{"):
+            made["api_key"] = value
+        elif option not in _HANDLED and option != "apiBaseUrl":
+            advice = _ADVICE.get(option, "what the API itself understands goes into `extra_body`")
+            place.lose(f"`{option}` is not carried over", advice)
+    if name and "api_key" not in made:
+        made["api_key"] = f"${{{{ {name} }}}}"
+    if body:
+        made["extra_body"] = body
+    return made
+
+
+_HTTP = {
+    "url": None,
+    "method": None,
+    "headers": None,
+    "body": None,
+    "transformResponse": None,
+    "responseParser": None,
+    "queryParams": "write them into the url",
+    "request": "write method, url, headers and body",
+    "transformRequest": "write the body as the service expects it",
+    "sessionParser": "a session needs a python target",
+    "validateStatus": "2xx is a success",
+    "maxRetries": None,
+    "auth": "write `headers: {Authorization: …}`",
+    "signatureAuth": "sign requests in a python target",
+    "tls": "use the system's certificates",
+    "stateful": "a session needs a python target",
+}
+
+
+def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | None:
+    config.keep_only(_HTTP, "an http provider")
+    address = _question(with_environment(config.get("url").value or url, config))
+    if not isinstance(address, str) or not address.startswith(("http", "${{")):
+        place.lose("an http provider without a url is not carried over")
+        return None
+    made: dict[str, JsonValue] = {"provider": "http", "url": address}
+    for key in ("method", "headers", "body"):
+        if config.get(key).value is not None:
+            made[key] = _question(with_environment(config.get(key).value, config.get(key)))
+    if config.get("maxRetries").value is not None:
+        made["max_retries"] = config.get("maxRetries").value
+    for key in ("transformResponse", "responseParser"):
+        parser = config.get(key)
+        match = _PATHS.fullmatch(parser.text().strip())
+        if match:
+            made["response"] = f"${match[1]}"
+        elif parser.value is not None:
+            parser.lose(f"`{key}` is not carried over: it is code", "write a JSONPath under `response`: $.a.b[0]")
+    return made
+
+
+def _question(value: JsonValue) -> JsonValue:
+    """Return a setting with `{{ prompt }}` as our `{{ question }}`."""
+    if isinstance(value, str):
+        return re.sub(r"\{\{\s*prompt\s*(?:\|\s*dump\s*)?\}\}", "{{ question }}", value)
+    if isinstance(value, Mapping):
+        return {key: _question(item) for key, item in value.items()}
+    return [_question(item) for item in value] if isinstance(value, list) else value
+
+
+def _command(command: str, config: Located, folder: Path) -> dict[str, JsonValue]:
+    """Return the target of a command, which gets the prompt as its last argument."""
+    for key, place in config.entries():
+        if key not in ("basePath", "timeout"):
+            place.lose(f"`{key}` is not carried over", "a command gets {PROMPT}; write further arguments into it")
+    made: dict[str, JsonValue] = {"provider": "cli", "command_template": f"{command} {{PROMPT}}"}
+    base = config.folder / config.get("basePath").text()
+    cwd = relative_path(base, folder)
+    timeout = config.get("timeout").number()
+    if cwd != ".":
+        made["cwd"] = cwd
+    return made if timeout is None else {**made, "timeout_seconds": timeout / 1000}

@@ -1,0 +1,115 @@
+"""Texts of promptfoo, which are Nunjucks templates, as texts with our variables."""
+
+import re
+from collections.abc import Mapping
+
+from agentv.loading.importers.located import Located
+from agentv.types.json_value import JsonValue
+
+_TAG = re.compile(
+    r"(?P<raw>\{%-?\s*raw\s*-?%\}.*?\{%-?\s*endraw\s*-?%\})"
+    r"|(?P<comment>\{#.*?#\})"
+    r"|(?P<block>\{%.*?%\})"
+    r"|\{\{-?\s*(?P<inner>.*?)\s*-?\}\}",
+    re.DOTALL,
+)
+_PATH = re.compile(r"[^\W\d]\w*(?:\.\w+|\[\s*(?:\d+|'[^']+'|\"[^\"]+\")\s*\])*")
+_STEP = re.compile(r"\[\s*(?:(\d+)|'([^']+)'|\"([^\"]+)\")\s*\]")
+_FILTER = re.compile(r"\s*(\w+)\s*(?:\(\s*(\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?)\s*\))?\s*")
+_FILTERS = {
+    "dump": "json",
+    "tojson": "json",
+    "upper": "upper",
+    "uppercase": "upper",
+    "lower": "lower",
+    "lowercase": "lower",
+    "trim": "trim",
+    "default": "default",
+    "d": "default",
+    "safe": "",
+    "string": "",
+}
+_ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
+
+
+def variables_of(text: str) -> tuple[str, ...]:
+    """Return the names of the variables that a promptfoo text uses."""
+    found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
+    paths = (_PATH.match(inner) for inner in found)
+    return tuple(dict.fromkeys(re.split(r"[.\[]", path[0])[0] for path in paths if path))
+
+
+def our_text(text: str, place: Located) -> str:
+    """Return a promptfoo text with our variables; what has no counterpart is kept literally and recorded."""
+
+    def put(match: re.Match[str]) -> str:
+        if match["raw"]:
+            return match[0]
+        if match["comment"]:
+            return ""
+        if match["block"]:
+            advice = "write two prompts, or prepare the text in a column"
+            place.lose(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
+            return _literal(match[0])
+        ours = _expression(match["inner"])
+        if ours is None:
+            place.lose(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
+                       "json, upper, lower, trim and default(x)")  # fmt: skip
+            return _literal(match[0])
+        return ours
+
+    return _TAG.sub(put, text)
+
+
+def our_value(value: JsonValue, place: Located) -> JsonValue:
+    """Return a value with our variables in all its texts."""
+    if isinstance(value, str):
+        return our_text(value, place)
+    if isinstance(value, Mapping):
+        return {key: our_value(item, place) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [our_value(item, place) for item in value]
+    return value
+
+
+def with_environment(value: JsonValue, place: Located) -> JsonValue:
+    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; `{{ prompt }}` and others stay."""
+    if isinstance(value, str):
+        return _TAG.sub(lambda match: _environment(match, place), value)
+    if isinstance(value, Mapping):
+        return {key: with_environment(item, place) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_environment(item, place) for item in value]
+    return value
+
+
+def _environment(match: re.Match[str], place: Located) -> str:
+    found = _ENVIRONMENT.fullmatch(match["inner"] or "")
+    if found is None and match["block"]:
+        place.lose(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
+    return match[0] if found is None else f"${{{{ {found[1]} }}}}"
+
+
+def _expression(inner: str) -> str | None:
+    """Return `name | filter` in our form; None if it is something else."""
+    head, *filters = inner.split("|")
+    if _ENVIRONMENT.match(head.strip()) or not _PATH.fullmatch(head.strip()):
+        return None
+    parts = [_STEP.sub(lambda step: f".{step[1] or step[2] or step[3]}", head.strip())]
+    for text in filters:
+        match = _FILTER.fullmatch(text)
+        ours = _FILTERS.get(match[1]) if match else None
+        if match is None or ours is None or (ours == "default") != (match[2] is not None):
+            return None
+        if ours:
+            parts.append(f"default({match[2]})" if ours == "default" else ours)
+    return f"{{{{ {' | '.join(parts)} }}}}"
+
+
+def _literal(text: str) -> str:
+    return f"{{% raw %}}{text}{{% endraw %}}"
+
+
+def _short(text: str) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= 60 else f"{one_line[:57]}..."  # noqa: PLR2004 - a line of a terminal

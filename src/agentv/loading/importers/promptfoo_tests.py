@@ -1,0 +1,308 @@
+"""Tests of promptfoo as they are meant: files read, defaults added, lists of values multiplied."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.loading.datasets.rows import Row, open_rows
+from agentv.loading.files.documents import Document, Mark
+from agentv.loading.files.json_lines import parse_json
+from agentv.loading.files.text import decode, read_lines, shown
+from agentv.loading.importers.located import Located, open_located
+from agentv.loading.importers.promptfoo_assertions import ASSERTION_TYPES, Options
+from agentv.loading.importers.promptfoo_prompts import is_code, load_value
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonObject, JsonValue
+
+TEST_KEYS = {
+    "description": None,
+    "vars": None,
+    "assert": None,
+    "options": None,
+    "threshold": None,
+    "metadata": None,
+    "provider": "a run calls its targets for all cases; put these cases into a suite of their own",
+    "providers": "a run calls its targets for all cases; put these cases into a suite of their own",
+    "prompts": "every case is run with every prompt; put these cases into a suite of their own",
+    "providerOutput": "score given answers with `agentv score`, or answer with the provider replay",
+    "assertScoringFunction": "use an evaluator of type composite with an aggregator",
+}
+OPTION_KEYS = {
+    "prefix": None,
+    "suffix": None,
+    "provider": None,
+    "rubricPrompt": None,
+    "disableVarExpansion": None,
+    "disableDefaultAsserts": None,
+    "repeat": None,
+    "transform": "use `response` of an http target, a python target, or a code_judge",
+    "postprocess": "use `response` of an http target, a python target, or a code_judge",
+    "transformVars": "prepare the values in a dataset's function: evalcases: {file: data.py:rows}",
+    "storeOutputAs": "a case cannot use the answer to another; write one case with the conversation",
+    "factuality": "use `rubric` with weights",
+    "disableConversationVar": "a case is always a conversation of its own",
+    "runSerially": "use `execution: {workers: 1}`",
+}
+_MOST_CASES = 10_000
+_MARKED = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
+_CODE_MARKS = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
+               "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
+
+
+class Test(Struct, frozen=True):
+    """One test with its defaults: its values, its assertions, and the options that hold for it."""
+
+    place: Located
+    description: str
+    values: dict[str, JsonValue]
+    assertions: tuple[Located, ...]
+    options: Options
+    threshold: Located
+    metadata: dict[str, JsonValue]
+
+
+class Sources(Struct, frozen=True):
+    """Where tests come from: those that are listed, and files of rows that can stay datasets."""
+
+    listed: tuple[Located, ...]
+    datasets: tuple[tuple[Path, Located], ...]
+
+
+def find_tests(source: Located) -> Sources:
+    """Return the tests of a configuration. Files without assertions and other marks remain datasets."""
+    listed: list[Located] = []
+    datasets: list[tuple[Path, Located]] = []
+    for item in source.items():
+        for found in _of_item(item):
+            if isinstance(found, Path):
+                datasets.append((found, item))
+            else:
+                listed.append(found)
+    if listed and datasets:
+        return Sources((*listed, *(test for path, item in datasets for test in rows_of(path, item))), ())
+    return Sources(tuple(listed), tuple(datasets))
+
+
+def _of_item(item: Located) -> Iterator[Located | Path]:
+    if isinstance(item.value, Mapping):
+        if "path" in item.value:
+            item.lose(f"the tests made by {item.get('path').text()} are not carried over",
+                      "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
+        else:
+            yield item
+        return
+    name = item.text().removeprefix("file://")
+    if re.match(r"\w+://", name) or name.startswith("huggingface:"):
+        item.lose(f"the tests of {name} are not carried over", "export them as CSV and name the file")
+    elif is_code(name):
+        item.lose(f"the tests made by {name} are not carried over",
+                  "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
+    else:
+        paths = sorted(item.folder.glob(name)) if re.search(r"[*?\[]", name) else [item.folder / name]
+        if not any(path.is_file() for path in paths):
+            item.lose(f"the file {name!r} does not exist; its tests are not carried over")
+        for path in paths:
+            if path.is_file():
+                place = item.inside(path)
+                yield from [place] if _is_plain(place) else rows_of(place, item)
+
+
+def _is_plain(path: Path) -> bool:
+    """Return True for a table whose columns are variables and nothing else, with ids that are unique."""
+    rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
+    ids: set[JsonValue] = set()
+    for row in rows or ():
+        if row.problems or any(key.strip().startswith("__") for key in row.values):
+            return False
+        if "id" in row.values and (row.values["id"] in ids or not row.values["id"]):
+            return False
+        ids.add(row.values.get("id"))
+    return rows is not None
+
+
+def rows_of(path: Path, item: Located) -> Iterator[Located]:
+    """Yield the tests of a file. Raises EvalFileError for a row that cannot be read."""
+    if path.suffix.lower() in (".yaml", ".yml", ".json"):
+        yield from (_as_test(found) for found in open_located(path, item.losses).items())
+        return
+    for row in _lines(path) if path.suffix.lower() == ".jsonl" else open_rows(path) or ():
+        if row.problems:
+            raise EvalFileError(shown(path), row.problems)
+        document = row.document or Document(shown(path), row.values, Mark(row.line, 1))
+        yield _as_test(Located(document, item.losses, path.parent, row.at, row.values))
+
+
+def _lines(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            document, problems = parse_json(decode(line, shown(path), first_line=number), shown(path), number)
+            value = document.value if document is not None else None
+            yield Row(number, value if isinstance(value, Mapping) else {}, tuple(problems), document)
+
+
+def _as_test(found: Located) -> Located:
+    """Return a row of a table as a test; a test as it is."""
+    value = found.value
+    if not isinstance(value, Mapping) or {"vars", "assert", "options"} & value.keys():
+        return found
+    mark = found.document.mark(found.at)
+    document = Document(found.document.path, _test_of_row(value, found), mark)
+    return Located(document, found.losses, found.folder, (), document.value)
+
+
+def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
+    """Return the test that a row with promptfoo's `__` columns stands for."""
+    test: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
+    options: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = {}
+    assertions: list[JsonValue] = []
+    metric = str(row.get("__metric") or "")
+    for name, value in ((key.strip(), value) for key, value in row.items()):
+        if name.startswith("__expected"):
+            if str(value).strip():
+                made = _marked_assertion(str(value))
+                limit = row.get(f"__config:{name}:threshold")
+                made |= {"threshold": float(str(limit))} if limit else {}
+                assertions.append(made | ({"metric": metric} if metric else {}))
+        elif name in ("__prefix", "__suffix"):
+            options[name[2:]] = value
+        elif name in ("__description", "__providerOutput"):
+            test[name[2:]] = value
+        elif name == "__threshold":
+            test["threshold"] = float(str(value)) if value else None
+        elif name.startswith("__metadata:"):
+            metadata[name[11:].removesuffix("[]")] = value
+        elif not name.startswith("__"):
+            values[name] = value
+        elif name != "__metric" and not name.startswith("__config:"):
+            place.lose(f"the column {name!r} is not carried over")
+    parts: dict[str, JsonValue] = {"vars": values, "assert": assertions, "options": options, "metadata": metadata}
+    test.update({key: part for key, part in parts.items() if part or key == "vars"})
+    return test
+
+
+def _marked_assertion(text: str) -> dict[str, JsonValue]:
+    """Return the assertion of a cell: `contains: x`, `grade: x`, `not-regex: x`, or a text to equal."""
+    for mark, type_ in _CODE_MARKS.items():
+        if text.startswith(mark):
+            return {"type": type_, "value": text.removeprefix(mark).strip()}
+    if text.startswith("file://") and is_code(text):
+        return {"type": "python" if ".py" in text else "javascript", "value": text}
+    match = _MARKED.fullmatch(text)
+    if match is None or match[2] not in ASSERTION_TYPES or (match[4] is None and ":" in text):
+        return {"type": "equals", "value": text}
+    made: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
+    if match[4]:
+        made["value"] = match[4].strip()
+    return made | ({"threshold": float(match[3])} if match[3] else {})
+
+
+def with_defaults(test: Located, default: Located) -> Test:
+    """Return a test with the values, assertions and options of `defaultTest`."""
+    test.keep_only(TEST_KEYS, "a test")
+    options = Options((test.get("options"), default.get("options")))
+    report_options(test.get("options"))
+    own = tuple(test.get("assert").items())
+    has_defaults = options.get("disableDefaultAsserts").value is not True
+    threshold = test.get("threshold")
+    metadata = {key: item.value for source in (default, test) for key, item in source.get("metadata").entries()}
+    return Test(
+        test,
+        test.get("description").text(),
+        {**_values(default.get("vars")), **_values(test.get("vars"))},
+        (*(tuple(default.get("assert").items()) if has_defaults else ()), *own),
+        options,
+        threshold if threshold.value is not None else default.get("threshold"),
+        metadata,
+    )
+
+
+def report_options(options: Located) -> None:
+    """Record the options of a test that are not carried over."""
+    for key, place in options.entries():
+        advice = OPTION_KEYS.get(key, "what a model needs goes into its target")
+        if advice is not None:
+            place.lose(f"`{key}` is not carried over", advice)
+
+
+def _values(source: Located) -> dict[str, JsonValue]:
+    """Return the variables of a test; those in files are read, those made by code are recorded."""
+    if isinstance(source.value, str | list):
+        files = [item.inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
+        read = [open_located(path, source.losses) for path in files]
+        return {key: item for found in read for key, item in _values(found).items()}
+    made: dict[str, JsonValue] = {}
+    for key, place in source.entries():
+        value = place.value
+        if isinstance(value, str) and value.startswith("file://"):
+            if is_code(value):
+                place.lose(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
+                value = ""
+            elif Path(value).suffix.lower() in (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav"):
+                place.lose(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
+                value = ""
+            else:
+                value = load_value(value, place)
+        made[key] = value
+    return made
+
+
+def expanded(test: Test) -> list[Test]:
+    """Return one test for each combination of values that are lists, as promptfoo runs them."""
+    lists = {key: value for key, value in test.values.items() if isinstance(value, list)}
+    if not lists or test.options.get("disableVarExpansion").value is True:
+        return [test]
+    combinations = list(itertools.islice(itertools.product(*lists.values()), _MOST_CASES + 1))
+    if len(combinations) > _MOST_CASES:
+        test.place.lose(f"its lists of values make more than {_MOST_CASES} cases; it is not carried over")
+        return []
+    return [replace(test, values={**test.values, **dict(zip(lists, chosen, strict=True))}) for chosen in combinations]
+
+
+def of_scenarios(source: Located) -> list[Located]:
+    """Return the tests of scenarios: each of their configurations with each of their tests."""
+    made: list[Located] = []
+    for item in source.items():
+        listed = [item]
+        if isinstance(item.value, str):
+            path = item.inside(item.folder / item.text().removeprefix("file://"))
+            listed = list(open_located(path, item.losses).items())
+        for scenario in listed:
+            scenario.keep_only({"description": None, "config": None, "tests": None}, "a scenario")
+            configs = [part for entry in scenario.get("config").items() for part in _of_entry(entry)]
+            tests = [part for entry in scenario.get("tests").items() for part in _of_entry(entry)]
+            made += [_combined(config, test) for config in configs for test in tests]
+    return made
+
+
+def _of_entry(entry: Located) -> list[Located]:
+    if isinstance(entry.value, Mapping):
+        return [entry]
+    found = [list(rows_of(item, entry)) if isinstance(item, Path) else [item] for item in _of_item(entry)]
+    return list(itertools.chain.from_iterable(found))
+
+
+def _combined(config: Located, test: Located) -> Located:
+    """Return a test with the keys of a scenario's configuration; variables and assertions are added up."""
+    first = config.value if isinstance(config.value, Mapping) else {}
+    second = test.value if isinstance(test.value, Mapping) else {}
+    value: dict[str, JsonValue] = {**first, **second}
+    for key in ("vars", "options", "metadata"):
+        parts = [part for part in (first.get(key), second.get(key)) if isinstance(part, Mapping)]
+        if parts:
+            value[key] = {name: item for part in parts for name, item in part.items()}
+    assertions = [item for part in (first, second) for item in _list(part.get("assert"))]
+    if assertions:
+        value["assert"] = assertions
+    marks = {**config.document.marks, **test.document.marks}
+    document = Document(test.document.path, value, test.document.mark(test.at), marks)
+    return Located(document, test.losses, test.folder, (), value)
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return list(value) if isinstance(value, list) else []

@@ -1,0 +1,69 @@
+"""Which program a file to convert is from, by its shape."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from agentv.loading.files.text import read_lines
+from agentv.loading.importers.deepeval import convert_deepeval, is_deepeval, is_golden
+from agentv.loading.importers.inspect_log import SUFFIX as INSPECT_SUFFIX
+from agentv.loading.importers.inspect_log import is_inspect_json
+from agentv.loading.importers.located import Converted, Losses, open_located
+from agentv.loading.importers.promptfoo import convert_promptfoo, is_promptfoo
+from agentv.loading.importers.pydantic_evals import convert_pydantic_evals, is_pydantic_evals
+from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.json_value import JsonValue
+
+Convert: TypeAlias = Callable[[Path, Path], Converted]
+"""Makes an eval file of a file; the second path is where it will be written."""
+
+_CODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+
+
+def is_inspect_log(path: Path) -> bool:
+    """Return True for a log of inspect, by its suffix, or by its first keys if it is JSON."""
+    if path.suffix == INSPECT_SUFFIX:
+        return True
+    return path.suffix.lower() == ".json" and is_inspect_json(path)
+
+
+def find_converter(path: Path) -> Convert | None:
+    """Return the converter of a file; None if it is ours or unknown. Raises ConfigError for one that is code."""
+    suffix = path.suffix.lower()
+    if suffix in _CODE:
+        raise ConfigError(f"cannot convert {path}: it is code; let promptfoo write it as YAML or JSON first")
+    if suffix == ".jsonl":
+        return convert_deepeval if _has_goldens(path) else None
+    if suffix not in {".yaml", ".yml", ".json"}:
+        return None
+    try:
+        value = open_located(path, Losses()).value
+    except EvalFileError:
+        if suffix == ".json":
+            raise
+        return None  # the reader of our own files reports it
+    for is_of, convert in _CONVERTERS:
+        if is_of(value):
+            return convert
+    if suffix == ".json":
+        raise ConfigError(f"cannot convert {path}: it is of no known program ({_KNOWN})")
+    return None
+
+
+_CONVERTERS: tuple[tuple[Callable[[JsonValue], bool], Convert], ...] = (
+    (is_promptfoo, convert_promptfoo),
+    (is_pydantic_evals, convert_pydantic_evals),
+    (is_deepeval, convert_deepeval),
+)
+_KNOWN = "a configuration of promptfoo, a log of inspect, a dataset of DeepEval or pydantic-evals"
+
+
+def _has_goldens(path: Path) -> bool:
+    """Return True if the first line is a golden of DeepEval."""
+    line = next((line for line in read_lines(path) if line.strip()), b"")
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and is_golden(value)

@@ -1,0 +1,339 @@
+"""promptfoo configurations as eval files: every key is carried over or listed, and what is made loads."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.loading.importers import promptfoo_schema as schema
+
+from agentv.cli.evals.convert_others import yaml_of
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.importers.located import Converted
+from agentv.loading.importers.promptfoo import convert_promptfoo
+from agentv.loading.suites.suites import load_suite
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
+from agentv.types.errors import ConfigError, EvalFileError
+
+
+def convert(folder: Path, config: dict[str, Any]) -> Converted:
+    path = folder / "promptfooconfig.yaml"
+    path.write_text(json.dumps(config, indent=1))
+    return convert_promptfoo(path, folder / "suite.yaml")
+
+
+def loaded(folder: Path, made: Converted) -> EvalSuite:
+    (folder / "suite.yaml").write_text(yaml_of(made.suite))
+    for name, text in made.code.items():
+        (folder / name).write_text(text)
+    return load_suite(folder / "suite.yaml", specs=load_specs())
+
+
+def cases_of(folder: Path, made: Converted) -> list[EvalCase]:
+    return [case for case in loaded(folder, made).cases if isinstance(case, EvalCase)]
+
+
+def configs(case: EvalCase) -> list[EvaluatorConfig]:
+    return [item for item in case.evaluators or () if isinstance(item, EvaluatorConfig)]
+
+
+def lost(made: Converted) -> dict[str, str]:
+    return {problem.json_path: problem.message for problem in made.losses}
+
+
+def evaluator(made: Converted) -> dict[str, Any]:
+    only: Any = made.suite["execution"]
+    return dict(only["evaluators"][0])
+
+
+def one(assertion: dict[str, Any]) -> dict[str, Any]:
+    values = {"country": "France", "context": "Facts."}
+    return {**schema.BASE, "tests": [{"vars": values, "assert": [assertion]}]}
+
+
+def places() -> list[tuple[str, dict[str, Any], dict[str, Any], str]]:
+    """Return for each key: its name, a configuration without it, one with it, and the path where a loss stands."""
+    rows: list[tuple[str, dict[str, Any], dict[str, Any], str]] = []
+
+    def add(kind: str, base: dict[str, Any], path: list[Any], examples: dict[str, Any]) -> None:
+        for key, value in examples.items():
+            config = deepcopy(base)
+            inner: Any = config
+            for step in path:
+                inner = inner[step]
+            inner[key] = value
+            shown = "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (*path, key))
+            rows.append((f"{kind} {key}", base, config, shown))
+
+    base = schema.BASE
+    judged = {**base, "tests": [{"vars": {"country": ["France"]}, "assert": [{"type": "llm-rubric", "value": "good"}]}],
+              "defaultTest": {"assert": [{"type": "cost", "threshold": 1}]}}  # fmt: skip
+    model = {**base, "providers": [{"id": "openai:gpt-4o", "config": {}}]}
+    several = {"type": "assert-set", "assert": [{"type": "contains", "value": "a"}, {"type": "contains", "value": "b"}]}
+    add("top", base, [], schema.TOP)
+    add("evaluateOptions", {**base, "evaluateOptions": {}}, ["evaluateOptions"], schema.EVALUATE_OPTIONS)
+    add("commandLineOptions", {**base, "commandLineOptions": {}}, ["commandLineOptions"], schema.COMMAND_LINE)
+    add("test", base, ["tests", 0], schema.TEST)
+    add("defaultTest", {**base, "defaultTest": {}, "tests": [{}]}, ["defaultTest"], schema.TEST)
+    for test in judged["tests"]:
+        test["options"] = {}
+    add("options", judged, ["tests", 0, "options"], schema.OPTIONS)
+    add("assertion", one({"type": "similar", "value": "x"}), ["tests", 0, "assert", 0], schema.ASSERTION)
+    add("judged assertion", one({"type": "llm-rubric", "value": "x"}), ["tests", 0, "assert", 0], schema.ASSERTION)
+    add("assert-set", one(several), ["tests", 0, "assert", 0], schema.ASSERT_SET)
+    add("provider", {**base, "providers": [{"id": "openai:gpt-4o"}]}, ["providers", 0], schema.PROVIDER)
+    add("config", model, ["providers", 0, "config"], schema.PROVIDER_CONFIG)
+    add("prompt", {**base, "prompts": [{"raw": "x", "label": "y"}, "z"]}, ["prompts", 0], schema.PROMPT)
+    add("scenario", {**base, "scenarios": [{"config": [{}], "tests": [{}, {}]}]}, ["scenarios", 0], schema.SCENARIO)
+    return rows
+
+
+TABLE = places()
+
+
+@pytest.mark.parametrize(("base", "config", "at"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_a_key_of_the_schema_is_carried_over_or_listed(
+    base: dict[str, Any], config: dict[str, Any], at: str, tmp_path: Path
+) -> None:
+    before, after = convert(tmp_path, base), convert(tmp_path, config)
+    is_listed = any(path.startswith(at) for path in lost(after))
+    is_carried_over = (before.suite, before.targets, before.code) != (after.suite, after.targets, after.code)
+    assert is_listed or is_carried_over or base == config or at in _WITHOUT_MEANING
+    assert all(problem.line > 0 for problem in after.losses)
+    if "prompts" not in after.suite:
+        loaded(tmp_path, after)
+
+
+_WITHOUT_MEANING = {
+    "$.prompts[0].display",  # a label beside the label
+    "$.prompts[0].template",  # what `raw` was made of
+    "$.prompts[0].id",
+    "$.scenarios[0].description",
+    "$.tests[0].options.disableVarExpansion",
+    "$.commandLineOptions.description",
+}
+"""Keys that change nothing here because another key of the example already says it."""
+
+
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("type_", schema.ASSERTIONS)
+def test_an_assertion_becomes_an_evaluator_that_loads_or_is_listed(
+    type_: str, tmp_path: Path, *, negated: bool
+) -> None:
+    written = f"not-{type_}" if negated else type_
+    made = convert(tmp_path, one({"type": written, **schema.ASSERTIONS[type_]}))
+    (case,) = cases_of(tmp_path, made)
+    assert len(case.evaluators or loaded(tmp_path, made).evaluators or ()) == 1
+    if evaluator(made)["name"] == "answered":
+        assert f"`{written}`: is not carried over" in lost(made)[f"$.tests[0].assert[0].{_key(type_)}"]
+    else:
+        assert evaluator(made)["name"] == written
+    assert case.id == "test-1"
+
+
+def _key(type_: str) -> str:
+    return "value" if "value" in schema.ASSERTIONS[type_] else "type"
+
+
+def test_at_least_thirty_assertions_have_a_counterpart(tmp_path: Path) -> None:
+    made = [convert(tmp_path, one({"type": type_, **more})) for type_, more in schema.ASSERTIONS.items()]
+    assert sum(evaluator(found)["name"] != "answered" for found in made) >= 30
+
+
+@pytest.mark.parametrize(
+    ("assertion", "expected"),
+    [
+        ({"type": "equals", "value": "a"}, {"type": "equals", "value": "a"}),
+        ({"type": "equals", "value": {"a": 1}}, {"type": "is_json", "schema": {"const": {"a": 1}}}),
+        ({"type": "icontains", "value": "a"}, {"type": "contains", "value": "a", "case_sensitive": False}),
+        ({"type": "contains-any", "value": "a, b"}, {"type": "contains", "value": ["a", "b"], "expect": "any"}),
+        ({"type": "not-regex", "value": "a"}, {"type": "regex", "pattern": "a", "expect": "no_match"}),
+        ({"type": "not-contains", "value": "a"}, {"type": "contains", "value": "a", "negate": True}),
+        ({"type": "is-json", "value": "type: array"}, {"type": "is_json", "schema": {"type": "array"}}),
+        ({"type": "word-count", "value": 3}, {"type": "length", "unit": "words", "min": 3, "max": 3}),
+        ({"type": "cost", "threshold": 0.1}, {"type": "trace", "max_cost_usd": 0.1}),
+        ({"type": "latency", "threshold": 50}, {"type": "trace", "max_duration_ms": 50}),
+        ({"type": "llm-rubric", "value": "is kind"}, {"type": "rubric", "rubrics": ["is kind"]}),
+        ({"type": "g-eval", "value": ["a", "b"]}, {"type": "rubric", "rubrics": ["a", "b"]}),
+        ({"type": "javascript", "value": "output.length < 9"}, {"type": "length", "max": 8}),
+        ({"type": "javascript", "value": 'return output.startsWith("a");'}, {"type": "starts_with", "value": "a"}),
+        ({"type": "contains", "value": "a", "weight": 2, "metric": "m"},
+         {"name": "m", "type": "contains", "value": "a", "weight": 2}),
+        ({"type": "trajectory:tool-used", "value": ["a", "b"]},
+         {"type": "tool_trajectory", "mode": "any_order", "minimums": {"a": 1, "b": 1}}),
+        ({"type": "not-trajectory:tool-used", "value": "a"},
+         {"type": "tool_trajectory", "mode": "any_order", "forbidden": ["a"]}),
+        ({"type": "trajectory:tool-args-match", "value": {"name": "a", "args": {"b": 1}}},
+         {"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "a", "args": {"b": 1}}]}),
+    ],
+)  # fmt: skip
+def test_an_assertion_keeps_its_meaning(assertion: dict[str, Any], expected: dict[str, Any], tmp_path: Path) -> None:
+    made = convert(tmp_path, one(assertion))
+    assert evaluator(made) == {"name": assertion["type"], **expected}
+
+
+def test_every_assertion_of_a_test_must_pass(tmp_path: Path) -> None:
+    asserts = [{"type": "contains", "value": text, "weight": weight} for text, weight in (("a", 1), ("b", 0))]
+    made = convert(tmp_path, {**schema.BASE, "tests": [{"vars": {"country": "x"}, "assert": asserts}]})
+    execution: Any = made.suite["execution"]
+    assert [item.get("required") for item in execution["evaluators"]] == [True, None]
+
+
+def test_lists_of_values_make_a_case_for_each_combination(tmp_path: Path) -> None:
+    config = {**schema.BASE, "prompts": ["{{ a }} {{ b }}"], "tests": [{"vars": {"a": ["1", "2"], "b": ["3", "4"]}}]}
+    cases = cases_of(tmp_path, convert(tmp_path, config))
+    assert [case.input_messages[0].content for case in cases] == ["1 3", "1 4", "2 3", "2 4"]
+
+
+def test_several_prompts_are_written_as_prompts(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text('[{"role": "system", "content": "S"}, {"role": "user", "content": "{{ q }}"}]')
+    (tmp_path / "two.txt").write_text("first {{ q }}\n---\nsecond {{ q }}\n")
+    config = {"prompts": ["file://chat.json", "two.txt", {"raw": "third", "label": "own"}], "providers": ["echo"],
+              "tests": [{"vars": {"q": "x"}}]}  # fmt: skip
+    made = convert(tmp_path, config)
+    assert made.suite["prompts"] == [
+        {"id": "chat", "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "{{ q }}"}]},
+        {"id": "two-1", "messages": [{"role": "user", "content": "first {{ q }}"}]},
+        {"id": "two-2", "messages": [{"role": "user", "content": "second {{ q }}"}]},
+        {"id": "own", "messages": [{"role": "user", "content": "third"}]},
+    ]
+    assert "input_messages" not in json.dumps(made.suite)
+
+
+def test_a_table_without_marks_stays_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("country,city\nFrance,Paris\nJapan,Tokyo\n")
+    default = {"vars": {"style": "short", "city": "?"}, "assert": [{"type": "contains", "value": "{{ city }}"}]}
+    question = "What is the capital of {{ country }}? Be {{ style }}."
+    made = convert(tmp_path, {**schema.BASE, "prompts": [question], "tests": "file://q.csv", "defaultTest": default})
+    assert made.suite["vars"] == {"style": "short", "city": "?"}
+    assert made.suite["evalcases"] == {
+        "file": "q.csv",
+        "case": {"input_messages": [{"role": "user", "content": question}]},
+    }
+    assert [case.input_messages[0].content for case in cases_of(tmp_path, made)] == [
+        "What is the capital of France? Be short.",
+        "What is the capital of Japan? Be short.",
+    ]
+    assert [configs(case)[0].settings["value"] for case in cases_of(tmp_path, made)] == ["Paris", "Tokyo"]
+
+
+def test_marks_of_a_table_become_assertions_and_options(tmp_path: Path) -> None:
+    columns = "country,__expected,__expected2,__prefix,__description,__metadata:region,__metric,__odd"
+    row = 'France,"contains-any: Paris,Lyon",not-icontains: London,Please: ,Capital,europe,right,x'
+    (tmp_path / "q.csv").write_text(f"{columns}\n{row}\nJapan,Tokyo,,,,,,\n")
+    made = convert(tmp_path, {**schema.BASE, "tests": "q.csv"})
+    first, second = cases_of(tmp_path, made)
+    assert first.input_messages[0].content == "Please: What is the capital of France?"
+    assert first.metadata == {"description": "Capital", "region": "europe"}
+    assert [(item.name, item.type, item.settings["value"]) for item in configs(first)] == [
+        ("right", "contains", ["Paris", "Lyon"]),
+        ("right-2", "contains", "London"),
+    ]
+    assert [(item.type, item.settings["value"]) for item in configs(second)] == [("equals", "Tokyo")]
+    assert [(problem.line, problem.message) for problem in made.losses] == [
+        (2, "the column '__odd' is not carried over"),
+        (3, "the column '__odd' is not carried over"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("provider", "expected"),
+    [
+        ("openai:gpt-4o", {"provider": "openai", "model": "gpt-4o", "api_key": "${{ OPENAI_API_KEY }}"}),
+        ("openai:responses:o3", {"provider": "openai", "model": "o3", "api": "responses",
+                                 "api_key": "${{ OPENAI_API_KEY }}"}),
+        ("anthropic:messages:claude-x", {"provider": "anthropic", "model": "claude-x",
+                                         "api_key": "${{ ANTHROPIC_API_KEY }}"}),
+        ("azure:chat:mine", {"provider": "azure", "deployment": "mine", "endpoint": "${{ AZURE_API_BASE_URL }}",
+                             "api_key": "${{ AZURE_API_KEY }}"}),
+        ("google:gemini-x", {"provider": "gemini", "model": "gemini-x", "api_key": "${{ GOOGLE_API_KEY }}"}),
+        ("ollama:chat:llama3", {"provider": "openai", "base_url": "http://localhost:11434/v1", "model": "llama3"}),
+        ("openrouter:a/b", {"provider": "openai", "base_url": "https://openrouter.ai/api/v1", "model": "a/b",
+                            "api_key": "${{ OPENROUTER_API_KEY }}"}),
+        ("exec: python3 a.py", {"provider": "cli", "command_template": "python3 a.py {PROMPT}"}),
+        ({"id": "https://x.example/ask", "config": {"body": {"q": "{{prompt}}"}, "transformResponse": "json.a[0].b"}},
+         {"provider": "http", "url": "https://x.example/ask", "body": {"q": "{{ question }}"}, "response": "$.a[0].b"}),
+        ({"openai:gpt-4o": {"config": {"temperature": 0, "top_p": 1, "apiBaseUrl": "{{ env.HOST }}"}}},
+         {"provider": "openai", "model": "gpt-4o", "temperature": 0, "base_url": "${{ HOST }}",
+          "api_key": "${{ OPENAI_API_KEY }}", "extra_body": {"top_p": 1}}),
+    ],
+)  # fmt: skip
+def test_a_provider_becomes_a_target(provider: Any, expected: dict[str, Any], tmp_path: Path) -> None:
+    made = convert(tmp_path, {**schema.BASE, "providers": [provider]})
+    ((target),) = made.targets
+    assert {key: value for key, value in target.items() if key != "name"} == expected
+    assert made.losses == ()
+
+
+@pytest.mark.parametrize(
+    "provider",
+    ["bedrock:x", "file://a.js", "promptfoo:simulated-user", "openai:realtime:x", "file://p.yaml", "browser"],
+)
+def test_a_provider_without_a_counterpart_is_listed(provider: str, tmp_path: Path) -> None:
+    made = convert(tmp_path, {**schema.BASE, "providers": [provider]})
+    assert made.targets == ()
+    assert "is not carried over" in lost(made)["$.providers[0]"]
+
+
+def test_a_secret_of_a_provider_is_never_written(tmp_path: Path) -> None:
+    provider = {"id": "openai:gpt-4o", "config": {"apiKey": "sk-very-secret-value"}}
+    made = convert(tmp_path, {**schema.BASE, "providers": [provider], "env": {"OPENAI_API_KEY": "sk-other-secret"}})
+    assert "secret" not in json.dumps([made.suite, made.targets, [loss.message for loss in made.losses]])
+
+
+def test_code_in_texts_is_kept_literally_and_listed(tmp_path: Path) -> None:
+    prompt = "{% if a %}x{% endif %} {{ a | dump }} {{ a.b['c'] }} {{ env.HOME }} {# note #}{{ a | sort }}"
+    made = convert(tmp_path, {**schema.BASE, "prompts": [prompt], "tests": [{"vars": {"a": {"b": {"c": 1}}}}]})
+    (case,) = cases_of(tmp_path, made)
+    assert case.input_messages[0].content == ('{% if a %}x{% endif %} {"b":{"c":1}} 1 {{ env.HOME }} {{ a | sort }}')
+    assert lost(made)["$.prompts[0]"].startswith("{{ a | sort }}")
+    assert len([problem for problem in made.losses if problem.json_path == "$.prompts[0]"]) == 4
+
+
+def test_references_and_files_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "tests.yaml").write_text("- vars: {country: file://name.txt}\n  assert: [{type: nothing}]\n")
+    (tmp_path / "name.txt").write_text("Peru\n")
+    config = {
+        **schema.BASE,
+        "tests": ["file://tests.yaml"],
+        "templates": {"short": {"type": "latency", "threshold": 9}},
+        "defaultTest": {"assert": [{"$ref": "#/templates/short"}]},
+    }
+    made = convert(tmp_path, config)
+    (case,) = cases_of(tmp_path, made)
+    assert case.input_messages[0].content == "What is the capital of Peru?"
+    assert evaluator(made) == {"name": "latency", "type": "trace", "max_duration_ms": 9}
+    (problem,) = made.losses
+    assert (problem.path.endswith("tests.yaml"), problem.line) == (True, 2)
+    assert problem.message == "`nothing`: is not carried over: is not known; check its spelling"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompts": ["file://../secret.txt"]},
+        {"tests": "../secret.csv"},
+        {"tests": [{"vars": {"country": "file://link.txt"}}]},
+        {"tests": [{"vars": "file://../secret.yaml"}]},
+        {"defaultTest": "file://../secret.yaml"},
+        {"scenarios": ["file://../secret.yaml"]},
+        {"tests": [{"assert": [{"type": "equals", "value": "file://../secret.txt"}]}]},
+    ],
+)
+def test_a_file_outside_the_project_is_not_read(change: dict[str, Any], tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    for suffix in ("txt", "csv", "yaml"):
+        (tmp_path / f"secret.{suffix}").write_text("a: b\n")
+    (project / "link.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(ConfigError, match=r"promptfooconfig\.yaml:\d+:\d+  .* is outside the project"):
+        convert(project, {**schema.BASE, **change})
+
+
+def test_a_configuration_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text("prompts: [a\n")
+    with pytest.raises(EvalFileError, match=r"promptfooconfig\.yaml:1:10"):
+        convert_promptfoo(tmp_path / "promptfooconfig.yaml", tmp_path / "suite.yaml")
+    with pytest.raises(ConfigError, match="does not exist"):
+        convert(tmp_path, {**schema.BASE, "tests": [{"vars": {"country": "file://none.txt"}}]})
