@@ -18,6 +18,8 @@ IntervalMethod: TypeAlias = Literal[
     "linearized-t",
     "lang-reiczigel",
     "fisher-z",
+    "cluster-t",
+    "newcombe",
 ]
 """The method of an interval; docs/explanation/numbers.md describes them."""
 
