@@ -281,3 +281,37 @@ def test_unpaired_groups_are_corrected_for_their_number(project: Project, keep: 
     assert all(line.endswith("unpaired") for line in last)
     measure = groups[0]["measures"][0]
     assert (measure["cases_before"], measure["clusters_after"], measure["deviation"]) == (12, 12, None)
+
+
+PROMPTED = """
+prompts:
+  - {id: v1, system: Be brief.}
+  - {id: v2, system: "Say answer."}
+execution: {evaluators: [{name: has, type: contains, value: answer}]}
+evalcases:
+  - {id: a, outcome: x, input_messages: [{role: user, content: question a}]}
+  - {id: b, outcome: x, input_messages: [{role: user, content: question b}]}
+"""
+AGENT = """
+def answer(request):
+    return "an answer" if "Say answer" in str(request) else "no"
+"""
+
+
+def test_gates_and_groups_of_a_run_with_prompts(project: Project) -> None:
+    (project.folder / "prompted.yaml").write_text(PROMPTED)
+    (project.folder / "prompted.py").write_text(AGENT)
+    targets = 'targets: [{name: p, provider: python, callable: "prompted.py:answer"}]'
+    (project.folder / "targets.yaml").write_text(targets)
+
+    def ends(gate: str) -> tuple[int, str]:
+        code, text = project.call("run", "prompted.yaml", "--targets", "targets.yaml", "--target", "p", "--gate", gate)
+        return code, text.splitlines()[-1]
+
+    assert ends("prompt(v2).pass_rate >= 90%")[0] == 0
+    code, last = ends("prompt(v1).pass_rate >= 90%")
+    assert (code, "prompt(v1).pass_rate is 0 %" in last) == (1, True)
+    assert ends("prompt(v3).pass_rate >= 90%")[0] == 4
+    assert "Exit code 1." in said(project, "--prompts", "v2", "v1", "--gate", "regressions <= 0", code=1)
+    _, text = project.call("show", "latest", "--by", "prompt")
+    assert [line.split()[:3] for line in text.splitlines()[1:]] == [["v1", "0", "%"], ["v2", "100", "%"]]
