@@ -112,6 +112,18 @@ def test_wrong_contrasts_are_refused_with_what_there_is(project: Project, keep: 
     assert "has pairs only" in refused("r1", "r1", "--unpaired", "--format", "agentv")
 
 
+def test_a_baseline_groups_by_what_it_has(project: Project, keep: Keep) -> None:
+    keep("r1", matrix(**MATRIX))
+    project.call("baseline", "save", "r1")
+    refused = "baseline.jsonl is a baseline, which has no tag to group by; name the run instead"
+    assert said(project, "baseline.jsonl", "r1", "--by", "tag", code=4).strip() == f"error: {refused}"
+    lines = said(project, "baseline.jsonl", "r1", "--by", "prompt").splitlines()
+    assert [line for line in lines if line.endswith("target large")] == [
+        "prompt v1, target large",
+        "prompt v2, target large",
+    ]
+
+
 def test_a_group_has_a_table_of_its_own_for_each_target(project: Project, keep: Keep) -> None:
     keep("r1", matrix(**MATRIX))
     text = said(project, "--prompts", "v1", "v2", "--by", "tag")

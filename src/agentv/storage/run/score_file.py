@@ -76,6 +76,8 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
                 for row in (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record)):
                     if chosen.has(row.row.slot):
                         grouped.add(row)
+            except ConfigError:
+                raise
             except StorageError as error:
                 raise ConfigError(f"{path}:{number}: {error}") from error
             except ValueError as error:
