@@ -117,7 +117,7 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     keep("r1", scores(1.0, 1.0, 1.0))
     keep("r2", scores(1.0, 1.0, 0.5))
     keep("r3", [*scores(1.0, 1.0), make_row("case-2", score=None, error=BROKEN)])
-    keep("r4", [make_row("other")])
+    keep("r4", [*scores(1.0, target="a"), *scores(1.0, target="b")])
 
     def ends(*options: str) -> tuple[int, str]:
         code, said = project.call("compare", *options)
@@ -136,7 +136,7 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     )
     assert ends("r1", "r3", "--gate", "regressions <= 0", "--max-errors", "1")[0] == 0
     code, said = project.call("compare", "r1", "r4")
-    nothing = "NOTHING SELECTED: the runs have no case in common (targets t and t; --targets A B pairs two of them)."
+    nothing = "NOTHING SELECTED: the runs have no case in common (targets t and a, b; --targets A B pairs two of them)."
     assert (code, said.splitlines()[-3]) == (5, f"{nothing} Exit code 5.")
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
 

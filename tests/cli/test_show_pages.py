@@ -104,6 +104,7 @@ def test_a_page_comes_with_its_place_and_the_counts_to_narrow_it_by(call: Call) 
             "targets": {"v1": 1, "v2": 1},
             "tags": {"refund": 2, "slow": 2},
             "suites": {"evals/refunds.yaml": 2},
+            "prompts": {},
         },
     }
     assert "page" not in shown(call)

@@ -10,6 +10,7 @@ from tests.support.rows import make_row
 from tests.support.stored import SLOT, at_noon, make_case, make_result, make_run
 from tests.support.strategies import case_results
 
+from agentv.scoring.comparison.grouping import RowChoice
 from agentv.scoring.comparison.rows import Place, scored_row
 from agentv.scoring.comparison.sides import Side
 from agentv.storage.records.decode import RESULTS
@@ -71,7 +72,7 @@ def test_a_row_read_in_part_is_the_row_read_whole(tmp_path: Path) -> None:
     whole = Side("whole")
     for row in stored.results():
         whole.add(scored_row(row))
-    assert values_of(load_side(stored)) == values_of(whole)
+    assert values_of(load_side(stored).whole) == values_of(whole)
 
 
 @given(case_results())
@@ -84,7 +85,7 @@ def test_whatever_is_in_the_row(row: CaseResult) -> None:
 
 def test_the_lowest_row_of_a_case_can_be_read_again(tmp_path: Path) -> None:
     stored = open_run(kept(tmp_path, ROWS))
-    side = load_side(stored)
+    side = load_side(stored).whole
     places = [side.worst_row(name) for name in side.cases]
     found = [next(stored.results_at([place])) for place in places if place is not None]
     assert [(row.eval_id, row.score) for row in found] == [
@@ -96,10 +97,10 @@ def test_the_lowest_row_of_a_case_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_a_baseline_says_of_each_case_what_its_run_says(tmp_path: Path) -> None:
-    side = load_side(open_run(kept(tmp_path, ROWS)))
+    side = load_side(open_run(kept(tmp_path, ROWS))).whole
     path = tmp_path / "baseline.jsonl"
     path.write_bytes(b"".join(baseline_lines(side)))
-    again = load_score_file(path)
+    again = load_score_file(path, RowChoice()).whole
     assert set(again.cases) == set(side.cases)
     for name in side.cases:
         assert again.unscored(name) == side.unscored(name)
@@ -112,7 +113,7 @@ def test_a_baseline_says_of_each_case_what_its_run_says(tmp_path: Path) -> None:
 
 def test_only_the_rows_of_a_target_when_it_is_named(tmp_path: Path) -> None:
     folder = kept(tmp_path, [make_row("a", target="x"), make_row("a", target="y", score=0.0)])
-    assert load_side(open_run(folder), target="y").targets == ("y",)
+    assert load_side(open_run(folder), RowChoice(target="y")).whole.targets == ("y",)
 
 
 @pytest.mark.parametrize("name", ["results.jsonl", "cases.jsonl"])

@@ -18,6 +18,8 @@ IntervalMethod: TypeAlias = Literal[
     "linearized-t",
     "lang-reiczigel",
     "fisher-z",
+    "cluster-t",
+    "newcombe",
 ]
 """The method of an interval; docs/explanation/numbers.md describes them."""
 
@@ -36,7 +38,8 @@ class Interval(Struct, frozen=True):
 class GroupSummary(Struct, frozen=True):
     """Counts, rate and mean of the rows of one group. `by` is its kind: `tag`, `dataset`, `criterion` and others.
 
-    For evaluators and criteria, results are counted instead of rows. Rate and mean are over the judged ones.
+    For evaluators and criteria, results are counted instead of rows. Rate and mean are over the judged ones. `target`
+    and `prompt` are set if only the rows of that target and prompt are counted.
     """
 
     by: str
@@ -46,6 +49,8 @@ class GroupSummary(Struct, frozen=True):
     pass_rate: float | None
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
+    target: str | None = None
+    prompt: str | None = None
 
     @property
     def rows(self) -> int:

@@ -10,19 +10,36 @@ from msgspec import Struct
 
 from agentv.cli.screen import terminal_style
 from agentv.loading.files.places import find_home
+from agentv.reports.compare.groups import (
+    ComparedGroup,
+    GroupedComparison,
+    groups_html,
+    groups_markdown,
+    groups_text,
+    groups_to_json,
+)
+from agentv.reports.compare.html import comparisons_html
 from agentv.reports.compare.json import COMPARE_SCHEMA, comparison_to_json, older_json
 from agentv.reports.compare.markdown import comparison_markdown
 from agentv.reports.compare.matrix import matrix_markdown, matrix_text
 from agentv.reports.compare.text import ComparisonView
 from agentv.reports.compare.words import FindReasons, Reasons, reason_of, unfinished_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides, corrected
+from agentv.scoring.comparison.compare import (
+    CaseDifference,
+    Comparison,
+    are_matched,
+    compare_sides,
+    compare_unpaired,
+    corrected,
+)
 from agentv.scoring.comparison.gated import ComparedPairs
+from agentv.scoring.comparison.grouping import BY, RowChoice, grouping_named, pair_groups
 from agentv.scoring.comparison.rows import evaluator_of
-from agentv.scoring.comparison.sides import CaseName
+from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS
-from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
+from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
 from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
@@ -30,7 +47,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
 from agentv.types.results import RunVerdict
 
-FORMATS = ("text", "json", "markdown", "agentv")
+FORMATS = ("text", "json", "markdown", "html", "agentv")
 
 
 class ExplainedComparison(NamedTuple):
@@ -51,8 +68,24 @@ def comparisons_text(explained: Sequence[ExplainedComparison], format: str, list
             return _json(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
         case "markdown":
             return _markdown(explained, listed)
+        case "html":
+            return comparisons_html(explained, listed=listed)
         case _:
             return _text(explained, listed)
+
+
+def grouped_text(grouped: GroupedComparison, format: str) -> str:  # noqa: A002 - the option's name
+    """Return a comparison by group."""
+    match format:
+        case "json":
+            return _json(groups_to_json(grouped))
+        case "markdown":
+            return groups_markdown(grouped)
+        case "html":
+            return groups_html(grouped)
+        case _:
+            style = terminal_style()
+            return groups_text(grouped, ComparisonView(style.width, style.signs, style.paint))
 
 
 def _markdown(explained: Sequence[ExplainedComparison], listed: int) -> str:
@@ -80,17 +113,21 @@ def _json(output: JsonObject) -> str:
     return f"{printable_json(pretty_json(output))}\n"
 
 
-def reasons_of(before: FoundScores, after: FoundScores) -> FindReasons:
-    """Return a function that finds the reasons for a case's scores on both sides, from its lowest-scored results."""
+def reasons_of(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> FindReasons:
+    """Return a function that finds the reasons for a case's scores on both sides, from its lowest-scored results.
+
+    `sides` are the compared groups of both, if they are not the whole ones.
+    """
+    was, is_now = sides or (before.side, after.side)
 
     def find(case: CaseDifference) -> Reasons:
-        return Reasons(_reason(before, case.pair.before), _reason(after, case.pair.after))
+        return Reasons(_reason(before, was, case.pair.before), _reason(after, is_now, case.pair.after))
 
     return find
 
 
-def _reason(found: FoundScores, name: CaseName) -> str | None:
-    place = found.side.worst_row(name)
+def _reason(found: FoundScores, side: Side, name: CaseName) -> str | None:
+    place = side.worst_row(name)
     if found.stored is None or place is None:
         return None
     return reason_of(next(found.stored.results_at([place])))
@@ -110,16 +147,41 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] | None
     max_errors: int
     targets: tuple[str, str] | None
+    prompts: tuple[str, str] | None
     baseline: str | None
+    by: str | None
+    unpaired: bool
+
+    @property
+    def choices(self) -> tuple[RowChoice, RowChoice] | None:
+        """The results of either side of a contrast of two targets or prompts; None for whole runs."""
+        if self.targets is not None:
+            return RowChoice(target=self.targets[0]), RowChoice(target=self.targets[1])
+        if self.prompts is not None:
+            return RowChoice(prompt=self.prompts[0]), RowChoice(prompt=self.prompts[1])
+        return None
+
+    def refuse_conflicts(self) -> None:
+        """Raise ConfigError for options that cannot be combined."""
+        if self.targets is not None and self.prompts is not None:
+            raise ConfigError("--targets and --prompts cannot be combined; use --prompts A B --by target, for example")
+        for given, kind in ((self.targets, "target"), (self.prompts, "prompt")):
+            if given is not None and self.by == kind:
+                raise ConfigError(f"--{kind}s compares {kind}s, so that --by {kind} has nothing to group")
+        if self.format == "agentv" and (self.by is not None or self.unpaired):
+            raise ConfigError("--format agentv has pairs only; use --by and --unpaired with another format")
 
 
 def compare(references: Sequence[str], options: CompareOptions) -> int:
     """Compare runs with the first of them; return the exit code."""
+    options.refuse_conflicts()
     gates = _gates(options)
     runs = _load(find_home(Path.cwd()), references, options)
     _check_names(gates or (), runs)
     _warn_of_edits(runs)
     first, *others = runs
+    if options.by is not None:
+        return _compare_groups(first, others[0], options, gates)
     comparisons = [_compare(first, other, options) for other in others]
     if len(others) > 1:
         comparisons = list(corrected(comparisons))
@@ -155,18 +217,20 @@ def _load(home: Path, references: Sequence[str], options: CompareOptions) -> lis
     named = list(references)
     if options.baseline is not None:
         named = [options.baseline, *(named or ["latest"])]
-    if options.targets is not None:
-        if len(named) > _TWO or not named:
-            raise ConfigError("--targets A B needs one run with both targets, or two runs")
+    if options.choices is not None:
+        named = named or ["latest"]
+        if len(named) > _TWO:
+            raise ConfigError("--targets and --prompts compare within one run (the latest by default), or two runs")
         return [
-            find_scores(home, reference, target=target)
-            for reference, target in zip((named[0], named[-1]), options.targets, strict=True)
+            find_scores(home, reference, chosen, by=options.by)
+            for reference, chosen in zip((named[0], named[-1]), options.choices, strict=True)
         ]
     if len(named) < _TWO:
-        raise ConfigError("compare needs at least two runs, or one with --baseline or --targets")
-    if len(named) > _TWO and options.format == "agentv":
-        raise ConfigError("--format agentv compares exactly two runs")
-    return [find_scores(home, reference) for reference in named]
+        raise ConfigError("compare needs at least two runs, or one with --baseline, --targets or --prompts")
+    if len(named) > _TWO and (options.format == "agentv" or options.by is not None):
+        what = "--by" if options.by is not None else "--format agentv"
+        raise ConfigError(f"{what} compares exactly two runs")
+    return [find_scores(home, reference, by=options.by) for reference in named]
 
 
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
@@ -177,8 +241,46 @@ def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
 
 
 def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:
+    return _compare_sides(before.side, after.side, options, is_paired=_is_paired(before, after, options))
+
+
+def _is_paired(before: FoundScores, after: FoundScores, options: CompareOptions) -> bool:
+    return options.format == "agentv" or (not options.unpaired and are_matched(before.side, after.side))
+
+
+def _compare_sides(before: Side, after: Side, options: CompareOptions, *, is_paired: bool) -> Comparison:
+    if not is_paired:
+        return compare_unpaired(before, after, threshold=options.threshold)
     rng = random.Random(options.seed)  # noqa: S311 - a permutation test, not security
-    return compare_sides(before.side, after.side, rng=rng, threshold=options.threshold)
+    return compare_sides(before, after, rng=rng, threshold=options.threshold)
+
+
+def _compare_groups(
+    before: FoundScores, after: FoundScores, options: CompareOptions, gates: tuple[ScopedGate, ...] | None
+) -> int:
+    """Compare each group that both sides have, print them, and return the exit code."""
+    by = options.by or ""
+    paired = pair_groups(before.grouped, after.grouped)
+    if not before.grouped.groups and not after.grouped.groups:
+        raise ConfigError(
+            f"no result has {by!r} to group by; use one of {', '.join(BY)}, or a metadata key of the cases"
+        )
+    is_paired = _is_paired(before, after, options)
+    made = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
+    groups = []
+    for (key, *sides), comparison in zip(paired.pairs, corrected(made), strict=True):
+        verdict = _verdict(comparison, gates, options.max_errors)
+        reasons = reasons_of(before, after, (sides[0], sides[1]))
+        is_shown = gates is not None or verdict.exit_code
+        groups.append(ComparedGroup(key, comparison, reasons, verdict if is_shown else None))
+    grouped = GroupedComparison(
+        by, before.side, after.side, tuple(groups), only_before=paired.only_before, only_after=paired.only_after
+    )
+    click.echo(grouped_text(grouped, options.format), nl=False)
+    codes = [0 if each.verdict is None else each.verdict.exit_code for each in groups]
+    if not codes:
+        return NOTHING_SELECTED
+    return 0 if gates is None and 0 in codes else min(codes, key=_BY_WEIGHT.index)
 
 
 def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_errors: int) -> RunVerdict:
@@ -203,18 +305,37 @@ def _unfinished(comparison: Comparison) -> str | None:
 
 
 def _nothing(comparison: Comparison) -> str:
+    if not comparison.is_paired:
+        return "one of the runs has no result with a score"
     before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))
     return f"the runs have no case in common (targets {before} and {after}; --targets A B pairs two of them)"
 
 
 @click.command("compare")
-@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
 @click.option("--baseline", metavar="RUN", help="Compare with this run instead of the first one.")
 @click.option(
     "--targets",
     nargs=2,
     metavar="A B",
     help="Compare results of the target named A with those of B, in one run or across two.",
+)
+@click.option(
+    "--prompts",
+    nargs=2,
+    metavar="A B",
+    help="Compare results with the prompt named A with those of B, in one run or across two.",
+)
+@click.option(
+    "--by",
+    metavar="KEY",
+    callback=lambda _context, _option, word: None if word is None else grouping_named(word),
+    help="Compare each group separately: tag, prompt, target, evaluator, suite, dataset, week, or a metadata key.",
+)
+@click.option(
+    "--unpaired",
+    is_flag=True,
+    help="Compare as independent samples, by session, instead of case by case.",
 )
 @click.option(
     "--threshold",
@@ -251,7 +372,7 @@ def _nothing(comparison: Comparison) -> str:
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the permutation tests.")
 @click.option(
     "--format",
-    type=click.Choice(["text", "json", "markdown", "agentv"]),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="Output format; agentv: an older JSON format that sets its own exit codes.",
@@ -261,7 +382,9 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     """Compare each run with the first one, case by case, with significance tests.
 
     RUN is a run id or its prefix, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or results
-    exported with -o results.jsonl.
+    exported with -o results.jsonl. With --targets or --prompts one RUN is enough, 'latest' by default.
+
+    Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
     Exit codes without --gate: 0 compared, 3 no case has a score in both runs, 5 no case is in both runs. With --format
     agentv: 0 if the mean did not fall, else 1.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
 from agentv.cli.screen import terminal_style
@@ -99,17 +100,30 @@ def page_to_json(page: RowPage, query: RowQuery) -> JsonObject:
             "targets": page.facets.targets,
             "tags": page.facets.tags,
             "suites": page.facets.suites,
+            "prompts": page.facets.prompts,
         },
     }
 
 
 def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[GroupSummary, ...]:
-    """Return the summaries of results grouped by each of `words`. Raises ConfigError for one without any group."""
+    """Return the summaries of results grouped by each of `words`, each target and prompt of a group separately.
+
+    Raises ConfigError for a word without any group.
+    """
     kinds = tuple(dict.fromkeys(map(kind_named, words)))
-    groups = Groups(kinds)
+    variants: dict[tuple[str, str | None], Groups] = {}
     for row in rows:
-        groups.add(kind_of(row, row_state(row)), case=case_of(row.slot), metadata=row.metadata)
-    found = groups.summaries()
+        variant = row.slot.target, row.slot.prompt
+        groups = variants.get(variant) or variants.setdefault(variant, Groups(kinds))
+        groups.add(kind_of(row, row_state(row)), case=case_of(row.slot), metadata=row.metadata, time=row.timestamp)
+    counted = [
+        replace(group, target=target, prompt=prompt)
+        for (target, prompt), groups in variants.items()
+        for group in groups.summaries()
+    ]
+    names = list(dict.fromkeys((group.by, group.name) for group in counted))
+    place = {name: (kinds.index(name[0]), number) for number, name in enumerate(names)}
+    found = tuple(sorted(counted, key=lambda group: place[group.by, group.name]))
     missing = [kind for kind in kinds if kind not in {group.by for group in found}]
     if missing:
         known = ", ".join(KINDS)
@@ -137,6 +151,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 @click.option("--failed", is_flag=True, help="Show only results that did not pass.")
 @click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Show only results in this state.")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Show only results of this target.")
+@click.option("--prompt", "prompts", multiple=True, metavar="ID", help="Show only results with this prompt.")
 @click.option("--suite", "suites", multiple=True, metavar="PATH", help="Show only results of this eval file.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Show only results with this tag.")
 @click.option("--text", default="", metavar="TEXT", help="Show only results whose case id contains TEXT.")
@@ -164,7 +179,8 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
     Repeat a filter to select results that match any of its values. --by accepts tag, dataset, criterion, evaluator,
-    target, suite (the eval file), or a metadata key of the cases.
+    target, prompt, suite (the eval file), week, or a metadata key of the cases. Targets and prompts are counted
+    separately: if there are several, each group is a table.
     """
     from pathlib import Path
 

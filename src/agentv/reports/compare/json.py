@@ -21,8 +21,9 @@ def comparison_to_json(
     alignment = comparison.alignment
     return {
         "schema": COMPARE_SCHEMA,
-        "before": _side(comparison.before),
-        "after": _side(comparison.after),
+        "before": side_to_json(comparison.before),
+        "after": side_to_json(comparison.after),
+        "paired": comparison.is_paired,
         "finding": finding_text(comparison),
         "threshold": comparison.threshold,
         "wins": comparison.outcomes("win"),
@@ -52,7 +53,8 @@ def comparison_to_json(
     }
 
 
-def _side(side: Side) -> JsonObject:
+def side_to_json(side: Side) -> JsonObject:
+    """Return what identifies one side: its label, its state, and fields of its run."""
     fields = {key: side.about.get(key) for key in ("run_id", "name", "created_at", "agentv_version", "git")}
     return {
         "label": side.label,
@@ -72,10 +74,11 @@ def _measure(measured: MeasureDifference) -> JsonObject:
     return {
         "measure": measured.measure,
         "cases": measured.cases,
+        **_samples(measured),
         "before": measured.before,
         "after": measured.after,
         "difference": measured.difference,
-        "deviation": measured.differences.deviation,
+        "deviation": None if measured.differences is None else measured.differences.deviation,
         "higher": measured.higher,
         "lower": measured.lower,
         "interval": None
@@ -83,6 +86,19 @@ def _measure(measured: MeasureDifference) -> JsonObject:
         else {"low": found.low, "high": found.high, "level": found.level, "method": found.method},
         "p": measured.p,
         "test": None if test is None else {"name": test.name, "p": test.p, "exact": test.is_exact},
+    }
+
+
+def _samples(measured: MeasureDifference) -> JsonObject:
+    """Return the sizes of independent samples: cases, and clusters, which are sessions or cases without one."""
+    sides = measured.independent
+    if sides is None:
+        return {}
+    return {
+        "cases_before": measured.sizes[0],
+        "cases_after": measured.sizes[1],
+        "clusters_before": sides.before.clusters,
+        "clusters_after": sides.after.clusters,
     }
 
 

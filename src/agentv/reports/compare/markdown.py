@@ -7,10 +7,8 @@ from agentv.reports.compare.words import (
     FindReasons,
     case_label,
     counterpart_notes,
-    detectable_text,
-    moves_text,
-    passes_text,
     side_title,
+    sums_texts,
     verdict_text,
 )
 from agentv.reports.text.amounts import score_text
@@ -18,6 +16,7 @@ from agentv.reports.text.markup import cell_code, inline_code
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 
 _NAMED = 20
@@ -34,17 +33,18 @@ def comparison_markdown(
         "",
         f"{inline_code(side_title(comparison.before))} -> {inline_code(side_title(comparison.after))}",
         "",
-        *_table(comparison),
-        f"{'. '.join(filter(None, (moves_text(comparison), passes_text(comparison), detectable_text(comparison))))}.",
+        *table_lines(comparison),
+        f"{'. '.join(sums_texts(comparison))}.",
         *_changed(comparison, "regressed", reasons, listed),
         *_changed(comparison, "improved", reasons, listed),
-        *_circumstances(comparison),
+        *circumstance_lines(comparison.before, comparison.after),
         *_aside(comparison),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(comparison: Comparison) -> Iterator[str]:
+def table_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the table of measures, and an empty line; nothing if nothing could be compared."""
     rows = measure_cells(comparison)
     if rows:
         yield f"| {' | '.join(HEAD)} |"
@@ -71,15 +71,16 @@ def _changed(comparison: Comparison, change: Change, reasons: FindReasons, liste
         yield f"- and {len(cases) - listed:,} more"
 
 
-def _circumstances(comparison: Comparison) -> Iterator[str]:
-    found = find_circumstances(comparison.before, comparison.after)
+def circumstance_lines(before: Side, after: Side) -> Iterator[str]:
+    """Yield a list of what differs between the setups of two sides, under a heading."""
+    found = find_circumstances(before, after)
     if found:
         yield from ("", "### differences in setup", "")
     for each in found:
-        before, after = (
+        was, is_now = (
             "none" if value is None else inline_code(value, longest=_LONGEST) for value in (each.before, each.after)
         )
-        yield f"- {inline_code(each.name)}: {before} -> {after}"
+        yield f"- {inline_code(each.name)}: {was} -> {is_now}"
 
 
 def _aside(comparison: Comparison) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from agentv.reports.compare.rows import difference_text, p_value_text
+from agentv.reports.compare.rows import cases_text, difference_text, p_value_text
 from agentv.reports.compare.words import side_title, unfinished_text, verdict_text
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
@@ -111,8 +111,13 @@ def _cells(comparison: Comparison) -> list[str]:
         difference_text(score.difference),
         bounds,
         p_value_text(score.p),
-        f"{comparison.outcomes('win'):,}",
-        f"{comparison.outcomes('loss'):,}",
-        f"{len(comparison.changed('regressed')):,}",
-        f"{score.cases:,}",
+        *_moves(comparison),
+        cases_text(score),
     ]
+
+
+def _moves(comparison: Comparison) -> list[str]:
+    if not comparison.is_paired:
+        return ["-"] * 3
+    numbers = (comparison.outcomes("win"), comparison.outcomes("loss"), len(comparison.changed("regressed")))
+    return [f"{number:,}" for number in numbers]

@@ -34,8 +34,15 @@ def _cells(measured: MeasureDifference) -> list[str]:
         _signed(measured, measured.difference),
         bounds,
         p_value_text(measured.p),
-        f"{measured.cases:,}",
+        cases_text(measured),
     ]
+
+
+def cases_text(measured: MeasureDifference) -> str:
+    """Return the number of pairs, `12`, or those of independent samples, `12 / 15`."""
+    if measured.independent is None:
+        return f"{measured.cases:,}"
+    return " / ".join(f"{size:,}" for size in measured.sizes)
 
 
 def _value(measured: MeasureDifference, value: float) -> str:

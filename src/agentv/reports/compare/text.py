@@ -9,11 +9,9 @@ from agentv.reports.compare.words import (
     FindReasons,
     case_label,
     counterpart_notes,
-    detectable_text,
-    moves_text,
-    paired_text,
-    passes_text,
+    pairing_text,
     side_title,
+    sums_texts,
     verdict_text,
 )
 from agentv.reports.text.amounts import score_text
@@ -52,7 +50,7 @@ class ComparisonView(Struct, frozen=True):
             self._head(comparison),
             table([HEAD, *cells], self.width, self.paint) if cells else [],
             self._sums(comparison),
-            self._circumstances(find_circumstances(comparison.before, comparison.after)),
+            self.circumstances(find_circumstances(comparison.before, comparison.after)),
             self._changed(comparison, "regressed", reasons),
             self._changed(comparison, "improved", reasons),
             self._aside(comparison),
@@ -63,27 +61,29 @@ class ComparisonView(Struct, frozen=True):
 
     def _head(self, comparison: Comparison) -> list[str]:
         return [
-            self._clipped(f"before  {side_title(comparison.before)}"),
-            self._clipped(f"after   {side_title(comparison.after)}"),
-            f"paired  {paired_text(comparison)}",
+            self.clipped(f"before  {side_title(comparison.before)}"),
+            self.clipped(f"after   {side_title(comparison.after)}"),
+            f"{'paired' if comparison.is_paired else 'cases':8}{pairing_text(comparison)}",
         ]
 
-    def _clipped(self, line: str) -> str:
+    def clipped(self, line: str) -> str:
+        """Return a line, cut to the width."""
         return line if self.width is None else clip(line, self.width, mark=self.signs.ellipsis)
 
     def _sums(self, comparison: Comparison) -> list[str]:
-        texts = (moves_text(comparison), passes_text(comparison), detectable_text(comparison))
-        return [line for text in texts if text for line in self._wrapped(text)]
+        return [line for text in sums_texts(comparison) for line in self.wrapped(text)]
 
     def _verdict(self, verdict: RunVerdict) -> list[str]:
         return [
-            self.paint(line, "red" if verdict.exit_code else "green") for line in self._wrapped(verdict_text(verdict))
+            self.paint(line, "red" if verdict.exit_code else "green") for line in self.wrapped(verdict_text(verdict))
         ]
 
-    def _wrapped(self, text: str) -> list[str]:
+    def wrapped(self, text: str) -> list[str]:
+        """Return a text in lines of the width."""
         return [text] if self.width is None else wrap(text, self.width)
 
-    def _circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:
+    def circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:
+        """Return the differences in setup, under a heading."""
         if not found:
             return []
         lines = [self.paint("differences in setup", "bold")]

@@ -55,11 +55,42 @@ def unfinished_text(state: str) -> str:
     return "" if state == "finished" else f"{state} before its end"
 
 
-def paired_text(comparison: Comparison) -> str:
-    """Return the number of cases with a score in both runs, and of pairs if there are several targets."""
+def pairing_text(comparison: Comparison) -> str:
+    """Return the number of cases with a score in both runs, and of pairs if there are several targets or prompts.
+
+    For independent samples: their numbers of cases, and of sessions if cases share one.
+    """
+    if not comparison.is_paired:
+        return f"{_sizes_text(comparison)}, unpaired"
     pairs, cases = len(comparison.cases), 0 if comparison.score is None else comparison.score.cases
-    targets = "" if pairs == cases else f", {count_text(pairs, 'pair')} of case and target"
-    return f"{count_text(cases, 'case')} scored in both{targets}"
+    sides = (comparison.before, comparison.after)
+    with_target, with_prompt = (
+        any(len(each.targets) > 1 for each in sides),
+        any(len(each.prompts) > 1 for each in sides),
+    )
+    what = ("case, prompt and target" if with_target else "case and prompt") if with_prompt else "case and target"
+    more = "" if pairs == cases else f", {count_text(pairs, 'pair')} of {what}"
+    return f"{count_text(cases, 'case')} scored in both{more}"
+
+
+def _sizes_text(comparison: Comparison) -> str:
+    score = comparison.score
+    if score is None or score.independent is None:
+        return "no score before or after"
+    sides, sizes = score.independent, score.sizes
+    before, after = (
+        f"{size:,} {when}" + ("" if clusters >= size else f" in {count_text(clusters, 'session')}")
+        for size, clusters, when in zip(
+            sizes, (sides.before.clusters, sides.after.clusters), ("before", "after"), strict=True
+        )
+    )
+    return f"{before}, {after}"
+
+
+def sums_texts(comparison: Comparison) -> tuple[str, ...]:
+    """Return the sentences below the table: moves and passes of pairs, and the minimum detectable difference."""
+    texts = (moves_text(comparison), passes_text(comparison)) if comparison.is_paired else ()
+    return tuple(filter(None, (*texts, detectable_text(comparison))))
 
 
 def moves_text(comparison: Comparison) -> str:
@@ -81,6 +112,8 @@ def detectable_text(comparison: Comparison) -> str:
     least = comparison.detectable
     if least is not None:
         return f"minimum detectable difference at 80 % power: {least:.2g} ({count_text(cases, 'case')})"
+    if not comparison.is_paired:
+        return "too few cases, or all with the same score: the minimum detectable difference is not known"
     if cases < FEWEST_CASES:
         return f"{count_text(cases, 'case')}: too few to detect any difference; at least {FEWEST_CASES} are needed"
     score = comparison.score

@@ -1,7 +1,7 @@
 """The report at the end of a run as text: tables, histogram, evaluators, failing cases, files, and the verdict."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agentv.reports.run.figures import cost_text, rate_text, shown_trials, usage_text
 from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_rows, evaluator_difference
@@ -247,19 +247,41 @@ def _verdict(report: RunReport, width: int | None, signs: Signs, paint: Paint) -
 def group_tables(
     groups: Sequence[GroupSummary], *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour
 ) -> str:
-    """Return the groups in their order, with pass rates, means and confidence intervals."""
+    """Return the groups in their order, with pass rates, means and confidence intervals.
+
+    One table per group has a row for each target and prompt; groups of a kind with one row each share a table.
+    """
     kinds = dict.fromkeys(group.by for group in groups)
-    tables = [_rows(kind, [group for group in groups if group.by == kind]) for kind in kinds]
+    tables = [rows for kind in kinds for rows in _tables(kind, [group for group in groups if group.by == kind])]
     return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
 
 
-def _rows(kind: str, groups: Sequence[GroupSummary]) -> list[list[str]]:
-    return [[one_line(kind), "pass rate", "95 % CI", "mean", "95 % CI", "errors"], *map(_row, groups)]
-
-
-def _row(group: GroupSummary) -> list[str]:
+def _tables(kind: str, groups: Sequence[GroupSummary]) -> list[list[list[str]]]:
+    names = dict.fromkeys(group.name for group in groups)
+    targets, prompts = {group.target for group in groups}, {group.prompt for group in groups}
+    if len(names) == len(groups) and (len(targets) == len(prompts) == 1 or kind in ("target", "prompt")):
+        return [[[one_line(kind), *_GROUP_HEAD], *([one_line(each.name), *_group_cells(each)] for each in groups)]]
     return [
-        one_line(group.name),
+        [
+            [one_line(f"{kind} {name}"), *_GROUP_HEAD],
+            *([_variant(each, targets, prompts), *_group_cells(each)] for each in groups if each.name == name),
+        ]
+        for name in names
+    ]
+
+
+def _variant(group: GroupSummary, targets: Collection[str | None], prompts: Collection[str | None]) -> str:
+    """Return what a row of a group counts: its prompt and its target, of which there are several in the table."""
+    prompt = group.prompt or "no prompt" if len(prompts) > 1 and group.by != "prompt" else None
+    target = group.target if len(targets) > 1 and group.by != "target" else None
+    return one_line(", ".join(each for each in (prompt, target) if each is not None) or group.name)
+
+
+_GROUP_HEAD = ("pass rate", "95 % CI", "mean", "95 % CI", "errors")
+
+
+def _group_cells(group: GroupSummary) -> list[str]:
+    return [
         f"{percent_text(group.pass_rate)} of {group.judged:,}" if group.judged else "none judged",
         percent_interval_text(group.pass_rate_interval),
         score_text(group.mean_score),

@@ -102,6 +102,8 @@ def group_to_json(group: GroupSummary) -> JsonObject:
     return {
         "by": group.by,
         "name": group.name,
+        **({} if group.prompt is None else {"prompt": group.prompt}),
+        **({} if group.target is None else {"target": group.target}),
         "rows": group.rows,
         "judged": group.judged,
         "counts": dict(group.counts),

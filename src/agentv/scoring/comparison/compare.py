@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.scoring.comparison.alignment import Alignment, Pair, align
-from agentv.scoring.comparison.measured import MeasureDifference, measure_difference
+from agentv.scoring.comparison.measured import MeasureDifference, measure_difference, unpaired_difference
 from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.scoring.statistics.differences import holm
-from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
+from agentv.scoring.statistics.power import LEVEL
 
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
@@ -55,7 +55,10 @@ class CaseDifference(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """The differences of two runs over their common cases. `broken` pairs have a row that could not be judged."""
+    """The differences of two runs over their common cases. `broken` pairs have a row that could not be judged.
+
+    If `is_paired` is False, the runs are independent samples: there are no pairs, and all cases count.
+    """
 
     before: Side
     after: Side
@@ -67,6 +70,7 @@ class Comparison(Struct, frozen=True):
     passed: MeasureDifference | None
     evaluators: tuple[MeasureDifference, ...]
     spending: tuple[MeasureDifference, ...]
+    is_paired: bool = True
 
     @property
     def finding(self) -> Finding:
@@ -78,12 +82,12 @@ class Comparison(Struct, frozen=True):
     @property
     def detectable(self) -> float | None:
         """The minimum detectable difference of mean scores with these cases, at 80 % power."""
-        return None if self.score is None else detectable_difference(self.score.differences)
+        return None if self.score is None else self.score.detectable
 
     @property
     def needed(self) -> int | None:
         """The number of cases to detect the observed difference at 80 % power; None if no number would suffice."""
-        return None if self.score is None else cases_needed(self.score.differences)
+        return None if self.score is None else self.score.needed
 
     @property
     def mean_of_pairs(self) -> float:
@@ -103,6 +107,37 @@ class Comparison(Struct, frozen=True):
         """Return the cases that improved or regressed, the largest difference first."""
         found = [case for case in self.cases if case.change == change]
         return tuple(sorted(found, key=lambda case: case.difference, reverse=change == "improved"))
+
+
+LEAST_MATCH = 0.1
+"""The least share of a side's case ids that the other one has for them to be paired."""
+
+
+def are_matched(before: Side, after: Side) -> bool:
+    """Return True if at least 10 % of the case ids of the smaller side are on the other one, or if a side is empty."""
+    was, is_now = ({name.eval_id for name in side.cases} for side in (before, after))
+    smaller = min(len(was), len(is_now))
+    return len(was & is_now) >= LEAST_MATCH * smaller
+
+
+def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD) -> Comparison:
+    """Compare two runs as independent samples of sessions; a case without a session is one of its own."""
+    names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
+    measured = [unpaired_difference(name, before, after) for name in names]
+    spending = [unpaired_difference(name, before, after, is_tested=False) for name in SPENDING]
+    return Comparison(
+        before=before,
+        after=after,
+        alignment=Alignment((), (), ()),
+        threshold=threshold,
+        cases=(),
+        broken=(),
+        score=unpaired_difference(SCORE, before, after),
+        passed=unpaired_difference(PASSED, before, after),
+        evaluators=_corrected([each for each in measured if each is not None]),
+        spending=tuple(each for each in spending if each is not None),
+        is_paired=False,
+    )
 
 
 def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: float = THRESHOLD) -> Comparison:
@@ -168,16 +203,29 @@ def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Ra
     """Measure each evaluator that judged in both runs; their p are corrected for multiple tests."""
     names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
     measured = [measure_difference(name, before, after, pairs, rng=rng) for name in names]
-    found = [each for each in measured if each is not None and each.test is not None]
-    corrected = holm([each.test.p for each in found if each.test is not None])
-    return tuple(replace(each, p=p) for each, p in zip(found, corrected, strict=True))
+    return _corrected([each for each in measured if each is not None])
+
+
+def _corrected(measured: Sequence[MeasureDifference]) -> tuple[MeasureDifference, ...]:
+    """Return measures with their p corrected for multiple tests by Holm's method; one without a test as it is."""
+    chances = iter(holm([each.test.p for each in measured if each.test is not None]))
+    return tuple(each if each.test is None else replace(each, p=next(chances)) for each in measured)
 
 
 def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return comparisons with one run with the p of their scores corrected for multiple tests by Holm's method."""
-    tests = [None if each.score is None else each.score.test for each in comparisons]
-    chances = iter(holm([test.p for test in tests if test is not None]))
+    """Return comparisons with their p corrected for multiple tests by Holm's method.
+
+    Mean scores and pass rates are corrected for the number of comparisons, evaluators for all of theirs together.
+    """
+    scores = iter(_corrected([each.score for each in comparisons if each.score is not None]))
+    passed = iter(_corrected([each.passed for each in comparisons if each.passed is not None]))
+    evaluators = iter(_corrected([found for each in comparisons for found in each.evaluators]))
     return tuple(
-        each if test is None or each.score is None else replace(each, score=replace(each.score, p=next(chances)))
-        for each, test in zip(comparisons, tests, strict=True)
+        replace(
+            each,
+            score=None if each.score is None else next(scores),
+            passed=None if each.passed is None else next(passed),
+            evaluators=tuple(next(evaluators) for _ in each.evaluators),
+        )
+        for each in comparisons
     )

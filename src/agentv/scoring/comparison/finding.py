@@ -6,15 +6,21 @@ from agentv.types.summaries import BaselineSummary
 
 
 def finding_text(comparison: Comparison) -> str:
-    """Return better, worse, or "no evidence of a difference" with the number of cases that would be needed."""
+    """Return better, worse, or "no evidence of a difference" with the number of cases that would be needed.
+
+    The finding of independent samples ends with "unpaired".
+    """
+    unpaired = "" if comparison.is_paired else ", unpaired"
     if comparison.finding != "no evidence":
-        return comparison.finding
-    return f"no evidence of a difference (n needed: {_needed(comparison)})"
+        return f"{comparison.finding}{unpaired}"
+    return f"no evidence of a difference (n needed: {_needed(comparison)}){unpaired}"
 
 
 def _needed(comparison: Comparison) -> str:
     if comparison.score is None:
         return "not known, no case can be compared"
+    if not comparison.is_paired and comparison.detectable is None:
+        return "not known, too few cases"
     if not comparison.score.difference:
         return "not known, the means are equal"
     if comparison.needed is None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.rows import evaluator_measure, evaluator_of
+from agentv.scoring.comparison.rows import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Measurements
 from agentv.scoring.gates.run_verdict import Counted
@@ -118,6 +118,20 @@ class ComparedPairs:
         for pair in comparison.broken:
             if pair not in judged:
                 self.all.add("error", None)
+        if not comparison.is_paired:
+            self._add_samples()
+
+    def _add_samples(self) -> None:
+        """Count the cases of the later side, if those of both can be compared, and on both sides those not judged."""
+        found = self._comparison
+        for name in found.after.cases if found.score is not None else ():
+            score, passed = found.after.mean(SCORE, name), found.after.mean(PASSED, name)
+            if score is not None:
+                self.all.add("pass" if (passed or 0.0) > _HALF else "fail", score)
+        for side in (found.before, found.after):
+            for name in side.cases:
+                if side.unscored(name):
+                    self.all.add("error", None)
 
     def of_suite(self, suite: str) -> Measurements:
         """Raise NotImplementedError: a comparison has no gates of suites."""

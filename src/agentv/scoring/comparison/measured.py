@@ -3,46 +3,65 @@
 import math
 import random
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, permutation_test
 from agentv.scoring.statistics.grid import ROUNDING
+from agentv.scoring.statistics.independent import IndependentSides
 from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.scoring.statistics.power import cases_needed, detectable_difference
 from agentv.types.summaries import Interval
 
 
 class MeasureDifference(Struct, frozen=True):
-    """The difference in one measure, over the cases for which both runs have it.
+    """The difference in one measure, over the cases for which both runs have it, or of independent samples.
 
-    A case counts once, however many trials and targets it was run with. `higher` and `lower` are the numbers of cases
-    with a higher or lower value after. `later` are the sums over the later run's cases, for an interval of `after`.
+    A case counts once, however many trials and targets it was run with; in an independent sample each result counts,
+    and results of a session are a cluster. `difference` is the mean after minus the mean before. `sizes` are the
+    numbers of cases before and after, equal ones if they are paired. `higher` and `lower` are the numbers of pairs
+    with a higher or lower value after. `later` are the sums over the later run's clusters, for an interval of `after`.
     `test` is None if no test was requested; `p` is its result, corrected when several measures were tested.
+    Either `differences` or `independent` is set.
     """
 
     measure: str
     before: float
     after: float
-    differences: PairedDifferences
-    higher: int
-    lower: int
+    difference: float
+    sizes: tuple[int, int]
     interval: Interval | None
     later: ClusterMoments
+    differences: PairedDifferences | None = None
+    independent: IndependentSides | None = None
+    higher: int = 0
+    lower: int = 0
     test: PairedTest | None = None
     p: float | None = None
 
     @property
     def cases(self) -> int:
-        """The number of cases for which both runs have the measure."""
-        return self.differences.cases
+        """The number of cases: those of both runs, or those of both samples together."""
+        return self.sizes[0] if self.independent is None else sum(self.sizes)
 
     @property
-    def difference(self) -> float:
-        """The mean difference over the cases, after minus before."""
-        return self.differences.mean
+    def detectable(self) -> float | None:
+        """The minimum detectable difference with these cases at 80 % power; None if it is not known."""
+        if self.independent is not None:
+            return self.independent.detectable()
+        return None if self.differences is None else detectable_difference(self.differences)
+
+    @property
+    def needed(self) -> int | None:
+        """The number of cases that detect the difference at 80 % power; None if none would."""
+        if self.independent is not None:
+            return self.independent.needed(self.cases)
+        return None if self.differences is None else cases_needed(self.differences)
 
 
 def measure_difference(
@@ -66,6 +85,8 @@ def measure_difference(
         measure,
         before=_mean(was for was, _ in means),
         after=_mean(is_now for _, is_now in means),
+        difference=summed.mean,
+        sizes=(len(means), len(means)),
         differences=summed,
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
@@ -74,6 +95,58 @@ def measure_difference(
         test=test,
         p=None if test is None else test.p,
     )
+
+
+def unpaired_difference(measure: str, before: Side, after: Side, *, is_tested: bool = True) -> MeasureDifference | None:
+    """Return the difference in a measure of two independent samples, None if one of them does not have it."""
+    # The sums of amounts are taken in units of a mean: they may be as small as fractions of a cent.
+    unit = max(_largest_mean(measure, before), _largest_mean(measure, after)) if measure in SPENDING else 1.0
+    was, is_now = _sample(measure, before, unit or 1.0), _sample(measure, after, unit or 1.0)
+    if was is None or is_now is None:
+        return None
+    sides = IndependentSides(was.moments, is_now.moments)
+    is_share = measure not in SPENDING
+    found = sides.interval_of_shares() if is_share else sides.interval()
+    if found is not None and not is_share:
+        found = replace(found, low=found.low * unit, high=found.high * unit)
+    test = PairedTest("cluster-t", sides.p(), is_exact=False) if is_tested else None
+    return MeasureDifference(
+        measure,
+        before=was.moments.mean * unit,
+        after=is_now.moments.mean * unit,
+        difference=sides.difference * unit,
+        sizes=(was.cases, is_now.cases),
+        interval=found,
+        later=is_now.moments,
+        independent=sides,
+        test=test,
+        p=None if test is None else test.p,
+    )
+
+
+class _Sample(NamedTuple):
+    """The number of cases of a side that have a measure, and their moments by session."""
+
+    cases: int
+    moments: ClusterMoments
+
+
+def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
+    """Return a sample: a session is a cluster, and so is a case without one, with all its targets and prompts."""
+    clusters: dict[object, tuple[int, float]] = {}
+    cases = set()
+    for name in side.cases:
+        rows, mean = side.count(measure, name), side.mean(measure, name)
+        if mean is not None:
+            cases.add(name[:2])
+            cluster = side.session(name) or name[:2]
+            size, total = clusters.get(cluster, (0, 0.0))
+            clusters[cluster] = size + rows, total + rows * mean / unit
+    return _Sample(len(cases), ClusterMoments.of_clusters(clusters.values())) if clusters else None
+
+
+def _largest_mean(measure: str, side: Side) -> float:
+    return max((abs(side.mean(measure, name) or 0.0) for name in side.cases), default=0.0)
 
 
 def _tested(measure: str, differences: list[float], rng: random.Random) -> PairedTest:

@@ -30,13 +30,15 @@ class ScoredRow(Struct, frozen=True):
     """One row.
 
     `measures` holds its known values by name: a score of 0..1 and whether it passed (1.0 or 0.0) if it was judged, one
-    score for each evaluator that judged, cost in dollars, latency in seconds, tokens.
+    score for each evaluator that judged, cost in dollars, latency in seconds, tokens. `session` is the conversation
+    that its case belongs to, if it is known: cases of one session are not independent.
     """
 
     slot: ResultKey
     state: RowState
     measures: Mapping[str, float] = field(default_factory=dict)
     place: Place | None = None
+    session: str | None = None
 
 
 def evaluator_measure(name: str) -> str:
@@ -76,4 +78,4 @@ def scored_row(result: CaseResult) -> ScoredRow:
     }
     if state not in ("error", "skipped"):
         measures |= {name: value for name, value in costs.items() if value is not None}
-    return ScoredRow(result.slot, state, measures)
+    return ScoredRow(result.slot, state, measures, session=result.conversation_id)

@@ -59,12 +59,22 @@ class Side:
         self._worst_scores = array("d")
         self._worst_places = tuple(array("Q") for _ in Place._fields)
         self._keys: dict[tuple[str, str, str | None], str] = {}
+        self._sessions: dict[CaseName, str] = {}
+
+    def empty_copy(self) -> "Side":
+        """Return a side of the same run without rows, for a group of them."""
+        copy = Side(self.label, self.about, state=self.state)
+        copy._keys = self._keys
+        return copy
 
     def add(self, row: ScoredRow) -> None:
         """Add one row. Rows that were deselected by a rule (`skipped`) are left out."""
         if row.state == "skipped":
             return
-        at = self._place(CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt))
+        case = CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
+        at = self._place(case)
+        if row.session is not None:
+            self._sessions[case] = row.session
         self._rows[at] += 1
         self._broken[at] += row.state == "error"
         for name, value in row.measures.items():
@@ -120,6 +130,10 @@ class Side:
     def case_keys(self) -> Mapping[tuple[str, str, str | None], str]:
         """The key of each case's content, by suite, id and prompt."""
         return self._keys
+
+    def session(self, name: CaseName) -> str | None:
+        """Return the session of a case, None if it has none."""
+        return self._sessions.get(name)
 
     def rows(self, name: CaseName) -> int:
         """Return the number of rows of a case; 0 when there is no such case."""

@@ -1,6 +1,7 @@
-"""Counts of rows by group: by tag, dataset, criterion, target, or a key of the cases' metadata."""
+"""Counts of rows by group: by tag, dataset, criterion, target, week, or a key of the cases' metadata."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from agentv.scoring.counting.row_kinds import RowKind, Scored
 from agentv.scoring.counting.tallies import Tally
@@ -9,7 +10,7 @@ from agentv.types.results import RowState
 from agentv.types.summaries import GroupSummary
 
 ALWAYS_BY = ("tag", "dataset", "criterion", "prompt")
-KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite", "prompt")
+KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite", "prompt", "week")
 METADATA = "metadata."
 """The prefix of a metadata key: rows are grouped by its value; a list puts a row into several groups."""
 MAX_GROUPS = 1000
@@ -43,22 +44,25 @@ class Groups:
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
     def add(
-        self, kind: RowKind, rows: int = 1, case: int | None = None, *, metadata: JsonObject = _NO_METADATA
+        self,
+        kind: RowKind,
+        rows: int = 1,
+        case: int | None = None,
+        *,
+        metadata: JsonObject = _NO_METADATA,
+        time: datetime | None = None,
     ) -> None:
         """Count rows of one kind in every group that they belong to. `rows` and `case` are as for Tally.add.
 
-        `metadata` is that of their cases; it is needed only to group by it.
+        `metadata` is that of their cases and `time` when they finished; they are needed only to group by them.
         """
         for by, tallies in self._tallies.items():
             if self._are_given and by == "criterion":
                 self._list_criteria(kind)
-            if by in _PARTS:
-                parts = _PARTS[by](kind)
-                if case is None and _has_duplicate_names(parts):
-                    self._add_whole(by, parts, rows)
-                    continue
-            else:
-                parts = [(group, kind.state, kind.score) for group in _names(kind, by, metadata)]
+            parts = parts_of(kind, by, metadata=metadata, time=time)
+            if by in _PARTS and case is None and _has_duplicate_names(parts):
+                self._add_whole(by, parts, rows)
+                continue
             for group, state, score in parts:
                 tally = tallies.get(group) or self._tally_for(by, group)
                 tally.add(state, score, rows, case)
@@ -112,6 +116,17 @@ def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
     )
 
 
+def parts_of(kind: RowKind, by: str, *, metadata: JsonObject, time: datetime | None) -> list[Scored]:
+    """Return the groups of kind `by` that a row belongs to, each with the state and the score that count there.
+
+    These are the row's own, and for evaluators and criteria those of their results. `metadata` is that of its case,
+    `time` when it finished.
+    """
+    if by in _PARTS:
+        return _PARTS[by](kind)
+    return [(group, kind.state, kind.score) for group in _names(kind, by, metadata, time)]
+
+
 def _has_duplicate_names(parts: Sequence[Scored]) -> bool:
     """Return True if two parts have the same name, such as a criterion that two evaluators judge."""
     return len(parts) > 1 and len({name for name, _, _ in parts}) < len(parts)
@@ -128,9 +143,11 @@ _PARTS: dict[str, Callable[[RowKind], list[Scored]]] = {
 """Kinds of groups that count parts of a row; all others count rows."""
 
 
-def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
+def _names(kind: RowKind, by: str, metadata: JsonObject, time: datetime | None) -> tuple[str, ...]:
     if by == "tag":
         return kind.tags
+    if by == "week":
+        return () if time is None else (week_of(time),)
     if by == "dataset":
         return (kind.dataset,)
     if by == "target":
@@ -140,6 +157,12 @@ def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
     if by == "prompt":
         return () if kind.prompt is None else (kind.prompt,)
     return tuple(dict.fromkeys(_texts(metadata.get(by.removeprefix(METADATA)))))
+
+
+def week_of(time: datetime) -> str:
+    """Return the ISO week of a time in UTC, such as `2026-W47`."""
+    year, week, _ = time.astimezone(UTC).isocalendar()
+    return f"{year}-W{week:02}"
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

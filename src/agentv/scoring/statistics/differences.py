@@ -35,11 +35,13 @@ class PairedDifferences(Struct, frozen=True):
         if cases < _FEWEST:
             return cls(cases, mean, 0.0)
         scatter = math.fsum((each - mean) ** 2 for each in differences)
-        return cls(cases, mean, math.sqrt(scatter / (cases - 1)), common_step(differences) or 0.0)
+        deviation = math.sqrt(scatter / (cases - 1))
+        # What remains of equal differences is rounding.
+        return cls(cases, mean, deviation if deviation > _ALIKE else 0.0, common_step(differences) or 0.0)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return Student's interval of the mean. None below two cases, and if all differences are equal."""
-        if self.cases < _FEWEST or self.deviation <= _ALIKE:
+        if self.cases < _FEWEST or not self.deviation:
             return None
         half = t_quantile((1 + level) / 2, self.cases - 1) * self.deviation / math.sqrt(self.cases)
         return Interval(self.mean - half, self.mean + half, "student-t", level)
@@ -61,9 +63,12 @@ class PairedDifferences(Struct, frozen=True):
 
 
 class PairedTest(Struct, frozen=True):
-    """Result of a test. `p` is two-sided, 0..1; `is_exact` says that all sign patterns were counted."""
+    """Result of a test. `p` is two-sided, 0..1; `is_exact` says that all sign patterns were counted.
 
-    name: Literal["mcnemar", "sign-flips"]
+    `cluster-t` is the test of two independent samples.
+    """
+
+    name: Literal["mcnemar", "sign-flips", "cluster-t"]
     p: float
     is_exact: bool
 

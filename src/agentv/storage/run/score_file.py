@@ -6,8 +6,10 @@ A baseline is JSON Lines: a header that describes its run, then one line per cas
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
 from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, ScoredRow, judged_measures, scored_row
 from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.storage.records.decode import RESULTS, check_schema
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import ConfigError, StorageError
@@ -15,12 +17,14 @@ from agentv.types.evaluation import verdict_of
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA
+from agentv.types.results import RowState
 
 BASELINE_SCHEMA = "agentv-baseline-1"
 
 _RUN_KEYS = ("run_id", "name", "created_at", "agentv_version", "git")
 _PLAN_KEYS = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
 _EXPECTED = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o results.jsonl` wrote"
+_GROUPS_OF_BASELINES = (None, "target", "prompt", "suite")
 _OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
 
 
@@ -42,6 +46,7 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
         "eval_id": name.eval_id,
         **({} if name.prompt is None else {"prompt": name.prompt}),
         "target": name.target,
+        "conversation_id": side.session(name),
         "case_key": side.case_keys.get((name.suite, name.eval_id, name.prompt)),
         "rows": side.rows(name),
         "without_result": side.unscored(name) or None,
@@ -50,12 +55,14 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def load_score_file(path: Path, *, target: str | None = None, label: str | None = None) -> Side:
+def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> GroupedSide:
     """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
-    Raises ConfigError with the file and the number of the line that cannot be read.
+    It has the chosen rows, and their groups of kind `by`. Raises ConfigError with the file and the number of the line
+    that cannot be read, and for a baseline that is to be grouped by what only results have.
     """
-    side = Side(label or str(path))
+    side = Side(chosen.label(str(path)))
+    grouped = GroupedSide(side, by)
     baseline: _BaselineFile | None = None
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -63,17 +70,21 @@ def load_score_file(path: Path, *, target: str | None = None, label: str | None 
                 record = decode(line)
                 if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
                     baseline = _BaselineFile(side, record)
+                    if by not in _GROUPS_OF_BASELINES:
+                        raise ConfigError(f"{path} is a baseline, which has no {by} to group by; name the run instead")
                     continue
-                for row in (_exported_row(record),) if baseline is None else baseline.rows(record):
-                    if target is None or row.slot.target == target:
-                        side.add(row)
+                for row in (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record)):
+                    if chosen.has(row.row.slot):
+                        grouped.add(row)
+            except ConfigError:
+                raise
             except StorageError as error:
                 raise ConfigError(f"{path}:{number}: {error}") from error
             except ValueError as error:
                 raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED}") from error
     if baseline is not None and baseline.problem is not None:
         raise ConfigError(f"{path}: {baseline.problem}; write it again with: agentv baseline save")
-    return side
+    return grouped
 
 
 class _BaselineFile:
@@ -106,10 +117,12 @@ class _BaselineFile:
         case_key, unscored, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
         if isinstance(case_key, str):
             self._side.add_case(suite, eval_id, case_key, prompt=key.prompt)
+        session = record.get("conversation_id")
         known = measures if isinstance(measures, Mapping) else {}
         numbers = {name: _measured(name, value) for name, value in known.items() if isinstance(value, int | float)}
         if SCORE in numbers:
-            yield ScoredRow(key, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
+            state: RowState = "pass" if numbers.get(PASSED) == 1 else "fail"
+            yield ScoredRow(key, state, numbers, session=session if isinstance(session, str) else None)
         for _ in range(unscored if isinstance(unscored, int) else 0):
             yield ScoredRow(key, "error")
 
@@ -121,9 +134,18 @@ def _measured(name: str, value: float) -> float:
     return float(value)
 
 
-def _exported_row(record: JsonObject) -> ScoredRow:
+def _ungrouped(row: ScoredRow) -> GroupedRow:
+    """Return a row of which only the key is known."""
+    slot, score = row.slot, row.measures.get(SCORE)
+    kind = RowKind(row.state, score, slot.suite, slot.target, "", (), (), (), slot.prompt)
+    return GroupedRow(row, kind, {}, None)
+
+
+def _exported_row(record: JsonObject) -> GroupedRow:
     if record.get("schema") == RESULT_SCHEMA or "status" in record:
-        return scored_row(RESULTS.of_record(record))
+        result = RESULTS.of_record(record)
+        row = scored_row(result)
+        return GroupedRow(row, kind_of(result, row.state), result.metadata, result.timestamp)
     eval_id = next((record[key] for key in _OLDER_IDS if key in record), None)
     score = record.get("score")
     if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):
@@ -132,4 +154,4 @@ def _exported_row(record: JsonObject) -> ScoredRow:
         )
     key = ResultKey(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
     state = verdict_of(score)
-    return ScoredRow(key, state, judged_measures(state, float(score)))
+    return _ungrouped(ScoredRow(key, state, judged_measures(state, float(score))))

@@ -1,13 +1,15 @@
 """The results of a stored run for comparisons: scores, states and amounts; other fields are skipped unread."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
 import msgspec
 from msgspec import Struct
 
+from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
 from agentv.scoring.comparison.rows import (
     COST,
     LATENCY,
@@ -18,6 +20,7 @@ from agentv.scoring.comparison.rows import (
     judged_measures,
 )
 from agentv.scoring.comparison.sides import Side
+from agentv.scoring.counting.row_kinds import RowKind
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import reason
@@ -27,12 +30,15 @@ from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
-from agentv.types.evaluation import EvaluatorResult, Verdict
+from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
+from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredScore
 from agentv.types.records.result import CaseResult, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import RowState
+
+ALL_ROWS = RowChoice()
 
 _RESULTS = "results.jsonl"
 _CASES = "cases.jsonl"
@@ -44,6 +50,7 @@ class _Evaluator(Subset, frozen=True):
     name: str
     status: str = "scored"
     score: StoredScore | None = None
+    verdict: Verdict | None = None
 
 
 class _Row(Subset, frozen=True):
@@ -54,12 +61,22 @@ class _Row(Subset, frozen=True):
     slot: ResultKey
     status: str
     schema: str | None = None
+    conversation_id: str | None = None
     verdict: Verdict | None = None
     score: StoredScore | None = None
     evaluator_results: tuple[_Evaluator, ...] = ()
     usage_by: UsageBy | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
+
+
+class _RowOfGroup(_Row, frozen=True, kw_only=True):
+    """The fields that rows can be grouped by, too."""
+
+    timestamp: datetime
+    dataset: str
+    tags: tuple[str, ...] = ()
+    metadata: JsonObject = msgspec.field(default_factory=dict)
 
 
 class _Case(Subset, frozen=True):
@@ -71,32 +88,41 @@ class _Case(Subset, frozen=True):
     case_key: str = ""
 
 
-_decode_row = msgspec.json.Decoder(_Row).decode
+_decode_row: Callable[[bytes], _Row] = msgspec.json.Decoder(_Row).decode
+_decode_row_of_group: Callable[[bytes], _Row] = msgspec.json.Decoder(_RowOfGroup).decode
 _decode_case = msgspec.json.Decoder(_Case).decode
 
 
-def load_side(stored: StoredRun, *, target: str | None = None, label: str | None = None) -> Side:
-    """Return a run's current results, or those of one target, as one side of a comparison.
+def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> GroupedSide:
+    """Return a run's current results, or the chosen ones, as one side of a comparison, and its groups of kind `by`.
 
-    Raises StorageError, with the number of the line, for a line that cannot be read.
+    Raises StorageError, with the number of the line, for a line that cannot be read, and ConfigError for too many
+    groups.
     """
-    side = Side(label or stored.run_id, to_record(stored.run), state=stored.state())
+    side = Side(chosen.label(stored.run_id), to_record(stored.run), state=stored.state())
+    grouped = GroupedSide(side, by)
+    decode = _decode_row if by is None else _decode_row_of_group
     for number, offset, line in stored.current_lines(_RESULTS):
         try:
-            row = _decode_row(line)
+            row = decode(line)
             if row.schema != RESULT_SCHEMA:
                 check_schema(row.schema, RESULT_SCHEMA)
         except (ValueError, RecursionError, StorageError) as error:
             raise StorageError(f"{stored.folder / _RESULTS}:{number}: {reason(error)}") from error
-        if target is None or row.slot.target == target:
-            side.add(_scored_row(row, Place(number, offset, len(line))))
+        if not chosen.has(row.slot):
+            continue
+        scored = _scored_row(row, Place(number, offset, len(line)))
+        if isinstance(row, _RowOfGroup):
+            grouped.add(GroupedRow(scored, _kind(row, scored), row.metadata, row.timestamp))
+        else:
+            side.add(scored)
     for number, line in enumerate(whole_lines(stored.folder / _CASES), start=1):
         try:
             case = _decode_case(line)
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{stored.folder / _CASES}:{number}: {reason(error)}") from error
         side.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
-    return side
+    return grouped
 
 
 def _scored_row(row: _Row, place: Place) -> ScoredRow:
@@ -111,7 +137,24 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
     key = row.slot
     prompt = None if key.prompt is None else sys.intern(key.prompt)
     slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), key.trial, prompt)
-    return ScoredRow(slot, state, measures, place)
+    return ScoredRow(slot, state, measures, place, row.conversation_id)
+
+
+def _kind(row: _RowOfGroup, scored: ScoredRow) -> RowKind:
+    return RowKind(
+        state=scored.state,
+        score=row.score,
+        suite=scored.slot.suite,
+        target=scored.slot.target,
+        dataset=row.dataset,
+        tags=row.tags,
+        evaluators=tuple(
+            (each.name, "", cast(EvaluatorStatus, each.status), each.verdict, each.score or 0.0)
+            for each in row.evaluator_results
+        ),
+        criteria=(),
+        prompt=scored.slot.prompt,
+    )
 
 
 def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
@@ -128,33 +171,43 @@ def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
 
 
 class FoundScores(Struct, frozen=True):
-    """One side of a comparison. `reference` names it in later commands; `stored` is None for a file of scores."""
+    """One side of a comparison, with its groups if there are any.
 
-    side: Side
+    `reference` names it in later commands; `stored` is None for a file of scores.
+    """
+
+    grouped: GroupedSide
     reference: str
     stored: StoredRun | None = None
 
+    @property
+    def side(self) -> Side:
+        """All rows of the side."""
+        return self.grouped.whole
 
-def find_scores(home: Path, reference: str, *, target: str | None = None) -> FoundScores:
-    """Return the scores that `reference` names, or those of one target.
+
+def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> FoundScores:
+    """Return the scores that `reference` names, or the chosen ones, and their groups of kind `by`.
 
     `reference` is a file (a baseline or exported results), or a run of `home` by id, path, name, `latest` or tag.
-    Raises ConfigError when nothing matches, the file has another format, or the target has no result; StorageError
-    when a run cannot be read.
+    Raises ConfigError when nothing matches, the file has another format, or the chosen target or prompt has no
+    result; StorageError when a run cannot be read.
     """
     path = Path(reference)
     if path.is_file():
-        label = None if target is None else f"{reference} {target}"
-        found = FoundScores(load_score_file(path, target=target, label=label), reference)
+        found = FoundScores(load_score_file(path, chosen, by=by), reference)
     else:
         stored = open_run(_find(home, reference))
-        label = None if target is None else f"{stored.run_id} {target}"
         is_ours = stored.folder.resolve().parent == runs_folder(home).resolve()
-        side = load_side(stored, target=target, label=label)
-        found = FoundScores(side, stored.run_id if is_ours else reference, stored)
-    if target is not None and not found.side.cases:
-        known = ", ".join(find_scores(home, reference).side.targets) or "none"
-        raise ConfigError(f"{reference} has no result of a target {target!r}; its targets are {known}")
+        found = FoundScores(load_side(stored, chosen, by=by), stored.run_id if is_ours else reference, stored)
+    if not found.side.cases and chosen != ALL_ROWS:
+        whole = find_scores(home, reference).side
+        for kind, name, known in (("target", chosen.target, whole.targets), ("prompt", chosen.prompt, whole.prompts)):
+            names = [each for each in known if each is not None]
+            if name is not None and name not in names:
+                shown = ", ".join(names) or "none"
+                raise ConfigError(f"{reference} has no result of a {kind} {name!r}; its {kind}s are {shown}")
+        raise ConfigError(f"{reference} has no result of target {chosen.target!r} with prompt {chosen.prompt!r}")
     return found
 
 

@@ -1,0 +1,130 @@
+"""Groups of a side's rows by tag, prompt, target, evaluator, metadata or week. Targets and prompts are kept apart."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.scoring.comparison.rows import ScoredRow, judged_measures
+from agentv.scoring.comparison.sides import Side
+from agentv.scoring.counting.groups import METADATA, parts_of
+from agentv.scoring.counting.row_kinds import RowKind
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import ResultKey
+
+MOST_GROUPS = 1000
+"""The most groups of one side."""
+
+BY = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
+"""What comparisons group by, besides any key of the cases' metadata."""
+
+
+class GroupKey(NamedTuple):
+    """A group: the name it is grouped by, and the target and prompt of its rows; "" and None where they are single."""
+
+    name: str
+    target: str = ""
+    prompt: str | None = None
+
+
+class RowChoice(Struct, frozen=True):
+    """The rows of a side: those of one target, of one prompt, or all."""
+
+    target: str | None = None
+    prompt: str | None = None
+
+    def has(self, slot: ResultKey) -> bool:
+        """Return True if a row is chosen."""
+        return self.target in (None, slot.target) and self.prompt in (None, slot.prompt)
+
+    def label(self, of: str) -> str:
+        """Return the label of a side with these rows of a run."""
+        return " ".join(each for each in (of, self.prompt, self.target) if each is not None)
+
+
+def grouping_named(word: str) -> str:
+    """Return what `--by WORD` groups by: one of BY, else a key of the metadata. Raises ConfigError for `criterion`."""
+    if word in BY or word.startswith(METADATA):
+        return word
+    if word == "criterion":
+        raise ConfigError(f"a comparison cannot be grouped by criterion; use {', '.join(BY)} or a metadata key")
+    return METADATA + word
+
+
+class GroupedRow(Struct, frozen=True):
+    """A row with what it can be grouped by: its kind, the metadata of its case, when it finished."""
+
+    row: ScoredRow
+    kind: RowKind
+    metadata: JsonObject
+    time: datetime | None
+
+
+class GroupedSide(Struct, frozen=True):
+    """A side, and its groups of kind `by`, in order of first appearance. `by` None: there are none."""
+
+    whole: Side
+    by: str | None = None
+    groups: dict[GroupKey, Side] = field(default_factory=dict)
+
+    def add(self, grouped: GroupedRow) -> None:
+        """Add a row to the whole side and to its groups. Raises ConfigError for more than 1,000 groups."""
+        self.whole.add(grouped.row)
+        if self.by is None or grouped.row.state == "skipped":
+            return
+        for key, row in _rows_by_group(grouped, self.by):
+            group = self.groups.get(key)
+            if group is None:
+                if len(self.groups) >= MOST_GROUPS:
+                    raise ConfigError(f"--by {self.by} makes more than {MOST_GROUPS:,} groups; use another key")
+                group = self.groups[key] = self.whole.empty_copy()
+            group.add(row)
+
+
+def _rows_by_group(grouped: GroupedRow, by: str) -> Iterator[tuple[GroupKey, ScoredRow]]:
+    row, slot = grouped.row, grouped.row.slot
+    parts = parts_of(grouped.kind, by, metadata=grouped.metadata, time=grouped.time)
+    if by != "evaluator":
+        parts = list(dict.fromkeys(parts))  # a tag given twice
+    for name, state, score in parts:
+        own = row if by != "evaluator" else replace(row, state=state, measures=judged_measures(state, score))
+        yield GroupKey(name, slot.target, slot.prompt), own
+
+
+class GroupPair(NamedTuple):
+    """The same group on both sides."""
+
+    key: GroupKey
+    before: Side
+    after: Side
+
+
+class PairedGroups(NamedTuple):
+    """The groups that both sides have, and the others."""
+
+    pairs: tuple[GroupPair, ...]
+    only_before: tuple[GroupKey, ...]
+    only_after: tuple[GroupKey, ...]
+
+
+def pair_groups(before: GroupedSide, after: GroupedSide) -> PairedGroups:
+    """Pair the groups of two sides. A single target or prompt on each side is paired whatever its name is."""
+    was, is_now = _named(before, after, before.groups), _named(before, after, after.groups)
+    return PairedGroups(
+        tuple(GroupPair(key, side, is_now[key]) for key, side in was.items() if key in is_now),
+        tuple(key for key in was if key not in is_now),
+        tuple(key for key in is_now if key not in was),
+    )
+
+
+def _named(before: GroupedSide, after: GroupedSide, groups: Mapping[GroupKey, Side]) -> dict[GroupKey, Side]:
+    wholes = (before.whole, after.whole)
+    has_targets = before.by != "target" and any(len(side.targets) > 1 for side in wholes)
+    has_prompts = before.by != "prompt" and any(len(side.prompts) > 1 for side in wholes)
+    return {
+        GroupKey(key.name, key.target if has_targets else "", key.prompt if has_prompts else None): side
+        for key, side in groups.items()
+    }
