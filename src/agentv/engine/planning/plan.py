@@ -165,6 +165,11 @@ class RunPlan(Struct, frozen=True):
         return tuple({id(target): target for plan in self.suites for target in plan.targets}.values())
 
     @property
+    def has_several_rows(self) -> bool:
+        """True if a case may have rows of several targets or prompts."""
+        return len(self.targets) > 1 or any(plan.suite.prompts for plan in self.suites)
+
+    @property
     def planned(self) -> int | None:
         """The number of rows of the run; None while the length of a stream is unknown."""
         rows = [plan.rows for plan in self.suites]

@@ -10,6 +10,7 @@ from agentv.reports.html.summary import (
     corrected_section,
     evaluator_table,
     histogram,
+    matrix_section,
     target_table,
     verdict_band,
 )
@@ -47,6 +48,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             "main",
             verdict_band(report, record),
             target_table(report.targets) if report.targets else None,
+            matrix_section(report.matrix),
             corrected_section(report),
             baseline_section(report.baseline),
             histogram(report.histogram),

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.counting.groups import ALWAYS_BY, Groups
+from agentv.scoring.counting.matrix import matrix_summary
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.scoring.counting.tallies import (
     JUDGED_STATES,
@@ -29,7 +30,7 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
-from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, TargetSummary
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, MatrixSummary, TargetSummary
 
 _CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
@@ -128,9 +129,15 @@ class RowCounts:
                 self._count(kind, rows, None, has_trials=False)
 
     def _count(self, kind: RowKind, rows: int, case: int | None, *, has_trials: bool) -> None:
-        """Count rows of one kind. Without `has_trials` their case is shared with other targets only."""
+        """Count rows of one kind. Without `has_trials` their case is shared with other targets and prompts only."""
         self.all.add(kind.state, kind.score, rows, case)
-        self.targets[kind.target].rows.add(kind.state, kind.score, rows, case if has_trials else None)
+        target = self.targets[kind.target]
+        target.rows.add(kind.state, kind.score, rows, case if has_trials or kind.prompt is not None else None)
+        if self._has_targets or kind.prompt is not None:
+            cell = target.prompts.get(kind.prompt)
+            if cell is None:
+                cell = target.prompts[kind.prompt] = Tally()
+            cell.add(kind.state, kind.score, rows, case)
         self.groups.add(kind, rows, case)
         for name, type_, state, score in kind.scored_evaluators():
             self._tally_of(name, type_).add(state, score, rows, case)
@@ -148,8 +155,8 @@ class Summary:
     """Adds up rows as they finish, and computes what gates and reports need.
 
     `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
-    the groups that always get a tally of their own (scoring.groups). `has_targets` says that several targets may answer
-    a case, so that their rows form one cluster.
+    the groups that always get a tally of their own (scoring.groups). `has_targets` says that a case may have rows of
+    several targets or prompts, which form one cluster.
 
     `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
     bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
@@ -174,7 +181,7 @@ class Summary:
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
 
-        With `has_trials` False, each target must get the case only once; no state is then stored for the case.
+        With `has_trials` False, each target must get the case only once with each prompt.
         """
         self._counts.add(result, has_trials=has_trials)
         if self._suites and result.slot.suite in self._suites:
@@ -243,6 +250,16 @@ class Summary:
         """Return one summary per counted group, in order of first appearance."""
         return self.counts.groups.summaries()
 
+    def matrix(self) -> MatrixSummary | None:
+        """Return the matrix of prompts and targets; None for a run with one of each."""
+        return matrix_summary(
+            {
+                (prompt, name): cell
+                for name, tally in self.counts.targets.items()
+                for prompt, cell in tally.prompts.items()
+            }
+        )
+
     def report(self, run_id: str, state: RunState, verdict: RunVerdict) -> RunReport:
         """Return the report of all rows so far. Callers add what is not counted from rows."""
         counts = self.counts
@@ -253,6 +270,7 @@ class Summary:
             targets=self.targets(),
             evaluators=self.evaluators(),
             groups=self.groups(),
+            matrix=self.matrix(),
             histogram=tuple(counts.histogram),
             verdict=verdict,
             failing=tuple(counts.failing),
@@ -314,7 +332,9 @@ class Summary:
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
-        return trial_moments(name, int(k or 1), [tally.rows for tally in self.counts.targets.values()])
+        return trial_moments(
+            name, int(k or 1), [each for tally in self.counts.targets.values() for each in tally.trials()]
+        )
 
     def _tallies(self, name: str, argument: str) -> Sequence[Tally]:
         """Return the tallies that a gate measures; evaluators of one name and different types are taken together."""
