@@ -111,10 +111,9 @@ def _eval_schema(registry: Registry) -> Schema:
             ]
         },
         "Prompts": {
-            "anyOf": [
-                {"type": "null"},
-                {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string", "minLength": 1}, prompt]}},
-            ]
+            "type": "array",
+            "minItems": 1,
+            "items": {"anyOf": [{"type": "string", "minLength": 1}, prompt]},
         },
         "CaseTemplate": {"type": ["object", "null"], "description": "the keys of a case, with {{ column }}"},
         "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},

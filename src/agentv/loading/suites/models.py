@@ -329,7 +329,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: list[MessageModel] = field(default_factory=list)
+    input_messages: Annotated[list[MessageModel], Limits(min_length=1)] = field(default_factory=list)
     expected_messages: list[MessageModel] = field(default_factory=list)
     rubrics: list[Name | RubricItemModel] = field(default_factory=list)
     criteria: Criteria = None

@@ -56,6 +56,8 @@ def matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) 
         return []
     table = _table(matrix, width, paint) if has_prompts(matrix) else []
     text = best_text(matrix)
+    if not text:
+        return table
     return [*table, *([text] if width is None else wrap(text, width))]
 
 
