@@ -203,6 +203,43 @@ def test_compare_pairs_the_prompts_of_two_runs() -> None:
     assert len(json.loads(done.stdout)["cases"]) in (0, 6)
 
 
+def test_show_puts_the_answers_of_a_case_side_by_side() -> None:
+    run()
+    done = agentv("show", "--side-by-side", "latest", "b")
+    assert done.returncode == 0, done.stderr
+    assert "✗ plain  0.00" in done.stdout
+    assert "│ Say two                                │ SHOUT TWO" in done.stdout
+    assert "case a" not in done.stdout
+
+
+def test_show_side_by_side_keeps_passing_answers_of_failed_cases() -> None:
+    run()
+    text = agentv("show", "--side-by-side", "--failed").stdout
+    assert text.count("✓ loud  1.00") == text.count("✗ plain  0.00") == 3
+
+
+def test_show_side_by_side_of_one_prompt() -> None:
+    run()
+    text = agentv("show", "--side-by-side", "--prompt", "loud", "latest", "a").stdout
+    assert "✓ loud" in text
+    assert "plain" not in text
+
+
+def test_show_side_by_side_refuses_pages() -> None:
+    run()
+    done = agentv("show", "--side-by-side", "--page", "2")
+    assert done.returncode == 4
+    assert "--side-by-side cannot be combined with" in done.stderr
+
+
+def test_the_html_report_puts_the_answers_of_a_case_side_by_side() -> None:
+    run("-o", "out.html")
+    page = Path("out.html").read_text()
+    section = page[page.index('id="side-by-side"') :].split("</section><section><h2>Results")[0]
+    assert section.count('class="case-answers"') == 3
+    assert "SHOUT TWO" in section
+
+
 def test_gates_may_name_a_prompt() -> None:
     done = agentv("run", "--display", "plain", "--gate", "prompt(loud).pass_rate >= 90%")
     assert done.returncode == 0, done.stdout

@@ -13,6 +13,7 @@ from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.provenance import GitState
 from agentv.registry import Specs
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
@@ -170,6 +171,12 @@ class RunPlan(Struct, frozen=True):
         return len(self.targets) > 1 or any(plan.suite.prompts for plan in self.suites)
 
     @property
+    def order(self) -> PlanOrder:
+        """The order of targets and prompts in reports."""
+        prompts = dict.fromkeys(prompt for plan in self.suites for prompt in plan.suite.prompts)
+        return PlanOrder(tuple(target.name for target in self.targets), tuple(prompts))
+
+    @property
     def planned(self) -> int | None:
         """The number of rows of the run; None while the length of a stream is unknown."""
         rows = [plan.rows for plan in self.suites]
@@ -218,6 +225,7 @@ class RunPlan(Struct, frozen=True):
                 "path": plan.suite.path,
                 "sha256": plan.suite.sha256,
                 "cases": plan.selection.count,
+                **({"prompts": list(plan.suite.prompts)} if plan.suite.prompts else {}),
                 **({"about": plan.suite.about} if plan.suite.about else {}),
             }
             for plan in self.suites

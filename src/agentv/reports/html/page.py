@@ -5,6 +5,7 @@ from functools import partial
 
 from agentv.reports.html.parts import asset, page_head
 from agentv.reports.html.row import row_element
+from agentv.reports.html.side_by_side import side_by_side_section
 from agentv.reports.html.summary import (
     baseline_section,
     corrected_section,
@@ -55,6 +56,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             evaluator_table(report),
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
+            None if report.matrix is None else side_by_side_section(chosen.rows, report.run_id),
             element("section", element("h2", "Results"), _left_out(report, chosen), _controls(report, chosen), rows),
         ),
         verbatim("script", asset("report.js")),

@@ -4,12 +4,35 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.statistics.differences import PairedDifferences, holm, permutation_test
 from agentv.types.summaries import LEVEL, BestCell, CellSummary, MatrixSummary
 
 CellName: TypeAlias = tuple[str | None, str]
 """The prompt and the target of a cell."""
+
+
+class PlanOrder(Struct, frozen=True):
+    """The targets and prompts of a run in the order of its plan; others come last, in the order of their rows."""
+
+    targets: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+    def by_target(self, target: str) -> int:
+        """Return the place of a target."""
+        return _place(target, self.targets)
+
+    def by_cell(self, cell: CellName) -> tuple[int, int]:
+        """Return the place of a prompt and target."""
+        prompt, target = cell
+        return (-1 if prompt is None else _place(prompt, self.prompts)), _place(target, self.targets)
+
+
+def _place(name: str, names: tuple[str, ...]) -> int:
+    return names.index(name) if name in names else len(names)
+
 
 _SEED = 0
 _FEWEST = 2

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.counting.groups import ALWAYS_BY, Groups
-from agentv.scoring.counting.matrix import matrix_summary
+from agentv.scoring.counting.matrix import PlanOrder, matrix_summary
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.scoring.counting.tallies import (
     JUDGED_STATES,
@@ -158,6 +158,8 @@ class Summary:
     the groups that always get a tally of their own (scoring.groups). `has_targets` says that a case may have rows of
     several targets or prompts, which form one cluster.
 
+    `order` is that of targets and prompts in reports.
+
     `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
     bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
     of `judging`, the times that scoring took.
@@ -171,8 +173,10 @@ class Summary:
         named: Collection[tuple[str, str]] = (),
         has_targets: bool = True,
         are_given: bool = False,
+        order: PlanOrder | None = None,
     ) -> None:
         kinds = tuple(by)
+        self._order = order or PlanOrder()
         self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
         self._counts = RowCounts(kinds, named, has_targets=has_targets, are_given=are_given)
         self._are_given = are_given
@@ -227,8 +231,9 @@ class Summary:
         return None if None in parts else math.fsum(part for part in parts if part is not None)
 
     def targets(self) -> tuple[TargetSummary, ...]:
-        """Return one summary per target, in the order of their first rows."""
-        return tuple(target_summary(name, tally) for name, tally in self.counts.targets.items())
+        """Return one summary per target, in the order of the plan, else in that of their first rows."""
+        tallies = self.counts.targets
+        return tuple(target_summary(name, tallies[name]) for name in sorted(tallies, key=self._order.by_target))
 
     def evaluators(self) -> tuple[EvaluatorSummary, ...]:
         """Return one summary per evaluator; the same name with another type is another evaluator."""
@@ -252,13 +257,9 @@ class Summary:
 
     def matrix(self) -> MatrixSummary | None:
         """Return the matrix of prompts and targets; None for a run with one of each."""
-        return matrix_summary(
-            {
-                (prompt, name): cell
-                for name, tally in self.counts.targets.items()
-                for prompt, cell in tally.prompts.items()
-            }
-        )
+        targets = self.counts.targets.items()
+        cells = {(prompt, name): cell for name, tally in targets for prompt, cell in tally.prompts.items()}
+        return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.by_cell)})
 
     def report(self, run_id: str, state: RunState, verdict: RunVerdict) -> RunReport:
         """Return the report of all rows so far. Callers add what is not counted from rows."""
