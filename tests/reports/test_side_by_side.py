@@ -7,6 +7,7 @@ from tests.support.stored import CONTAINS, make_case, make_result
 from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.side_by_side import CaseAnswers, SideBySide
 from agentv.reports.text.width import display_width
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
 
@@ -31,6 +32,7 @@ FOUR = [
     detail("hinted", "small", "Paris.", is_right=True),
     detail("hinted", "large", "Paris, of course.", is_right=True),
 ]
+ORDER = PlanOrder(("small", "large"), ("plain", "hinted"))
 AT_80 = """\
 case q1  (evals/refunds.yaml:12)
 expected outcome
@@ -61,11 +63,15 @@ reason                                   reason
 
 
 def test_the_targets_stand_side_by_side_for_each_prompt() -> None:
-    assert SideBySide(80).render(CaseAnswers.of(FOUR)) == AT_80
+    assert SideBySide(80).render(CaseAnswers.of(FOUR, ORDER)) == AT_80
+
+
+def test_answers_stand_in_the_order_of_the_plan() -> None:
+    assert SideBySide(80).render(CaseAnswers.of(FOUR[::-1], ORDER)) == AT_80
 
 
 def test_prompts_stand_side_by_side_if_there_is_one_target() -> None:
-    text = SideBySide(80).render(CaseAnswers.of([FOUR[0], FOUR[2]]))
+    text = SideBySide(80).render(CaseAnswers.of([FOUR[0], FOUR[2]], ORDER))
     assert "✗ plain  0.00                            ✓ hinted  1.00" in text
     assert "│ plain: What is the capital?            │ hinted: What is the capital?" in text
 
@@ -79,7 +85,7 @@ def test_no_line_is_wider_than_the_screen(width: int, targets: int) -> None:
         for number in range(targets)
         for trial in range(2)
     ]
-    text = SideBySide(width).render(CaseAnswers.of(details))
+    text = SideBySide(width).render(CaseAnswers.of(details, ORDER))
     assert max(map(display_width, text.splitlines())) <= width
     assert "\x1b" not in text
     assert "more lines)" in text
@@ -95,6 +101,6 @@ def test_an_answer_that_failed_shows_its_error() -> None:
         evaluator_results=(),
         error=Failure("server_error", "HTTP 503"),
     )
-    text = SideBySide(80).render(CaseAnswers.of([RowDetail(failed), FOUR[1]]))
+    text = SideBySide(80).render(CaseAnswers.of([RowDetail(failed), FOUR[1]], ORDER))
     assert "! small  error" in text
     assert "│ error target: HTTP 503" in text

@@ -238,7 +238,9 @@ def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuer
     """Print the selected cases, each with its results of the selected prompts and targets."""
     from agentv.cli.results.report_tools import read_details
     from agentv.cli.screen import terminal_style
+    from agentv.engine.stored.report import plan_order
     from agentv.reports.run.side_by_side import CaseAnswers, SideBySide, cases_of
+    from agentv.reports.text.amounts import count_text
 
     selected = dict.fromkeys((row.slot.suite, row.eval_id) for row in shown.rows)
     if not selected and query.case is not None:
@@ -255,10 +257,14 @@ def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuer
     )
     style = terminal_style()
     view = SideBySide(style.width or _WIDTH, style.signs, style.paint)
+    order = plan_order(stored)
     for number, name in enumerate(name for name in selected if name in found):
-        click.echo(("\n" if number else "") + view.render(CaseAnswers.of(read_details(stored, found[name]))), nl=False)
-    if len(selected) > _MOST_CASES:
-        click.echo(f"\nand {len(selected) - _MOST_CASES:,} more cases; name a CASE, or select with --failed or --tag")
+        click.echo(
+            ("\n" if number else "") + view.render(CaseAnswers.of(read_details(stored, found[name]), order)), nl=False
+        )
+    left_out = len(selected) - len(shown_cases)
+    if left_out:
+        click.echo(f"\nand {count_text(left_out, 'more case')}; name a CASE, or select with --failed or --tag")
 
 
 def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:

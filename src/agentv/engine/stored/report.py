@@ -104,11 +104,11 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
         gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
-        order=_order(run),
+        order=plan_order(run),
     )
 
 
-def _order(run: StoredRun) -> PlanOrder:
+def plan_order(run: StoredRun) -> PlanOrder:
     """Return the order of targets and prompts in the plan of a run."""
     targets, suites = run.run.plan.get("targets"), run.run.plan.get("suites")
     names = [each.get("name") for each in _objects(targets)]

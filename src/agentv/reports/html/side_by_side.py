@@ -10,17 +10,20 @@ from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import Html, element, join
 from agentv.reports.text.signs import UNICODE
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
+from agentv.types.summaries import MatrixSummary
 
 _LONGEST_ANSWER = 4_000
 _LONGEST_REASON = 400
 MOST_CASES = 200
 
 
-def side_by_side_section(rows: Sequence[CaseResult], run_id: str) -> Html:
+def side_by_side_section(rows: Sequence[CaseResult], matrix: MatrixSummary, run_id: str) -> Html:
     """Return a section with an expandable grid of answers for each case, at most 200 of them, in the given order."""
     cases = cases_of(rows)
+    order = PlanOrder(matrix.targets, tuple(prompt for prompt in matrix.prompts if prompt is not None))
     shown = list(cases.values())[:MOST_CASES]
     left_out = len(cases) - len(shown)
     note = element(
@@ -34,7 +37,7 @@ def side_by_side_section(rows: Sequence[CaseResult], run_id: str) -> Html:
         "section",
         element("h2", "Side by side"),
         note if left_out else None,
-        *(_case(CaseAnswers.of([RowDetail(row) for row in rows_of_case])) for rows_of_case in shown),
+        *(_case(CaseAnswers.of([RowDetail(row) for row in rows_of_case], order)) for rows_of_case in shown),
         id="side-by-side",
     )
 

@@ -11,6 +11,7 @@ from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Signs
 from agentv.reports.text.width import clip, display_width, pad, wrap_lines
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
 
@@ -30,8 +31,9 @@ class CaseAnswers(Struct, frozen=True):
     cells: dict[tuple[str | None, str], tuple[RowDetail, ...]]
 
     @classmethod
-    def of(cls, details: Sequence[RowDetail]) -> "CaseAnswers":
-        """Return the results of one case, sorted by prompt and target; there is at least one."""
+    def of(cls, details: Sequence[RowDetail], order: PlanOrder) -> "CaseAnswers":
+        """Return the results of one case in the order of the plan; there is at least one."""
+        details = sorted(details, key=lambda each: order.by_cell((each.result.prompt, each.result.slot.target)))
         cells: dict[tuple[str | None, str], tuple[RowDetail, ...]] = {}
         for each in sorted(details, key=lambda detail: detail.result.slot.trial):
             place = (each.result.prompt, each.result.slot.target)
