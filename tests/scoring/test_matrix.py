@@ -3,7 +3,9 @@ from collections.abc import Iterable, Iterator
 import pytest
 from tests.support.stored import make_result
 
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
+from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.summaries import BestCell, MatrixSummary
@@ -138,3 +140,27 @@ def test_rows_of_a_case_with_several_prompts_are_one_cluster() -> None:
     (alone,) = of_cases.targets()
     assert alone.pass_rate_interval is not None
     assert target.pass_rate_interval.low == pytest.approx(alone.pass_rate_interval.low, abs=0.01)
+
+
+def test_a_line_that_cannot_be_read_is_no_row_of_the_matrix() -> None:
+    broken = make_result(
+        slot=ResultKey("s.yaml", "c9", "small"),
+        status="error",
+        score=None,
+        verdict=None,
+        evaluator_results=(),
+        error=Failure("config_error", "no question", stage="load"),
+    )
+    matrix = matrix_of([*rows_where({("plain", "small"): 1, ("hinted", "small"): 2}, cases=3), broken])
+    assert matrix is not None
+    assert matrix.prompts == PROMPTS
+
+
+def test_the_matrix_is_in_the_order_of_the_plan() -> None:
+    summary = Summary(has_targets=True, order=PlanOrder(("small", "large"), ("plain", "hinted")))
+    for prompt, target in (("hinted", "large"), ("plain", "large"), ("hinted", "small"), ("plain", "small")):
+        summary.add(row("a", prompt=prompt, target=target, score=1))
+    matrix = summary.matrix()
+    assert matrix is not None
+    assert (matrix.prompts, matrix.targets) == (PROMPTS, TARGETS)
+    assert [each.target for each in summary.targets()] == ["small", "large"]

@@ -44,6 +44,9 @@ def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
     The best cell has the highest mean. It is compared with each other one by a paired permutation test over the cases
     that both have, with all p corrected by Holm's method; the differences are significant if all of them are.
     """
+    if any(prompt is not None for prompt, _ in cells):
+        # Lines of a dataset that cannot be read have no prompt.
+        cells = {name: tally for name, tally in cells.items() if name[0] is not None or tally.judged}
     if len(cells) < _FEWEST:
         return None
     return MatrixSummary(
