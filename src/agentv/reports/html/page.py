@@ -56,7 +56,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             evaluator_table(report),
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
-            None if report.matrix is None else side_by_side_section(chosen.rows, report.matrix, report.run_id),
+            None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
             element("section", element("h2", "Results"), _left_out(report, chosen), _controls(report, chosen), rows),
         ),
         verbatim("script", asset("report.js")),

@@ -1,9 +1,7 @@
 """The answers to each case next to each other, by prompt and target, for runs with several of them."""
 
-from collections.abc import Sequence
-
 from agentv.reports.run.case_view import RowDetail
-from agentv.reports.run.chosen_rows import shortened
+from agentv.reports.run.chosen_rows import ChosenRows, shortened
 from agentv.reports.run.matrix import NO_PROMPT
 from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
@@ -12,7 +10,6 @@ from agentv.reports.text.markup import Html, element, join
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.records.result import CaseResult
 from agentv.types.summaries import MatrixSummary
 
 _LONGEST_ANSWER = 4_000
@@ -20,23 +17,27 @@ _LONGEST_REASON = 400
 MOST_CASES = 200
 
 
-def side_by_side_section(rows: Sequence[CaseResult], matrix: MatrixSummary, run_id: str) -> Html:
+def side_by_side_section(chosen: ChosenRows, matrix: MatrixSummary, run_id: str) -> Html:
     """Return a section with an expandable grid of answers for each case, at most 200 of them, in the given order."""
-    cases = cases_of(rows)
+    cases = cases_of(chosen.rows)
     order = PlanOrder(matrix.targets, tuple(prompt for prompt in matrix.prompts if prompt is not None))
     shown = list(cases.values())[:MOST_CASES]
     left_out = len(cases) - len(shown)
+    missing = [
+        *([f"{count_text(left_out, 'more case')}"] if left_out else []),
+        *(["some answers of the cases below"] if chosen.left_out else []),
+    ]
     note = element(
         "p",
-        f"Not on this page: {count_text(left_out, 'more case')}. ",
+        f"Not here: {', '.join(missing)}. ",
         element("code", f"agentv show --side-by-side {run_id} CASE"),
-        " shows one.",
+        " shows all answers to one.",
         class_="notice",
     )
     return element(
         "section",
         element("h2", "Side by side"),
-        note if left_out else None,
+        note if missing else None,
         *(_case(CaseAnswers.of([RowDetail(row) for row in rows_of_case], order)) for rows_of_case in shown),
         id="side-by-side",
     )

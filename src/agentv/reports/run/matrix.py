@@ -160,12 +160,15 @@ class _Layout:
         """Return the lines of a cell: rate, mean, and on request the number of judged rows."""
         if cell is None:
             return ["-", "", *([""] if with_count else [])]
-        mark = f" {BEST_MARK}" if self._matrix.is_best(cell) else ""
+        # All cells leave room for the mark, so that their numbers are aligned.
+        best = self._matrix.best
+        room = "  " if best is not None and best.is_significant else ""
+        mark = f" {BEST_MARK}" if self._matrix.is_best(cell) else room
         pairs = [rate_cell(cell), mean_cell(cell)]
         value, interval = (max(map(display_width, column)) for column in zip(*pairs, strict=True))
         lines = [f"{pad(shown, value, right=True)}  {pad(bounds, interval, right=True)}" for shown, bounds in pairs]
         lines += [judged_text(cell)] if with_count else []
-        return [f"{line}{' ' * len(mark) if number else mark}" for number, line in enumerate(lines)]
+        return [f"{line}{room if number else mark}" for number, line in enumerate(lines)]
 
     def lines(self, start: int, end: int, paint: Paint) -> list[str]:
         """Return the lines of the columns from `start` to before `end`."""
