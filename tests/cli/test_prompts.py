@@ -79,6 +79,32 @@ def test_each_case_is_sent_with_each_prompt() -> None:
     assert rows() == ALL
 
 
+def test_the_head_of_a_run_counts_prompts() -> None:
+    assert "suite · 3 cases × 2 prompts = 6" in run().stdout  # noqa: RUF001 - the sign of multiplication
+
+
+def test_trials_are_counted_for_each_prompt() -> None:
+    text = run("--trials", "3").stdout
+    assert "3 cases × 2 prompts × 3 trials = 18" in text  # noqa: RUF001 - the sign of multiplication
+    assert "a · plain trial 1 of 3" in text
+    assert "pass@3" in text
+
+
+def test_rows_of_a_long_table_are_counted_with_their_prompts() -> None:
+    write({"evals/q.csv": "question,expected\n" + "".join(f"q{n},Q{n}\n" for n in range(1200))})
+    text = run().stdout
+    assert "2,400/2,400 (100 %)" in text
+
+
+def test_dry_run_counts_and_writes_each_prompt() -> None:
+    done = agentv("run", "--dry-run", "--dump-prompts", "dumped")
+    assert done.returncode == 0, done.stderr
+    assert "3 cases, each with 2 prompts" in done.stdout
+    assert "target calls: 6" in done.stdout
+    assert len(list(Path("dumped").iterdir())) == 6
+    assert calls() == []
+
+
 def test_the_end_of_a_run_shows_the_matrix() -> None:
     write({"evals/q.csv": "question,expected\n" + "".join(f"q{n},Q{n}\n" for n in range(20))})
     text = run().stdout

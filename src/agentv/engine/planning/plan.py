@@ -87,11 +87,11 @@ class SuitePlan(Struct, frozen=True, dict=True):
         if self.selection.count is None:
             return None
         if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
-            return self.selection.count * (self.options.trials or self.suite.trials) * self._times
-        return sum(self.trials(case) for case in self.selection) * self._times
+            return self.selection.count * (self.options.trials or self.suite.trials) * self.times
+        return sum(self.trials(case) for case in self.selection) * self.times
 
     @property
-    def _times(self) -> int:
+    def times(self) -> int:
         """The number of rows of each trial of a case: one for each prompt and target."""
         return len(self.targets) * max(1, len(self.suite.prompts))
 
@@ -189,11 +189,19 @@ class RunPlan(Struct, frozen=True):
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
+    def prompts(self) -> tuple[str, ...]:
+        """The prompts that each case is sent with; empty without prompts, or if suites have different ones."""
+        of_suites = {plan.suite.prompts for plan in self.suites}
+        return of_suites.pop() if len(of_suites) == 1 else ()
+
+    @property
     def trials(self) -> int:
         """The number of trials of each case; 1 if it differs between cases."""
         most = max((suite.options.trials or suite.suite.trials for suite in self.suites), default=1)
         planned, cases = self.planned, self.cases
-        is_even = planned is None or cases is None or planned == cases * len(self.targets) * most
+        is_even = (
+            planned is None or cases is None or planned == cases * len(self.targets) * max(1, len(self.prompts)) * most
+        )
         return most if is_even else 1
 
     def folders_of(self, target: ResolvedTarget) -> tuple[str, ...]:
