@@ -139,6 +139,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     """The options for running one case, which override those of the suite."""
 
     evaluators: Evaluators = None
+    targets: list[Name] = field(default_factory=list)
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     pass_score: Share | None = None

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, ScoredRow, judged_measures, scored_row
 from agentv.scoring.comparison.sides import CaseName, Side
-from agentv.scoring.results.aggregation import verdict_of
 from agentv.storage.records.decode import RESULTS, check_schema
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import ConfigError, StorageError
+from agentv.types.evaluation import verdict_of
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA
