@@ -44,8 +44,8 @@ def test_the_plan_comes_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown == {
         "schema": "agentv-plan-1",
         "suites": [
-            {"suite": "suite.yaml", "cases": 1, "rows": 2, "trials": 2, "targets": ["mock"]},
-            {"suite": "lines.jsonl", "cases": None, "rows": None, "trials": 2, "targets": ["mock"]},
+            {"suite": "suite.yaml", "cases": 1, "rows": 2, "trials": 2, "prompts": [], "targets": ["mock"]},
+            {"suite": "lines.jsonl", "cases": None, "rows": None, "trials": 2, "prompts": [], "targets": ["mock"]},
         ],
         "rows": None,
         "evaluators": [{"name": "llm_judge", "type": "llm_judge"}, {"name": "greets", "type": "contains"}],

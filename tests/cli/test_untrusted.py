@@ -107,3 +107,13 @@ def test_a_value_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "\u202e" not in out
+
+
+def test_files_of_prompts_are_paths_and_their_texts_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    prompts = "prompts: [v1.tmpl, 'file://v2', {id: x, file: v3}, 'Be short.', {id: t, text: 'a/b.md'}]\n"
+    for name in ("v1.tmpl", "v2", "v3"):
+        Path("evals", name).write_text("Hi")
+    Path("evals/a.yaml").write_text(f"{prompts}evalcases: [{{id: a, expected_outcome: ok}}]\n")
+    paths = {value for kind, value in used(capsys) if kind == "path"}
+    assert {"v1.tmpl", "v2", "v3"} <= paths
+    assert "Be short." not in paths

@@ -12,7 +12,8 @@ from agentv.types.results import RunReport
 class RunStarted(Struct, frozen=True):
     """A run begins. `planned` is None when the number of rows is not known yet (a stream).
 
-    `trials` is the number of trials of each case with each target, 1 if that differs.
+    `trials` is the number of trials of each case with each target, 1 if that differs. `prompts` are those that each
+    case is sent with; empty without any, or if suites differ.
     `budget_usd` is its budget, None without a limit; `spent_usd` is the cost before it was resumed.
     """
 
@@ -24,6 +25,7 @@ class RunStarted(Struct, frozen=True):
     folder: str | None
     cases: int | None = None
     trials: int = 1
+    prompts: tuple[str, ...] = ()
     budget_usd: float | None = None
     spent_usd: float = 0.0
 

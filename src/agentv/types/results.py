@@ -7,7 +7,14 @@ from msgspec import Struct
 
 from agentv.types.records.result import CaseResult
 from agentv.types.struct_fields import repr_without
-from agentv.types.summaries import BaselineSummary, CorrectedRate, EvaluatorSummary, GroupSummary, TargetSummary
+from agentv.types.summaries import (
+    BaselineSummary,
+    CorrectedRate,
+    EvaluatorSummary,
+    GroupSummary,
+    MatrixSummary,
+    TargetSummary,
+)
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""
@@ -66,6 +73,7 @@ class RunReport(Struct, frozen=True):
     needs: str = ""
     baseline: BaselineSummary | None = None
     groups: tuple[GroupSummary, ...] = ()
+    matrix: MatrixSummary | None = None
     corrected: tuple[CorrectedRate, ...] = ()
     results: tuple[CaseResult, ...] = ()
     read: int | None = None

@@ -114,6 +114,68 @@ class TargetSummary(Struct, frozen=True):
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
 
+class CellSummary(Struct, frozen=True):
+    """Counts, rate and mean of the rows of one prompt with one target; `prompt` is None for suites without prompts."""
+
+    prompt: str | None
+    target: str
+    counts: Mapping[str, int]
+    mean_score: float | None
+    pass_rate: float | None
+    mean_interval: Interval | None = None
+    pass_rate_interval: Interval | None = None
+
+    @property
+    def rows(self) -> int:
+        """All rows of this cell."""
+        return sum(self.counts.values())
+
+    @property
+    def judged(self) -> int:
+        """The number of rows with a verdict."""
+        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+
+
+class BestCell(Struct, frozen=True):
+    """The cell with the highest mean score, compared with the next one over the `cases` that were judged in both.
+
+    `difference` is that of the mean scores, None without common cases. `p` is two-sided, of a paired permutation test,
+    corrected by Holm's method for the comparisons with all other cells. `is_significant` is True if every other cell
+    is significantly lower.
+    """
+
+    prompt: str | None
+    target: str
+    next_prompt: str | None
+    next_target: str
+    cases: int
+    difference: float | None
+    interval: Interval | None
+    p: float
+    is_significant: bool
+
+
+class MatrixSummary(Struct, frozen=True):
+    """The prompts and targets of a run: each in the order of their first rows, and the cells that have rows.
+
+    `best` is None if fewer than two cells have a judged row.
+    """
+
+    prompts: tuple[str | None, ...]
+    targets: tuple[str, ...]
+    cells: tuple[CellSummary, ...]
+    best: BestCell | None = None
+
+    def cell(self, prompt: str | None, target: str) -> CellSummary | None:
+        """Return a cell, None if no row has that prompt and target."""
+        return next((each for each in self.cells if (each.prompt, each.target) == (prompt, target)), None)
+
+    def is_best(self, cell: CellSummary) -> bool:
+        """Return True for the cell that is significantly better than all others."""
+        best = self.best
+        return best is not None and best.is_significant and (best.prompt, best.target) == (cell.prompt, cell.target)
+
+
 class EvaluatorSummary(Struct, frozen=True):
     """Mean score of one evaluator over the rows it judged, its pass rate, and how often it failed to judge."""
 

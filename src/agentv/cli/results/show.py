@@ -141,6 +141,11 @@ def group_text(groups: Sequence[GroupSummary]) -> str:
 
 SHOW_SCHEMA = "agentv-show-1"
 
+_MOST_CASES = 20
+"""The number of cases that --side-by-side shows."""
+_WIDTH = 80
+"""The width of columns where standard output is no terminal."""
+
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 _SORTS = ("written", "id", "state", "score", "cost", "duration")
 
@@ -166,6 +171,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
 @click.option("--by", multiple=True, metavar="KEY", help="Show pass rates and means grouped by KEY instead of results.")
+@click.option("--side-by-side", is_flag=True, help="Put the answers of a case next to each other.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored data as one JSON object.")
 @click.option(
     "-v",
@@ -173,7 +179,16 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     is_flag=True,
     help="Report when the index of runs cannot be used.",
 )
-def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **given: Any) -> int:
+def command(
+    run: str,
+    case: str | None,
+    *,
+    by: tuple[str, ...],
+    side_by_side: bool,
+    as_json: bool,
+    verbose: bool,
+    **given: Any,
+) -> int:
     """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
@@ -181,6 +196,8 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
     Repeat a filter to select results that match any of its values. --by accepts tag, dataset, criterion, evaluator,
     target, prompt, suite (the eval file), week, or a metadata key of the cases. Targets and prompts are counted
     separately: if there are several, each group is a table.
+
+    --side-by-side shows each selected case with all its answers, those of other prompts and targets too.
     """
     from pathlib import Path
 
@@ -193,10 +210,14 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
     query = make_query(case, **given)
     if by and query.page_size is not None:
         raise ConfigError("--by counts all selected results and cannot be combined with --page or --page-size")
+    if side_by_side and (by or as_json or query.page_size is not None):
+        raise ConfigError("--side-by-side cannot be combined with --by, --json, --page or --page-size")
     stored = open_run(find_run(home, run))
     shown = find_rows(home, stored, query, verbose=verbose)
     if by:
         _print_groups(stored, shown, by, as_json=as_json)
+    elif side_by_side:
+        _print_side_by_side(stored, shown, query)
     elif as_json:
         _print_json(stored, shown, query)
     elif case is None:
@@ -226,6 +247,39 @@ def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *,
         "groups": [group_to_json(group) for group in groups],
     }
     click.echo(printable_json(pretty_json(output)))
+
+
+def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
+    """Print the selected cases, each with its results of the selected prompts and targets."""
+    from agentv.cli.results.report_tools import read_details
+    from agentv.cli.screen import terminal_style
+    from agentv.engine.stored.report import plan_order
+    from agentv.reports.run.side_by_side import CaseAnswers, SideBySide, cases_of
+    from agentv.reports.text.amounts import count_text
+
+    selected = dict.fromkeys((row.slot.suite, row.eval_id) for row in shown.rows)
+    if not selected and query.case is not None:
+        _refuse_unknown(stored, query)
+    if not selected:
+        raise ConfigError(f"run {stored.run_id} has no result that matches these options")
+    shown_cases = set(list(selected)[:_MOST_CASES])
+    found = cases_of(
+        row
+        for row in stored.results()
+        if (row.slot.suite, row.eval_id) in shown_cases
+        and (not query.targets or row.slot.target in query.targets)
+        and (not query.prompts or row.prompt in query.prompts)
+    )
+    style = terminal_style()
+    view = SideBySide(style.width or _WIDTH, style.signs, style.paint)
+    order = plan_order(stored)
+    for number, name in enumerate(name for name in selected if name in found):
+        click.echo(
+            ("\n" if number else "") + view.render(CaseAnswers.of(read_details(stored, found[name]), order)), nl=False
+        )
+    left_out = len(selected) - len(shown_cases)
+    if left_out:
+        click.echo(f"\nand {count_text(left_out, 'more case')}; name a CASE, or select with --failed or --tag")
 
 
 def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:

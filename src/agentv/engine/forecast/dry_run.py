@@ -87,7 +87,8 @@ def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
         names = ", ".join(target.name for target in item.targets)
         trials = plan.options.trials or item.suite.trials
         repeated = f", {trials} trials each" if trials > 1 else ""
-        lines.append(f"{item.suite.path}: {cases}{repeated} against {names}")
+        prompts = f", each with {_count(len(item.suite.prompts), 'prompt')}" if item.suite.prompts else ""
+        lines.append(f"{item.suite.path}: {cases}{prompts}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
     lines.append(f"results planned: {planned}; target calls: {planned}")
     lines.extend(forecast_lines(forecast, budget_usd=plan.options.budget_usd))
@@ -108,6 +109,7 @@ def plan_to_json(plan: RunPlan, forecast: Forecast, prompts: int | None = None) 
                 "cases": item.selection.count,
                 "rows": item.rows,
                 "trials": plan.options.trials or item.suite.trials,
+                "prompts": item.suite.prompts,
                 "targets": [target.name for target in item.targets],
             }
             for item in plan.suites

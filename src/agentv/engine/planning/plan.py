@@ -13,6 +13,7 @@ from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.provenance import GitState
 from agentv.registry import Specs
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
@@ -93,9 +94,14 @@ class SuitePlan(Struct, frozen=True, dict=True):
         if self.selection.count is None:
             return None
         if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
-            return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets) * self._prompts
+            return self.selection.count * (self.options.trials or self.suite.trials) * self.times
         trials = sum(self.trials_with(case, target) for case in self.selection for target in self.targets)
         return trials * self._prompts
+
+    @property
+    def times(self) -> int:
+        """The number of rows of each trial of a case: one for each prompt and target."""
+        return len(self.targets) * self._prompts
 
     @property
     def _prompts(self) -> int:
@@ -173,6 +179,17 @@ class RunPlan(Struct, frozen=True):
         return tuple({id(target): target for plan in self.suites for target in plan.targets}.values())
 
     @property
+    def has_several_rows(self) -> bool:
+        """True if a case may have rows of several targets or prompts."""
+        return len(self.targets) > 1 or any(plan.suite.prompts for plan in self.suites)
+
+    @property
+    def order(self) -> PlanOrder:
+        """The order of targets and prompts in reports."""
+        prompts = dict.fromkeys(prompt for plan in self.suites for prompt in plan.suite.prompts)
+        return PlanOrder(tuple(target.name for target in self.targets), tuple(prompts))
+
+    @property
     def planned(self) -> int | None:
         """The number of rows of the run; None while the length of a stream is unknown."""
         rows = [plan.rows for plan in self.suites]
@@ -185,11 +202,19 @@ class RunPlan(Struct, frozen=True):
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
+    def prompts(self) -> tuple[str, ...]:
+        """The prompts that each case is sent with; empty without prompts, or if suites have different ones."""
+        of_suites = {plan.suite.prompts for plan in self.suites}
+        return of_suites.pop() if len(of_suites) == 1 else ()
+
+    @property
     def trials(self) -> int:
         """The number of trials of each case; 1 if it differs between cases."""
         most = max((suite.options.trials or suite.suite.trials for suite in self.suites), default=1)
         planned, cases = self.planned, self.cases
-        is_even = planned is None or cases is None or planned == cases * len(self.targets) * most
+        is_even = (
+            planned is None or cases is None or planned == cases * len(self.targets) * max(1, len(self.prompts)) * most
+        )
         return most if is_even else 1
 
     def folders_of(self, target: ResolvedTarget) -> tuple[str, ...]:
@@ -221,6 +246,7 @@ class RunPlan(Struct, frozen=True):
                 "path": plan.suite.path,
                 "sha256": plan.suite.sha256,
                 "cases": plan.selection.count,
+                **({"prompts": list(plan.suite.prompts)} if plan.suite.prompts else {}),
                 **({"about": plan.suite.about} if plan.suite.about else {}),
             }
             for plan in self.suites

@@ -46,9 +46,7 @@ def counted_rows(plan: RunPlan) -> RowsCounted | None:
             return None
         cases += count
         of_suite = suite.rows
-        rows += (
-            count * (suite.options.trials or suite.suite.trials) * len(suite.targets) if of_suite is None else of_suite
-        )
+        rows += count * (suite.options.trials or suite.suite.trials) * suite.times if of_suite is None else of_suite
     return RowsCounted(rows, cases)
 
 

@@ -165,7 +165,7 @@ class RunRecorder(Struct):
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
-        self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
+        self.summary = summary_for(self.plan.gates, has_targets=self.plan.has_several_rows, order=self.plan.order)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Pass on all tasks, finished or not, and note whether any case has several trials."""

@@ -311,6 +311,7 @@ def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStart
         folder=store.folder,
         cases=plan.cases,
         trials=plan.trials,
+        prompts=plan.prompts,
         budget_usd=plan.options.budget_usd,
         spent_usd=0.0 if spent is None else spent.usd,
     )

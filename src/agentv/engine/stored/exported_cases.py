@@ -63,11 +63,10 @@ def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> 
     origin: dict[str, JsonValue] = {"run": run_id, "suite": record.suite, "eval_id": record.eval_id}
     if record.prompt is not None:
         origin["prompt"] = record.prompt
-    case: dict[str, JsonValue] = {
-        "id": record.eval_id if is_unique else name,
-        "expected_outcome": record.expected_outcome,
-        "input_messages": [_message(message, folder) for message in record.input_messages],
-    }
+    case: dict[str, JsonValue] = {"id": record.eval_id if is_unique else name}
+    if record.expected_outcome:
+        case["expected_outcome"] = record.expected_outcome
+    case["input_messages"] = [_message(message, folder) for message in record.input_messages]
     if record.expected_messages:
         case["expected_messages"] = [_message(message, folder) for message in record.expected_messages]
     if record.tags:

@@ -10,6 +10,7 @@ from agentv.engine.running.notes import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.engine.stored.verdicts import StoredCounts, StoredVerdict, VerdictDifference
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.checksums import (
@@ -22,7 +23,7 @@ from agentv.storage.run.checksums import (
 )
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport, RunState
 
@@ -103,7 +104,24 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
         gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
+        order=plan_order(run),
     )
+
+
+def plan_order(run: StoredRun) -> PlanOrder:
+    """Return the order of targets and prompts in the plan of a run."""
+    targets, suites = run.run.plan.get("targets"), run.run.plan.get("suites")
+    names = [each.get("name") for each in _objects(targets)]
+    prompts = [prompt for each in _objects(suites) for prompt in _strings(each.get("prompts"))]
+    return PlanOrder(tuple(_strings(names)), tuple(dict.fromkeys(prompts)))
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def _strings(value: JsonValue) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
 
 
 def _difference(run: StoredRun, judging: StoredVerdict, counts: StoredCounts) -> VerdictDifference | None:

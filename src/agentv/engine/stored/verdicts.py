@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.running.notes import RecordedReport
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
@@ -51,10 +52,11 @@ class StoredVerdict(Struct, frozen=True):
     gates: Sequence[ScopedGate] | None
     max_errors: int
     recorded: RecordedReport | None = None
+    order: PlanOrder = PlanOrder()
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
-        counts = StoredCounts(summary_for(self.gates, has_targets=has_trials), has_trials)
+        counts = StoredCounts(summary_for(self.gates, has_targets=has_trials, order=self.order), has_trials)
         for row in rows:
             counts.add(row)
         return counts

@@ -20,6 +20,7 @@ from agentv.loading.files.places import find_eval_files, find_repository_root, f
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.project import config_files, find_criteria_file, paths_to_read
+from agentv.loading.suites.prompts import file_of
 from agentv.loading.suites.suites import read_suite
 from agentv.registry import Specs
 from agentv.templating.case_variables import used_names
@@ -48,6 +49,8 @@ _COMMANDS = frozenset(
 )
 _CALLABLES = frozenset({"python", "callable"})
 _URLS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
+_PROMPT_DEPTH = 2
+"""The length of the path of a prompt that is a lone text."""
 _KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URLS, "url")}
 _PATHS = frozenset(
     {"file", "files", "cwd", "log_dir", "template", "git", "run", "against_run", "workspace_template", "subagent_root"}
@@ -163,6 +166,9 @@ def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str
     """Yield what a text is, by its key; a text under an unknown key may be a URL or a path by its look."""
     for name in REFERENCE.findall(text):
         yield "variable", name
+    if at[0] == "prompts" and len(at) == _PROMPT_DEPTH and (file := file_of(text)) is not None:
+        yield "path", file
+        return
     key, parent = _key(at), _key(at[:-1] if isinstance(at[-1], str) else at[:-2])
     part_type = document.at((*at[:-1], "type"))
     if key in _DATASETS and FUNCTION.fullmatch(text):

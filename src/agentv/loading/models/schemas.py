@@ -15,6 +15,7 @@ from agentv.loading.suites.models import (
     DatasetModel,
     EvaluatorModel,
     PartModel,
+    PromptModel,
     SuiteModel,
 )
 from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
@@ -97,6 +98,7 @@ def _eval_schema(registry: Registry) -> Schema:
     definitions = _Definitions()
     top = definitions.add(SuiteModel)
     case = definitions.add(CaseModel)
+    prompt = definitions.add(PromptModel)
     part = definitions.add(PartModel)
     evaluator = definitions.add(EvaluatorModel)
     definitions.schemas |= {
@@ -107,6 +109,11 @@ def _eval_schema(registry: Registry) -> Schema:
                 {"type": "string", "description": "a file of cases, or a pattern of such files"},
                 definitions.add(DatasetModel),
             ]
+        },
+        "Prompts": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"anyOf": [{"type": "string", "minLength": 1}, prompt]},
         },
         "CaseTemplate": {"type": ["object", "null"], "description": "the keys of a case, with {{ column }}"},
         "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},

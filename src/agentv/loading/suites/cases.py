@@ -227,15 +227,15 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):
         return None
+    parts = scope.parts
+    needs_messages = parts is None or parts.needs_messages
+    if needs_messages and CaseModel.names().spelling_in(raw, "input_messages") is None:
+        reader.error(at, "the key 'input_messages' is missing")
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
     inputs = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
     expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
-    has_messages = CaseModel.names().spelling_in(raw, "input_messages") is not None
-    if not has_messages and (scope.parts is None or scope.parts.needs_messages):
-        reader.error(at, "the key 'input_messages' is missing")
-        return None
-    if model is None:
+    if model is None or (needs_messages and not model.input_messages):
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution

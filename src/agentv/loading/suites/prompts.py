@@ -69,11 +69,13 @@ def filler(values: JsonObject | None, report: Callable[[Fault], None]) -> Fill:
 
 def read_prompts(reader: Reader, files: FileFinder) -> tuple[SuitePrompt, ...]:
     """Return the prompts of the eval file that a reader has open. Problems are recorded."""
-    raw = reader.document.at(("prompts",))
-    if raw is None:
+    top = reader.document.value
+    if not isinstance(top, Mapping) or "prompts" not in top:
         return ()
+    raw = top["prompts"]
     if not isinstance(raw, list | tuple) or not raw:
-        reader.error(("prompts",), f"must be a list with at least one prompt, but is {kind_of(raw)}")
+        problem = "must not be empty" if isinstance(raw, list | tuple) else f"must be a list, but is {kind_of(raw)}"
+        reader.error(("prompts",), problem, allowed="a list of prompts: texts, files, {id, system} or {id, messages}")
         return ()
     found: dict[str, SuitePrompt] = {}
     for index in range(len(raw)):
@@ -109,20 +111,29 @@ def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: st
 
 def _of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default_id: str) -> SuitePrompt | None:
     """Return the prompt that a lone text stands for: a file if it is the name of one, else the text itself."""
-    if text.startswith(_FILE_PREFIX) or _LOOKS_LIKE_A_FILE.fullmatch(text):
-        return _of_file(reader, at, text.removeprefix(_FILE_PREFIX), files, None)
+    file = file_of(text)
+    if file is not None:
+        return _of_file(reader, at, file, files, None)
     if not text.strip():
         reader.error(at, "must not be empty")
         return None
     return SuitePrompt(default_id, at, (Message("user", text),))
 
 
+def file_of(text: str) -> str | None:
+    """Return the file that a lone text among prompts names, None for a text that is the prompt itself."""
+    if text.startswith(_FILE_PREFIX) or _LOOKS_LIKE_A_FILE.fullmatch(text):
+        return text.removeprefix(_FILE_PREFIX)
+    return None
+
+
 def _of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, id_: str | None) -> SuitePrompt | None:
     try:
         part = files.attach(name)
     except FileProblemError as error:
-        advice = "a text that is no file is written as {text: …}"
-        reader.error(at, error.message, allowed=error.allowed or advice, suggestion=error.suggestion)
+        advice = [] if at[-1] == "file" else ["a text that is no file is written as {text: …}"]
+        allowed = "; ".join([*([error.allowed] if error.allowed else []), *advice])
+        reader.error(at, error.message, allowed=allowed or None, suggestion=error.suggestion)
         return None
     if part.text is None:
         reader.error(at, f"the prompt {name!r} is not a text file")

@@ -5,11 +5,13 @@ from functools import partial
 
 from agentv.reports.html.parts import asset, page_head
 from agentv.reports.html.row import row_element
+from agentv.reports.html.side_by_side import side_by_side_section
 from agentv.reports.html.summary import (
     baseline_section,
     corrected_section,
     evaluator_table,
     histogram,
+    matrix_section,
     target_table,
     verdict_band,
 )
@@ -47,12 +49,14 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             "main",
             verdict_band(report, record),
             target_table(report.targets) if report.targets else None,
+            matrix_section(report.matrix),
             corrected_section(report),
             baseline_section(report.baseline),
             histogram(report.histogram),
             evaluator_table(report),
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
+            None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
             element("section", element("h2", "Results"), _left_out(report, chosen), _controls(report, chosen), rows),
         ),
         verbatim("script", asset("report.js")),

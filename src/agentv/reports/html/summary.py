@@ -11,6 +11,7 @@ from agentv.reports.run.figures import (
     shown_trials,
     target_figures,
 )
+from agentv.reports.run.matrix import BEST_MARK, best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.notes import corrected_notes, corrected_rows
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join
@@ -18,7 +19,7 @@ from agentv.reports.text.signs import UNICODE
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
-from agentv.types.summaries import BaselineSummary, TargetSummary
+from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary, TargetSummary
 
 _BAR_WIDTH = 36
 _BAR_GAP = 4
@@ -83,6 +84,38 @@ def target_table(targets: Sequence[TargetSummary]) -> Html:
         for each, figures in zip(targets, figures_by_name, strict=True)
     ]
     return element("section", element("h2", "Targets"), scrolled_table(["target", *names], rows))
+
+
+def matrix_section(matrix: MatrixSummary | None) -> Html | None:
+    """Return the matrix of prompts and targets with the best cell below; None for a run with one of each."""
+    if matrix is None:
+        return None
+    best = element("p", best_text(matrix)) if matrix.best is not None else None
+    if not has_prompts(matrix):
+        return element("section", element("h2", "Best target"), best) if best is not None else None
+    grid = grid_of(matrix)
+    rows = [[name, *(_cell(matrix, each) for each in cells)] for name, cells in zip(grid.rows, grid.cells, strict=True)]
+    return element(
+        "section", element("h2", "Prompts and targets"), scrolled_table([grid.corner, *grid.columns], rows), best
+    )
+
+
+def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> Html | None:
+    """Return the rate of a cell with a bar, its mean, and how many rows were judged."""
+    if cell is None:
+        return None
+    (rate, rate_bounds), (mean, mean_bounds) = rate_cell(cell), mean_cell(cell)
+    is_best = matrix.is_best(cell)
+    return join(
+        (
+            element("b" if is_best else "span", f"{rate} {BEST_MARK}" if is_best else rate),
+            _share_bar(cell.pass_rate),
+            element("small", rate_bounds),
+            element("span", f"mean {mean}"),
+            element("small", mean_bounds),
+            element("small", judged_text(cell)),
+        )
+    )
 
 
 def _figure(figure: Figure | None) -> Html | None:

@@ -57,6 +57,7 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:  # noqa: 
                 "planned": event.planned,
                 "cases": event.cases,
                 "trials": event.trials,
+                "prompts": event.prompts,
                 "suites": event.suites,
                 "targets": event.targets,
                 "workers": event.workers,

@@ -163,8 +163,9 @@ def plan_text(started: RunStarted, signs: Signs) -> str:
 
 def _extent_text(started: RunStarted, signs: Signs) -> str:
     factors = [] if started.cases is None else [count_text(started.cases, "case")]
+    factors += [count_text(len(started.prompts), "prompt")] if len(started.prompts) > 1 else []
     factors += [count_text(len(started.targets), "target")] if len(started.targets) > 1 else []
-    product = (started.cases or 0) * len(started.targets) * started.trials
+    product = (started.cases or 0) * max(1, len(started.prompts)) * len(started.targets) * started.trials
     if started.planned is not None and started.cases is not None and started.planned != product:
         return ", ".join([*factors, count_text(started.planned, "result")])
     factors += [count_text(started.trials, "trial")] if started.trials > 1 else []

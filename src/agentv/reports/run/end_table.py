@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Collection, Sequence
 
 from agentv.reports.run.figures import cost_text, rate_text, shown_trials, usage_text
+from agentv.reports.run.matrix import matrix_lines
 from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_rows, evaluator_difference
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
@@ -50,6 +51,7 @@ def end_report(
     blocks = [
         *(table(rows, width, paint) for rows in side_by_side(tables, width)),
         table(_trial_rows(report.targets), width, paint),
+        matrix_lines(report.matrix, width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
         [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],

@@ -12,6 +12,7 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.notes import CORRECTED_HEADS, corrected_cells, corrected_notes
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run.run_view import counts_text
@@ -24,7 +25,7 @@ from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
-from agentv.types.summaries import BaselineSummary
+from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary
 
 LONGEST = 60_000
 """The maximum number of characters; a comment allows 65,536, a job summary 1 MiB."""
@@ -53,7 +54,13 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
     Untrusted text is always in code spans, where links, mentions, images and markup have no effect.
     """
     record = tools.record(report)
-    before = [*_head(report, record), _target_table(report), _corrected_table(report), _baseline(report.baseline)]
+    before = [
+        *_head(report, record),
+        _target_table(report),
+        _matrix(report.matrix),
+        _corrected_table(report),
+        _baseline(report.baseline),
+    ]
     after = [_evaluator_table(report), *_remarks(report), _tail(report, record)]
     room = LONGEST - sum(len(block) + 2 for block in (*before, *after))
     return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
@@ -84,6 +91,32 @@ def _target_table(report: RunReport) -> str:
     ]
     counts = counts_text(report.counts).partition(": ")
     return _table(("metric", "value", _INTERVAL), [("results", counts[2] or counts[0], ""), *rows])
+
+
+def _matrix(matrix: MatrixSummary | None) -> str:
+    """Return the matrix of prompts and targets, and the best cell; without prompts only the best."""
+    if matrix is None:
+        return ""
+    best = inline_code(best_text(matrix)) if matrix.best is not None else ""
+    if not has_prompts(matrix):
+        return best
+    grid = grid_of(matrix)
+    columns = grid.columns[:_MOST_ITEMS]
+    rows = [
+        (cell_code(name), *(_cell(matrix, each) for each in cells[:_MOST_ITEMS]))
+        for name, cells in list(zip(grid.rows, grid.cells, strict=True))[:_MOST_ITEMS]
+    ]
+    return "\n\n".join(filter(None, (_table((grid.corner, *map(cell_code, columns)), rows), best)))
+
+
+def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> str:
+    """Return the rate and the mean of a cell with their intervals, bold for the best one."""
+    if cell is None:
+        return "-"
+    text = "<br>".join(
+        (*(f"{value} ({bounds})" for value, bounds in (rate_cell(cell), mean_cell(cell))), judged_text(cell))
+    )
+    return f"**{text}**" if matrix.is_best(cell) else text
 
 
 def _baseline(summary: BaselineSummary | None) -> str:

@@ -11,10 +11,12 @@ from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.summaries import (
+    CellSummary,
     CorrectedRate,
     EvaluatorSummary,
     GroupSummary,
     Interval,
+    MatrixSummary,
     TargetSummary,
     TrialSummary,
     baseline_to_json,
@@ -41,6 +43,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
         **({} if report.baseline is None else {"baseline": baseline_to_json(report.baseline)}),
         "corrected": [corrected_to_json(rate) for rate in report.corrected],
+        **({} if report.matrix is None else {"matrix": _matrix(report.matrix)}),
         "groups": [group_to_json(group) for group in report.groups],
         "histogram": report.histogram,
         "failing": [_failing(result) for result in report.failing],
@@ -111,6 +114,31 @@ def group_to_json(group: GroupSummary) -> JsonObject:
         "pass_rate_interval": interval_to_json(group.pass_rate_interval),
         "mean_score": group.mean_score,
         "mean_interval": interval_to_json(group.mean_interval),
+    }
+
+
+def _matrix(matrix: MatrixSummary) -> JsonObject:
+    return {
+        "prompts": matrix.prompts,
+        "targets": matrix.targets,
+        "cells": [{**_cell(each), "is_best": matrix.is_best(each)} for each in matrix.cells],
+        "best": None
+        if matrix.best is None
+        else {**asdict(matrix.best), "interval": interval_to_json(matrix.best.interval)},
+    }
+
+
+def _cell(cell: CellSummary) -> JsonObject:
+    return {
+        "prompt": cell.prompt,
+        "target": cell.target,
+        "rows": cell.rows,
+        "judged": cell.judged,
+        "counts": dict(cell.counts),
+        "pass_rate": cell.pass_rate,
+        "pass_rate_interval": interval_to_json(cell.pass_rate_interval),
+        "mean_score": cell.mean_score,
+        "mean_interval": interval_to_json(cell.mean_interval),
     }
 
 

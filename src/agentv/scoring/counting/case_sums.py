@@ -47,6 +47,13 @@ class CaseSums:
         self._passed[at] += passed
         self._score_sums[at] += score
 
+    def get(self, case: int) -> CaseSum | None:
+        """Return the sums of a case, None without any row of it."""
+        at = self._find_index(case)
+        if not self._cases[at]:
+            return None
+        return CaseSum(case, self._rows[at], self._passed[at], self._score_sums[at])
+
     def __len__(self) -> int:
         """Return the number of cases with a row."""
         return self._taken

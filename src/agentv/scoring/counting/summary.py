@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.counting.groups import ALWAYS_BY, Groups
+from agentv.scoring.counting.matrix import PlanOrder, matrix_summary
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.scoring.counting.tallies import (
     JUDGED_STATES,
@@ -29,7 +30,7 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
-from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, TargetSummary
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, MatrixSummary, TargetSummary
 
 _CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
@@ -128,9 +129,15 @@ class RowCounts:
                 self._count(kind, rows, None, has_trials=False)
 
     def _count(self, kind: RowKind, rows: int, case: int | None, *, has_trials: bool) -> None:
-        """Count rows of one kind. Without `has_trials` their case is shared with other targets only."""
+        """Count rows of one kind. Without `has_trials` their case is shared with other targets and prompts only."""
         self.all.add(kind.state, kind.score, rows, case)
-        self.targets[kind.target].rows.add(kind.state, kind.score, rows, case if has_trials else None)
+        target = self.targets[kind.target]
+        target.rows.add(kind.state, kind.score, rows, case if has_trials or kind.prompt is not None else None)
+        if self._has_targets or kind.prompt is not None:
+            cell = target.prompts.get(kind.prompt)
+            if cell is None:
+                cell = target.prompts[kind.prompt] = Tally()
+            cell.add(kind.state, kind.score, rows, case)
         self.groups.add(kind, rows, case)
         for name, type_, state, score in kind.scored_evaluators():
             self._tally_of(name, type_).add(state, score, rows, case)
@@ -148,8 +155,10 @@ class Summary:
     """Adds up rows as they finish, and computes what gates and reports need.
 
     `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
-    the groups that always get a tally of their own (scoring.groups). `has_targets` says that several targets may answer
-    a case, so that their rows form one cluster.
+    the groups that always get a tally of their own (scoring.groups). `has_targets` says that a case may have rows of
+    several targets or prompts, which form one cluster.
+
+    `order` is that of targets and prompts in reports.
 
     `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
     bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
@@ -164,8 +173,10 @@ class Summary:
         named: Collection[tuple[str, str]] = (),
         has_targets: bool = True,
         are_given: bool = False,
+        order: PlanOrder | None = None,
     ) -> None:
         kinds = tuple(by)
+        self._order = order or PlanOrder()
         self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
         self._counts = RowCounts(kinds, named, has_targets=has_targets, are_given=are_given)
         self._are_given = are_given
@@ -174,7 +185,7 @@ class Summary:
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
 
-        With `has_trials` False, each target must get the case only once; no state is then stored for the case.
+        With `has_trials` False, each target must get the case only once with each prompt.
         """
         self._counts.add(result, has_trials=has_trials)
         if self._suites and result.slot.suite in self._suites:
@@ -220,8 +231,9 @@ class Summary:
         return None if None in parts else math.fsum(part for part in parts if part is not None)
 
     def targets(self) -> tuple[TargetSummary, ...]:
-        """Return one summary per target, in the order of their first rows."""
-        return tuple(target_summary(name, tally) for name, tally in self.counts.targets.items())
+        """Return one summary per target, in the order of the plan, else in that of their first rows."""
+        tallies = self.counts.targets
+        return tuple(target_summary(name, tallies[name]) for name in sorted(tallies, key=self._order.by_target))
 
     def evaluators(self) -> tuple[EvaluatorSummary, ...]:
         """Return one summary per evaluator; the same name with another type is another evaluator."""
@@ -243,6 +255,12 @@ class Summary:
         """Return one summary per counted group, in order of first appearance."""
         return self.counts.groups.summaries()
 
+    def matrix(self) -> MatrixSummary | None:
+        """Return the matrix of prompts and targets; None for a run with one of each."""
+        targets = self.counts.targets.items()
+        cells = {(prompt, name): cell for name, tally in targets for prompt, cell in tally.prompts.items()}
+        return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.by_cell)})
+
     def report(self, run_id: str, state: RunState, verdict: RunVerdict) -> RunReport:
         """Return the report of all rows so far. Callers add what is not counted from rows."""
         counts = self.counts
@@ -253,6 +271,7 @@ class Summary:
             targets=self.targets(),
             evaluators=self.evaluators(),
             groups=self.groups(),
+            matrix=self.matrix(),
             histogram=tuple(counts.histogram),
             verdict=verdict,
             failing=tuple(counts.failing),
@@ -314,7 +333,9 @@ class Summary:
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
-        return trial_moments(name, int(k or 1), [tally.rows for tally in self.counts.targets.values()])
+        return trial_moments(
+            name, int(k or 1), [each for tally in self.counts.targets.values() for each in tally.trials()]
+        )
 
     def _tallies(self, name: str, argument: str) -> Sequence[Tally]:
         """Return the tallies that a gate measures; evaluators of one name and different types are taken together."""

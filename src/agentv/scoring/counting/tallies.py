@@ -405,16 +405,16 @@ _NONE = ClusterMoments.of_passes(0, 0)
 _OF_CASE: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pass_at, "pass_hat": pass_hat}
 
 
-def trial_summaries(tally: Tally) -> tuple[TrialSummary, ...]:
+def trial_summaries(tallies: Sequence[Tally]) -> tuple[TrialSummary, ...]:
     """Return pass@k and pass^k for k of 1 to 10, and for the largest number of trials of any case.
 
-    Empty without repeats. All cases have the same weight, however often each was judged.
+    `tallies` are those of a target's rows by prompt. Empty without repeats. All cases have the same weight, however
+    often each was judged.
     """
-    outcomes = _outcomes(tally)
-    most = max((trials for _, trials in outcomes), default=0)
+    most = max((trials for tally in tallies for _, trials in _outcomes(tally)), default=0)
     if most <= 1:
         return ()
-    return tuple(_trial_summary(k, outcomes) for k in sorted({*range(1, min(most, _EACH_UP_TO) + 1), most}))
+    return tuple(_trial_summary(k, tallies) for k in sorted({*range(1, min(most, _EACH_UP_TO) + 1), most}))
 
 
 def _outcomes(tally: Tally) -> Counter[tuple[int, int]]:
@@ -427,8 +427,8 @@ def _single_outcomes(tally: Tally) -> Counter[tuple[int, int]]:
     return Counter({(1, 1): single.passed, (0, 1): single.rows - single.passed})
 
 
-def _trial_summary(k: int, outcomes: Mapping[tuple[int, int], int]) -> TrialSummary:
-    at, hat = (_moments(of_case, k, outcomes) for of_case in (pass_at, pass_hat))
+def _trial_summary(k: int, tallies: Sequence[Tally]) -> TrialSummary:
+    at, hat = (trial_moments(name, k, tallies) for name in _OF_CASE)
     return TrialSummary(
         k=k,
         cases=at.clusters,
@@ -452,16 +452,16 @@ def _moments(
     )
 
 
-def trial_moments(name: str, k: int, targets: Sequence[Tally]) -> ClusterMoments:
-    """Return the sums for `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets.
+def trial_moments(name: str, k: int, tallies: Sequence[Tally]) -> ClusterMoments:
+    """Return the sums for `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets and prompts.
 
-    `targets` are the tallies of the targets' rows.
+    `tallies` are those of each target's rows, with each prompt.
     """
-    if len(targets) == 1:
-        return _moments(_OF_CASE[name], k, _outcomes(targets[0]))
-    singles = sum((_moments(_OF_CASE[name], k, _single_outcomes(tally)) for tally in targets), _NONE)
+    if len(tallies) == 1:
+        return _moments(_OF_CASE[name], k, _outcomes(tallies[0]))
+    singles = sum((_moments(_OF_CASE[name], k, _single_outcomes(tally)) for tally in tallies), _NONE)
     by_case: dict[int, tuple[int, float]] = {}
-    for tally in targets:
+    for tally in tallies:
         for case, value in _values(name, k, tally.cases or ()):
             rows, total = by_case.get(case, (0, 0.0))
             by_case[case] = rows + 1, total + value
@@ -494,6 +494,8 @@ class TargetTally(Struct):
     """Adds up the rows of one target."""
 
     rows: Tally = field(default_factory=Tally)
+    prompts: dict[str | None, Tally] = field(default_factory=dict)
+    """Its rows by prompt, None for those without; empty if the run has one target and no prompts."""
     latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
@@ -522,6 +524,10 @@ class TargetTally(Struct):
             self.judge_failures += 1
             self.judged_by_judges += not _called_judge(result)
 
+    def trials(self) -> Sequence[Tally]:
+        """Return the tallies in which the rows of a case are its trials: those of each prompt."""
+        return tuple(self.prompts.values()) or (self.rows,)
+
     def _add_judges(self, result: CaseResult) -> None:
         unpriced = any(map(has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
@@ -549,7 +555,7 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         mean_interval=tally.rows.mean_interval,
         latency_median_interval=latency_interval([tally.latencies], 0.5),
         latency_p95_interval=latency_interval([tally.latencies], 0.95),
-        trials=trial_summaries(tally.rows),
+        trials=trial_summaries(tally.trials()),
     )
 
 

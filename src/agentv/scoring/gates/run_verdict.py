@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Gate, Measurements
@@ -199,10 +200,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Summary:
-    """Return a summary that counts separately the suites with their own gates. `has_targets` is as for Summary."""
+def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool, order: PlanOrder | None = None) -> Summary:
+    """Return a summary that counts separately the suites with their own gates; the others are as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
-    return Summary(suites, named=_names(gates), has_targets=has_targets)
+    return Summary(suites, named=_names(gates), has_targets=has_targets, order=order)
 
 
 def stream_summary_for(gates: Sequence[ScopedGate] | None) -> Summary:

@@ -128,7 +128,7 @@ class StoredRun:
         """Return False if no case has more than one row, so that a summary need not remember each case.
 
         This follows from the planned numbers of rows and cases. The plan of a stream has no such numbers: then the run
-        must have one target, and no row a second trial.
+        must have one target, and no row a second trial or a prompt.
         """
         planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
         if isinstance(planned, int) and isinstance(suites, list):
@@ -136,7 +136,8 @@ class StoredRun:
             return planned > sum(count for count in cases if isinstance(count, int))
         targets = self.run.plan.get("targets")
         has_one_target = isinstance(targets, list) and len(targets) == 1
-        return not has_one_target or any(head.slot.trial for _, _, head in self._heads("results.jsonl"))
+        heads = self._heads("results.jsonl")
+        return not has_one_target or any(head.slot.trial or head.slot.prompt is not None for _, _, head in heads)
 
     def events(self) -> Iterator[EventRecord]:
         """Yield the events of the run, including unknown types."""

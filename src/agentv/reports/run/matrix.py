@@ -1,0 +1,186 @@
+"""The matrix of a run: a cell with rate and mean for each prompt and target, and the best of them."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agentv.reports.compare.rows import difference_text, p_value_text
+from agentv.reports.text.amounts import (
+    count_text,
+    percent_interval_text,
+    percent_text,
+    score_interval_text,
+    score_text,
+)
+from agentv.reports.text.paint import Paint
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.width import clip, display_width, pad, wrap
+from agentv.types.summaries import CellSummary, MatrixSummary
+
+NO_PROMPT = "(no prompt)"
+BEST_MARK = "*"
+_LONGEST_NAME = 24
+_BETWEEN = 3
+
+
+class Grid(Struct, frozen=True):
+    """A matrix as rows and columns of names; `cells` has a list of cells for each row, None where nothing was run."""
+
+    corner: str
+    columns: Sequence[str]
+    rows: Sequence[str]
+    cells: Sequence[Sequence[CellSummary | None]]
+
+
+def grid_of(matrix: MatrixSummary, *, is_turned: bool = False) -> Grid:
+    """Return the matrix with a row per prompt and a column per target; the other way round if `is_turned`."""
+    prompts = [NO_PROMPT if each is None else one_line(each) for each in matrix.prompts]
+    targets = [one_line(each) for each in matrix.targets]
+    cells = [[matrix.cell(prompt, target) for target in matrix.targets] for prompt in matrix.prompts]
+    if is_turned:
+        return Grid("target", prompts, targets, list(zip(*cells, strict=True)))
+    return Grid("prompt", targets, prompts, cells)
+
+
+def has_prompts(matrix: MatrixSummary) -> bool:
+    """Return False if the table of targets has all numbers of the matrix already."""
+    return matrix.prompts != (None,)
+
+
+def matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) -> list[str]:
+    """Return the matrix, with the best cell below; without prompts only the best, as the table of targets says more.
+
+    It has as many columns side by side as fit into `width`; None: all of them.
+    """
+    if matrix is None:
+        return []
+    table = _table(matrix, width, paint) if has_prompts(matrix) else []
+    text = best_text(matrix)
+    if not text:
+        return table
+    return [*table, *([text] if width is None else wrap(text, width))]
+
+
+def best_text(matrix: MatrixSummary) -> str:
+    """Return which cell is the best, and how sure that is; empty if fewer than two cells have a judged row."""
+    best = matrix.best
+    if best is None:
+        return ""
+    first, second = (
+        _place(matrix, *each) for each in ((best.prompt, best.target), (best.next_prompt, best.next_target))
+    )
+    if best.difference is None:
+        return f"no best: {first} and {second} share no judged case"
+    found = best.interval
+    bounds = "" if found is None else f" ({difference_text(found.low)} to {difference_text(found.high)})"
+    facts = f"{difference_text(best.difference)}{bounds}, {_p_text(best.p)}, {count_text(best.cases, 'case')}"
+    if best.is_significant:
+        return f"{BEST_MARK} best: {first}, above {second} by {facts}"
+    return f"no significant best: {first} and {second} differ by {facts}"
+
+
+def _p_text(p: float) -> str:
+    shown = p_value_text(p)
+    return f"p {shown}" if shown.startswith(("<", ">")) else f"p = {shown}"
+
+
+def _place(matrix: MatrixSummary, prompt: str | None, target: str) -> str:
+    """Return `short on small`, or only what the run has several of."""
+    names = []
+    if len(matrix.prompts) > 1:
+        names.append(NO_PROMPT if prompt is None else one_line(prompt))
+    if len(matrix.targets) > 1:
+        names.append(one_line(target))
+    return " on ".join(names)
+
+
+def rate_cell(cell: CellSummary) -> tuple[str, str]:
+    """Return the pass rate of a cell and its interval."""
+    return percent_text(cell.pass_rate), percent_interval_text(cell.pass_rate_interval)
+
+
+def mean_cell(cell: CellSummary) -> tuple[str, str]:
+    """Return the mean score of a cell and its interval."""
+    return score_text(cell.mean_score), score_interval_text(cell.mean_interval)
+
+
+def judged_text(cell: CellSummary) -> str:
+    """Return the number of judged rows of a cell, and of those with errors: `of 200, 3 errors`."""
+    errors = cell.counts.get("error", 0)
+    return f"of {cell.judged:,}" + (f", {count_text(errors, 'error')}" if errors else "")
+
+
+def common_count(matrix: MatrixSummary) -> int | None:
+    """Return the number of judged rows of every cell; None if they differ, or a cell has errors or no rows."""
+    counts = {each.judged if each.judged == each.rows else None for each in matrix.cells}
+    is_full = len(matrix.cells) == len(matrix.prompts) * len(matrix.targets)
+    return counts.pop() if is_full and len(counts) == 1 else None
+
+
+def _table(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:
+    """Return the matrix as a table, turned if it fits only then, in several parts if it is too wide."""
+    upright, turned = (_Layout(matrix, grid_of(matrix, is_turned=each)) for each in (False, True))
+    is_wide = width is not None and upright.width > width and turned.width < upright.width
+    layout = turned if is_wide else upright
+    per_part = max(1, len(layout.columns)) if width is None else layout.columns_in(width)
+    lines: list[str] = []
+    for start in range(0, len(layout.columns), per_part):
+        lines += [*([""] if lines else []), *layout.lines(start, start + per_part, paint)]
+    return lines
+
+
+class _Layout:
+    """The widths of a grid's columns, and its lines."""
+
+    def __init__(self, matrix: MatrixSummary, grid: Grid) -> None:
+        self._matrix = matrix
+        self._grid = grid
+        common = common_count(matrix)
+        self._texts = [[self._cell(each, with_count=common is None) for each in row] for row in grid.cells]
+        corner = grid.corner if common is None else f"{grid.corner} ({common:,} each)"
+        names = [clip(name, _LONGEST_NAME, mark="..") for name in (corner, *grid.rows)]
+        self._names = names
+        self._name_width = max(map(display_width, names))
+        self.columns = [clip(name, _LONGEST_NAME, mark="..") for name in grid.columns]
+        self._widths = [
+            max(display_width(name), *(display_width(line) for row in self._texts for line in row[at]))
+            for at, name in enumerate(self.columns)
+        ]
+
+    @property
+    def width(self) -> int:
+        """The cells of a line with all columns."""
+        return self._name_width + sum(each + _BETWEEN for each in self._widths)
+
+    def columns_in(self, width: int) -> int:
+        """Return the number of columns that fit side by side, at least 1."""
+        return max(1, (width - self._name_width) // (max(self._widths) + _BETWEEN))
+
+    def _cell(self, cell: CellSummary | None, *, with_count: bool) -> list[str]:
+        """Return the lines of a cell: rate, mean, and on request the number of judged rows."""
+        if cell is None:
+            return ["-", "", *([""] if with_count else [])]
+        # All cells leave room for the mark, so that their numbers are aligned.
+        best = self._matrix.best
+        room = "  " if best is not None and best.is_significant else ""
+        mark = f" {BEST_MARK}" if self._matrix.is_best(cell) else room
+        pairs = [rate_cell(cell), mean_cell(cell)]
+        value, interval = (max(map(display_width, column)) for column in zip(*pairs, strict=True))
+        lines = [f"{pad(shown, value, right=True)}  {pad(bounds, interval, right=True)}" for shown, bounds in pairs]
+        lines += [judged_text(cell)] if with_count else []
+        return [f"{line}{room if number else mark}" for number, line in enumerate(lines)]
+
+    def lines(self, start: int, end: int, paint: Paint) -> list[str]:
+        """Return the lines of the columns from `start` to before `end`."""
+        widths = self._widths[start:end]
+        head = self._line(self._names[0], self.columns[start:end], widths)
+        body = [
+            self._line("" if number else name, cells, widths)
+            for name, row in zip(self._names[1:], self._texts, strict=True)
+            for number, cells in enumerate(zip(*row[start:end], strict=True))
+        ]
+        return [paint(head, "dim"), *body]
+
+    def _line(self, name: str, cells: Sequence[str], widths: Sequence[int]) -> str:
+        shown = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
+        return (" " * _BETWEEN).join([pad(name, self._name_width), *shown]).rstrip()

@@ -1,0 +1,160 @@
+"""The answers to one case next to each other, by prompt and target: each with its score and the reason for it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from msgspec import Struct
+
+from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.text.paint import Paint, state_colour, without_colour
+from agentv.reports.text.printable import one_line, printable
+from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.width import clip, display_width, pad, wrap_lines
+from agentv.scoring.counting.matrix import PlanOrder
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.records.result import CaseResult
+
+_NARROWEST = 30
+_BETWEEN = 2
+_LONGEST_ANSWER = 40
+_LONGEST_TEXT = 12
+
+
+class CaseAnswers(Struct, frozen=True):
+    """The results of one case: `cells` has those of a prompt and target, one for each trial."""
+
+    suite: str
+    eval_id: str
+    prompts: tuple[str | None, ...]
+    targets: tuple[str, ...]
+    cells: dict[tuple[str | None, str], tuple[RowDetail, ...]]
+
+    @classmethod
+    def of(cls, details: Sequence[RowDetail], order: PlanOrder) -> "CaseAnswers":
+        """Return the results of one case in the order of the plan; there is at least one."""
+        details = sorted(details, key=lambda each: order.by_cell((each.result.prompt, each.result.slot.target)))
+        cells: dict[tuple[str | None, str], tuple[RowDetail, ...]] = {}
+        for each in sorted(details, key=lambda detail: detail.result.slot.trial):
+            place = (each.result.prompt, each.result.slot.target)
+            cells[place] = (*cells.get(place, ()), each)
+        slots = [each.result.slot for each in details]
+        return cls(
+            suite=slots[0].suite,
+            eval_id=slots[0].eval_id,
+            prompts=tuple(dict.fromkeys(slot.prompt for slot in slots)),
+            targets=tuple(dict.fromkeys(slot.target for slot in slots)),
+            cells=cells,
+        )
+
+    @property
+    def first(self) -> RowDetail:
+        """One of the results, for what all of them have."""
+        return next(iter(self.cells.values()))[0]
+
+    def rows(self) -> Iterator[tuple[str | None, Sequence[RowDetail]]]:
+        """Yield the results that stand side by side: for each prompt those of its targets.
+
+        With one target: all of them, and the prompt None.
+        """
+        if len(self.targets) == 1:
+            yield None, [each for found in self.cells.values() for each in found]
+            return
+        for prompt in self.prompts:
+            yield prompt, [each for target in self.targets for each in self.cells.get((prompt, target), ())]
+
+
+def cases_of(rows: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
+    """Return the results by suite and case, in the order of their first results."""
+    found: dict[tuple[str, str], list[CaseResult]] = {}
+    for row in rows:
+        found.setdefault((row.slot.suite, row.slot.eval_id), []).append(row)
+    return found
+
+
+def reason_of(result: CaseResult) -> str:
+    """Return why a result has its score: what was missed, or for a pass what its evaluators say."""
+    if row_state(result) != "pass":
+        return row_reason(result)
+    return result.reasoning or "; ".join(result.hits)
+
+
+class SideBySide(Struct, frozen=True):
+    """The layout of the answers to one case as text, in `width` cells."""
+
+    width: int = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def render(self, answers: CaseAnswers) -> str:
+        """Return the text, ending with a newline. Every line of untrusted text is behind a gutter."""
+        first = answers.first
+        place = f"  ({one_line(first.result.file)}:{first.result.line})" if first.result.file else ""
+        lines = [self.paint(self._clipped(f"case {one_line(answers.eval_id)}{place}"), "bold")]
+        if first.case is not None:
+            lines += self._section("expected outcome", first.case.expected_outcome, self.width, _LONGEST_TEXT)
+            lines += self._section("reference answer", first.case.reference_answer or "", self.width, _LONGEST_TEXT)
+        has_one_target = len(answers.targets) == 1
+        for prompt, details in answers.rows():
+            if not has_one_target and details:
+                title = "question" if prompt is None else f"prompt {one_line(prompt)}"
+                lines += ["", *self._section(title, _question(details[0]), self.width, _LONGEST_TEXT)]
+            lines += ["", *self._columns(details, with_question=has_one_target)]
+        return self.signs.escape_unsupported("\n".join(lines) + "\n")
+
+    def _columns(self, details: Sequence[RowDetail], *, with_question: bool) -> Iterator[str]:
+        """Yield results next to each other, as many as fit; the others follow below."""
+        fitting = max(1, (self.width + _BETWEEN) // (_NARROWEST + _BETWEEN))
+        # As even as possible: four results where three fit are two times two.
+        parts = -(-len(details) // fitting)
+        per_part = -(-len(details) // max(1, parts))
+        room = (self.width + _BETWEEN) // max(1, per_part) - _BETWEEN
+        for start in range(0, len(details), max(1, per_part)):
+            cells = [self._cell(each, room, with_question=with_question) for each in details[start : start + per_part]]
+            if start:
+                yield ""
+            for parts_of_line in zip_longest(*cells, fillvalue=("", "")):
+                # Colours take no room on the screen, so texts are padded first.
+                yield (
+                    (" " * _BETWEEN)
+                    .join(
+                        self.paint(pad(text, room), colour) if colour else pad(text, room)
+                        for text, colour in parts_of_line
+                    )
+                    .rstrip()
+                )
+
+    def _cell(self, detail: RowDetail, room: int, *, with_question: bool) -> list[tuple[str, str]]:
+        """Return the lines of one result, each with its colour, "" for none."""
+        result = detail.result
+        state = row_state(result)
+        name = one_line(result.slot.target)
+        if with_question:
+            name = one_line(result.slot.target if result.prompt is None else result.prompt)
+        score = row_score(result) or state
+        head = f"{name}{PLAIN_LABELS.trial(result)}"
+        shown = clip(head, max(room - display_width(score) - 4, 1), mark=self.signs.ellipsis)
+        lines = [f"{self.signs.marks[state]} {shown}  {score}"]
+        if with_question:
+            lines += self._section("question", _question(detail), room, _LONGEST_TEXT)
+        answer = result.candidate_answer or ("(empty)" if result.empty_answer else "")
+        lines += self._section("answer", answer, room, _LONGEST_ANSWER)
+        lines += self._section("reason", reason_of(result), room, _LONGEST_TEXT)
+        return [(lines[0], state_colour(state)), *((line, "") for line in lines[1:])]
+
+    def _section(self, title: str, text: str, room: int, longest: int) -> list[str]:
+        """Return a title and a text behind a gutter, cut to `longest` lines."""
+        if not text:
+            return []
+        lines = wrap_lines(self.signs.escape_unsupported(printable(text)).strip("\n"), room - 2)
+        left_out = len(lines) - longest
+        shown = lines[:longest] if left_out > 0 else lines
+        more = [f"({left_out:,} more lines)"] if left_out > 0 else []
+        return [clip(title, room, mark=self.signs.ellipsis), *(f"{self.signs.gutter} {line}" for line in shown), *more]
+
+    def _clipped(self, text: str) -> str:
+        return clip(text, self.width, mark=self.signs.ellipsis)
+
+
+def _question(detail: RowDetail) -> str:
+    return "" if detail.case is None else detail.case.question

@@ -1,0 +1,111 @@
+"""The matrix of a run: rate and mean of each prompt with each target, and the best of them if it is significant."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from agentv.scoring.counting.tallies import Tally
+from agentv.scoring.statistics.differences import PairedDifferences, holm, permutation_test
+from agentv.types.summaries import LEVEL, BestCell, CellSummary, MatrixSummary
+
+CellName: TypeAlias = tuple[str | None, str]
+"""The prompt and the target of a cell."""
+
+
+class PlanOrder(Struct, frozen=True):
+    """The targets and prompts of a run in the order of its plan; others come last, in the order of their rows."""
+
+    targets: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+    def by_target(self, target: str) -> int:
+        """Return the place of a target."""
+        return _place(target, self.targets)
+
+    def by_cell(self, cell: CellName) -> tuple[int, int]:
+        """Return the place of a prompt and target."""
+        prompt, target = cell
+        return (-1 if prompt is None else _place(prompt, self.prompts)), _place(target, self.targets)
+
+
+def _place(name: str, names: tuple[str, ...]) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+_SEED = 0
+_FEWEST = 2
+
+
+def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
+    """Return the matrix of a run's cells, None with fewer than two. Each tally has the sums of its cases.
+
+    The best cell has the highest mean. It is compared with each other one by a paired permutation test over the cases
+    that both have, with all p corrected by Holm's method; the differences are significant if all of them are.
+    """
+    if any(prompt is not None for prompt, _ in cells):
+        # Lines of a dataset that cannot be read have no prompt.
+        cells = {name: tally for name, tally in cells.items() if name[0] is not None or tally.judged}
+    if len(cells) < _FEWEST:
+        return None
+    return MatrixSummary(
+        prompts=tuple(dict.fromkeys(prompt for prompt, _ in cells)),
+        targets=tuple(dict.fromkeys(target for _, target in cells)),
+        cells=tuple(_cell(name, tally) for name, tally in cells.items()),
+        best=_best(cells),
+    )
+
+
+def _cell(name: CellName, tally: Tally) -> CellSummary:
+    return CellSummary(
+        prompt=name[0],
+        target=name[1],
+        counts=dict(tally.counts),
+        mean_score=tally.mean,
+        pass_rate=tally.pass_rate,
+        mean_interval=tally.mean_interval,
+        pass_rate_interval=tally.pass_rate_interval,
+    )
+
+
+def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
+    """Return the comparison of the best cell with the others; None if fewer than two have a judged row."""
+    means = {name: tally.mean for name, tally in cells.items() if tally.mean is not None}
+    if len(means) < _FEWEST:
+        return None
+    # `sorted` is stable: of cells with the same mean, the first is listed first.
+    best, *others = sorted(means, key=lambda name: -(means[name] or 0.0))
+    differences = [_differences(cells[best], cells[other]) for other in others]
+    rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
+    chances = holm([permutation_test(each, rng).p if each else 1.0 for each in differences])
+    summed = PairedDifferences.of(differences[0]) if differences[0] else None
+    return BestCell(
+        prompt=best[0],
+        target=best[1],
+        next_prompt=others[0][0],
+        next_target=others[0][1],
+        cases=len(differences[0]),
+        difference=None if summed is None else summed.mean,
+        interval=None if summed is None else summed.interval_of_shares(),
+        p=chances[0],
+        is_significant=all(_is_higher(*each) for each in zip(differences, chances, strict=True)),
+    )
+
+
+def _is_higher(differences: Sequence[float], p: float) -> bool:
+    return sum(differences) > 0 and p <= 1 - LEVEL
+
+
+def _differences(best: Tally, other: Tally) -> list[float]:
+    return list(_paired(best, other))
+
+
+def _paired(best: Tally, other: Tally) -> Iterator[float]:
+    """Yield the difference of the mean scores of each case that was judged in both cells."""
+    if best.cases is None or other.cases is None:
+        return
+    for case in best.cases:
+        paired = other.cases.get(case.case)
+        if paired is not None:
+            yield case.score_sum / case.rows - paired.score_sum / paired.rows
