@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -13,6 +13,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.reading import read_messages
+from agentv.types.message_shapes.results import is_ai_sdk_result, read_result
+from agentv.types.message_shapes.usages import read_usage, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import ProviderResponse
@@ -51,6 +53,8 @@ def parse_output(text: str) -> ProviderResponse:
         return ProviderResponse(_without_line_end(text))
     if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS)):
         value = {"output_messages": [value]}
+    if is_ai_sdk_result(value):
+        value = cast(JsonObject, read_result(value))
     if first(value, "text", *_MESSAGES, *_CALLS) is None:
         return ProviderResponse(_without_line_end(text))
     answer = parse_answer(value)
@@ -88,7 +92,7 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
         text=answer,
         output_messages=messages,
         trace=trace,
-        usage=parse_usage(value.get("usage")),
+        usage=_usage(value),
         cost_usd=parse_cost(value),
         notes=unread_notes(value),
         **scalars,  # type: ignore[arg-type] # their types are checked above
@@ -132,15 +136,21 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
         trace=trace_from_json(cast(JsonValue, value.get("trace"))),
-        usage=parse_usage(value.get("usage")),
+        usage=_usage(value),
         notes=unread_notes(value),
     )
+
+
+def _usage(value: Mapping[str, object]) -> Usage | None:
+    """Return the usage of a reply, else that of its messages."""
+    name = next((name for name in _MESSAGES if value.get(name) is not None), None)
+    return read_usage(value.get("usage")) or (usage_of_messages(value[name]) if name else None)
 
 
 def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
     """Return a note for each key of a reply that is not read; equal notes of a target are shown once."""
     unread = [key for key in value if key not in _ALSO_READ]
-    if value.get("usage") and parse_usage(value["usage"]) is None:
+    if value.get("usage") and read_usage(value["usage"]) is None:
         unread.append("usage")
     return tuple(map(_unread_note, unread))
 
@@ -151,33 +161,6 @@ def _unread_note(key: str) -> str:
     near = nearest(key, _READ)
     hint = f"; did you mean {near!r}?" if near else f"; read are {', '.join(_READ)}"
     return f"its replies have the key {key!r}, which is not read{hint}"
-
-
-_COUNTS: Mapping[str, tuple[str, ...]] = {
-    "input": ("input", "input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),
-    "output": ("output", "output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
-    "cached_input": ("cached_input", "cached_input_tokens", "cachedInputTokens"),
-    "reasoning": ("reasoning", "reasoning_tokens", "reasoningTokens"),
-    "total": ("total", "total_tokens", "totalTokens"),
-    "requests": ("requests",),
-}
-"""The names of token counts: ours, OpenAI's, Anthropic's and the AI SDK's."""
-
-
-def parse_usage(value: object) -> Usage | None:
-    """Return the token counts in `usage`, by the names of any API; None if it has none that is a whole number."""
-    if isinstance(value, Usage) or not isinstance(value, Mapping):
-        return value if isinstance(value, Usage) else None
-    counts = {name: next(filter(_is_count, map(value.get, names)), None) for name, names in _COUNTS.items()}
-    known = {name: int(count) for name, count in counts.items() if count is not None}
-    if not known:
-        return None
-    usage = Usage(**known)
-    return usage if "total" in known else replace(usage, total=usage.input + usage.output)
-
-
-def _is_count(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
 
 
 def parse_cost(value: Mapping[str, object]) -> float | None:

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.replies import last_answer, parse_answer, parse_usage
+from agentv.providers.apis.replies import last_answer, parse_answer
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
 
@@ -127,7 +128,7 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
     return replace(
         answer,
         text=text or answer.text,
-        usage=parse_usage(usage),
+        usage=read_usage(usage),
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
         reasoning=reasoning if isinstance(reasoning, str) else None,

@@ -1,0 +1,73 @@
+"""The environments of frameworks: one each, made by uv or npm from the lock in tests/frameworks/NAME."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+PAGES: Mapping[str, str] = {
+    name: f"docs/how-to/frameworks/{name}.md"
+    for name in ("pydantic-ai", "openai-agents", "langgraph", "openai", "anthropic", "google-adk", "crewai", "ai-sdk")
+}
+NAMES = tuple(PAGES)
+_NO_NETWORK = ("failed to fetch", "failed to download", "network", "offline", "dns", "enotfound", "econn", "etimedout")
+
+
+class MissingError(Exception):
+    """A framework cannot be had here; the message says why."""
+
+
+def prepare(name: str, folder: Path) -> Path:
+    """Return the `agentv` beside a framework, whose environment is made where it is missing.
+
+    Packages for Node are linked into `folder`, where the agent is. Raises MissingError where uv, npm or the packages
+    cannot be had, and AssertionError if the lock is at fault.
+    """
+    if name == "ai-sdk":
+        npm = shutil.which("npm")
+        if npm is None:
+            raise MissingError(f"{name} needs Node and npm")
+        if not (FOLDER / name / "node_modules").exists():
+            _install(name, [npm, "ci", "--loglevel=error", "--prefix", str(FOLDER / name)])
+        (folder / "node_modules").symlink_to(FOLDER / name / "node_modules")
+        return Path(sys.executable).with_name("agentv")
+    if name == "crewai" and os.environ.get("AGENTV_CREWAI") != "1":
+        raise MissingError("CrewAI is 835 MB: set AGENTV_CREWAI=1 to run it")
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None:
+        raise MissingError(f"{name} needs uv, which makes its environment")
+    # `--frozen`: the lock stays valid when agentv's own requirements change.
+    _install(name, [uv, "sync", "--frozen", "--quiet", "--project", str(FOLDER / name)])
+    return FOLDER / name / ".venv" / "bin" / "agentv"
+
+
+def _install(name: str, command: list[str]) -> None:
+    environment = {each: value for each, value in os.environ.items() if each != "VIRTUAL_ENV"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode and any(word in done.stderr.lower() for word in _NO_NETWORK):
+        raise MissingError(f"the packages of {name} cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+
+
+def variables(url: str, folder: Path) -> Mapping[str, str]:
+    """Return the environment in which every SDK calls the fake model server at `url` and reports to nobody."""
+    return {
+        "PATH": os.pathsep.join((str(Path(shutil.which("node") or "/usr/bin/node").parent), "/usr/bin", "/bin")),
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_API_KEY": "none",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "none",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GOOGLE_API_KEY": "none",
+        "LANGSMITH_TRACING": "false",
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_TRACING_ENABLED": "false",
+        "OTEL_SDK_DISABLED": "true",
+        "DO_NOT_TRACK": "1",
+    }
