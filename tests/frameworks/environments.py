@@ -1,5 +1,9 @@
-"""The environments of frameworks: one each, made by uv or npm from the lock in tests/frameworks/NAME."""
+"""The environments of frameworks: one each, made by uv or npm from the lock in tests/frameworks/NAME.
 
+They are in the user's cache (`agentv-frameworks`), 60 to 170 MB each, CrewAI 835 MB.
+"""
+
+import hashlib
 import os
 import shutil
 import subprocess
@@ -26,27 +30,39 @@ def prepare(name: str, folder: Path) -> Path:
     Packages for Node are linked into `folder`, where the agent is. Raises MissingError where uv, npm or the packages
     cannot be had, and AssertionError if the lock is at fault.
     """
-    if name == "ai-sdk":
-        npm = shutil.which("npm")
-        if npm is None:
-            raise MissingError(f"{name} needs Node and npm")
-        if not (FOLDER / name / "node_modules").exists():
-            _install(name, [npm, "ci", "--loglevel=error", "--prefix", str(FOLDER / name)])
-        (folder / "node_modules").symlink_to(FOLDER / name / "node_modules")
-        return Path(sys.executable).with_name("agentv")
     if name == "crewai" and os.environ.get("AGENTV_CREWAI") != "1":
         raise MissingError("CrewAI is 835 MB: set AGENTV_CREWAI=1 to run it")
-    uv = os.environ.get("UV") or shutil.which("uv")
-    if uv is None:
-        raise MissingError(f"{name} needs uv, which makes its environment")
+    place = _place_of(name)
+    if name == "ai-sdk":
+        shutil.copytree(FOLDER / name, place, dirs_exist_ok=True)
+        if not (place / "node_modules").exists():
+            _install(name, [_found("npm", name), "ci", "--loglevel=error", "--prefix", str(place)])
+        (folder / "node_modules").symlink_to(place / "node_modules")
+        return Path(sys.executable).with_name("agentv")
     # `--frozen`: the lock stays valid when agentv's own requirements change.
-    _install(name, [uv, "sync", "--frozen", "--quiet", "--project", str(FOLDER / name)])
-    return FOLDER / name / ".venv" / "bin" / "agentv"
+    command = [_found("uv", name), "sync", "--frozen", "--quiet", "--project", str(FOLDER / name)]
+    _install(name, command, UV_PROJECT_ENVIRONMENT=str(place))
+    return place / "bin" / "agentv"
 
 
-def _install(name: str, command: list[str]) -> None:
+def _place_of(name: str) -> Path:
+    """Return the folder of an environment, in the user's cache: one for each lock and each clone of agentv."""
+    pins = b"".join(path.read_bytes() for path in sorted((FOLDER / name).glob("*lock*")))
+    digest = hashlib.sha256(pins + str(FOLDER).encode() + sys.version.encode()).hexdigest()[:12]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "agentv-frameworks" / f"{name}-{digest}"
+
+
+def _found(program: str, name: str) -> str:
+    found = os.environ.get(program.upper()) or shutil.which(program)
+    if found is None:
+        raise MissingError(f"{name} needs {program}, which makes its environment")
+    return found
+
+
+def _install(name: str, command: list[str], **more: str) -> None:
     environment = {each: value for each, value in os.environ.items() if each != "VIRTUAL_ENV"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env={**environment, **more}, capture_output=True, text=True, check=False)
     if done.returncode and any(word in done.stderr.lower() for word in _NO_NETWORK):
         raise MissingError(f"the packages of {name} cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr

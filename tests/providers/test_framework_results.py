@@ -14,11 +14,13 @@ from pydantic import BaseModel
 from tests.support.asking import ask, failure_of, make_request, make_target
 from tests.support.judging import make_context
 
+from agentv import EvalCase, EvaluatorConfig, evaluate
 from agentv.providers.apis.replies import parse_output
 from agentv.providers.local.python import PythonSettings
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import PluginError
 from agentv.types.message_shapes.usages import read_usage
+from agentv.types.messages import Message
 from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage
 
@@ -116,6 +118,18 @@ def test_a_state_of_a_graph_may_be_an_object_and_its_structured_response_is_the_
     structured = answer_of({"messages": messages, "structured_response": Order(status="sent")})
     assert json.loads(structured.text) == {"status": "sent"}
     assert structured.notes == ()
+
+
+def test_the_usage_of_a_result_may_be_a_method_as_before_pydantic_ai_2() -> None:
+    (result, *_) = returned_by("pydantic-ai")
+    older = SimpleNamespace(**{**vars(result), "usage": _returning(result.usage)})
+    assert answer_of(older) == answer_of(result)
+
+
+def test_a_dict_with_our_keys_is_ours_whatever_else_it_has() -> None:
+    response = answer_of({"text": "ours", "raw": "theirs", "token_usage": {"prompt_tokens": 1}, "choices": []})
+    assert response.text == "ours"
+    assert len(response.notes) == 3
 
 
 # --- whole replies of SDKs ---------------------------------------------------------------------------------------
@@ -263,7 +277,14 @@ def test_streamed_pieces_and_thoughts_of_google_are_not_said() -> None:
         ({**RESPONSE, "output": [], "error": {"message": "quota"}}, "the result is a failed response: quota"),
         ([{**EVENT, "error_code": "429", "error_message": "quota"}], "output_messages[0] is the error 429: quota"),
         ([{"role": "user", "parts": [{"hum": 1}]}], "output_messages[0].parts[0] is not understood; its keys: 'hum'"),
-        ((number for number in range(3)), "returned a value of type generator; it must return a string"),
+        (
+            (number for number in range(3)),
+            "returned a value of type generator; it must return a list of what this yields",
+        ),
+        (
+            SimpleNamespace(final_output=None, to_input_list=list, is_complete=False),
+            "the result is still being streamed; read all of its events first",
+        ),
         ({"role": "assistant", "contents": "x"}, "has no content, and its 'contents' is not understood"),
     ],
 )
@@ -328,6 +349,15 @@ def test_an_agent_object_is_asked_the_question() -> None:
     assert asked_of(Chain(), question="Where?").text == "about Where?"
     assert asked_of(CrewAgent(), question="Where?").text == "agent: Where?"
     assert asked_of(Runs(), question="Where?", system_prompt="Be brief.").text == "ran: Be brief.\n\nWhere?"
+
+
+def test_an_agent_object_is_the_task_of_an_evaluation() -> None:
+    report = evaluate(
+        [EvalCase("one", (Message("user", "Where?"),))],
+        task=Runs(),
+        evaluators=[EvaluatorConfig("said", "contains", {"value": "ran: "})],
+    )
+    assert [row.candidate_answer for row in report.results] == ["ran: Where?"]
 
 
 def test_a_graph_gets_messages_and_a_conversation_of_its_own() -> None:

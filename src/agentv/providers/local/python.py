@@ -1,7 +1,7 @@
 """`python`: a user's function or the agent of a framework, called in this process."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, cast
 
 from msgspec import Meta, Struct
@@ -75,12 +75,15 @@ class PythonProvider:
             answer = read_result(returned)
             if answer is not None:
                 return parse_response(answer)
-            message = (
-                f"{self._name} returned a value of type {type(returned).__name__}; it must return a string, a "
-                "ProviderResponse, a dict with its keys, or messages or a result of a framework"
-            )
+            message = f"{self._name} returned a value of type {type(returned).__name__}; {_expected(returned)}"
         except MessageError as error:
             message = f"{self._name} returned a {type(returned).__name__} that cannot be read: {error}"
         except ValueError as error:
             message = f"{self._name} returned a {type(returned).__name__} that {error}"
         raise ProviderError(Failure("unexpected_shape", message))
+
+
+def _expected(returned: object) -> str:
+    if isinstance(returned, AsyncIterator | Iterator):
+        return "it must return a list of what this yields"
+    return "it must return a string, a ProviderResponse, a dict with its keys, or messages or a result of a framework"

@@ -19,7 +19,7 @@ from agentv.types.message_shapes.usages import member, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import pretty_json
 
-_OWN = ("text", "output_messages", "outputMessages", "messages")
+_OWN = ("text", "output_messages", "outputMessages")
 
 
 def read_result(given: object) -> Mapping[str, object] | None:
@@ -30,24 +30,37 @@ def read_result(given: object) -> Mapping[str, object] | None:
     """
     if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
         return _of_list(given)
+    if isinstance(given, Mapping):
+        return _of_mapping(given)
     if callable(getattr(given, "all_messages", None)) and hasattr(given, "output"):
         return _of_pydantic_ai(given)
     if callable(getattr(given, "to_input_list", None)) and hasattr(given, "final_output"):
         return _of_openai_agents(given)
-    if isinstance(member(given, "raw"), str) and (_crew_usage(given) or member(given, "tasks_output") is not None):
+    if _is_of_crewai(given):
         return _of_crewai(given)
-    if isinstance(given, Mapping) and is_ai_sdk_result(given):
-        return _of_ai_sdk(given)
     messages = messages_of_reply(given, "the result")
     if messages is not None:
         return {**_beside(given), "output_messages": messages}
-    if isinstance(given, Mapping):
-        is_own = any(given.get(name) is not None for name in _OWN)
-        return _of_state(given) if is_own else _of_message(given) or given
     if isinstance(getattr(given, "messages", None), list | tuple):
         return _of_state({name: getattr(given, name, None) for name in ("messages", "structured_response")})
     value = plain_json(given)
     return {"output_messages": [value]} if isinstance(value, Message) else _of_message(value, given)
+
+
+def _of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parts of an answer; a mapping of no known shape as it is, for the error about its keys."""
+    if is_ai_sdk_result(given):
+        return _of_ai_sdk(given)
+    if any(given.get(name) is not None for name in _OWN):
+        return given
+    if _is_of_crewai(given):
+        return _of_crewai(given)
+    if given.get("messages") is not None:
+        return _of_state(given)
+    messages = messages_of_reply(given, "the result")
+    if messages is not None:
+        return {**_beside(given), "output_messages": messages}
+    return _of_message(cast(JsonValue, given)) or given
 
 
 def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
@@ -118,12 +131,18 @@ def _of_pydantic_ai(given: object) -> Mapping[str, object]:
 
 
 def _of_openai_agents(given: object) -> Mapping[str, object]:
+    if member(given, "is_complete") is False:
+        raise MessageError("the result", "is still being streamed", "read all of its events first")
     usage = member(member(given, "context_wrapper"), "usage")
     return {
         "text": _said(member(given, "final_output")),
         "output_messages": given.to_input_list(),  # type: ignore[attr-defined]  # looked for above
         "usage": usage if usage is not None else usage_of_messages(member(given, "raw_responses")),
     }
+
+
+def _is_of_crewai(given: object) -> bool:
+    return isinstance(member(given, "raw"), str) and bool(_crew_usage(given) or member(given, "tasks_output"))
 
 
 def _crew_usage(given: object) -> object:
@@ -147,4 +166,4 @@ def _of_state(state: Mapping[str, object]) -> Mapping[str, object]:
     """Return an answer, or the state of a graph; its structured response is the text."""
     structured = state.get("structured_response")
     rest = {key: item for key, item in state.items() if key != "structured_response"}
-    return {**rest, "text": _said(structured)} if structured is not None and "text" not in rest else rest
+    return rest if structured is None else {**rest, "text": _said(structured)}
