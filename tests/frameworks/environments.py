@@ -17,7 +17,18 @@ PAGES: Mapping[str, str] = {
     for name in ("pydantic-ai", "openai-agents", "langgraph", "openai", "anthropic", "google-adk", "crewai", "ai-sdk")
 }
 NAMES = tuple(PAGES)
-_NO_NETWORK = ("failed to fetch", "failed to download", "network", "offline", "dns", "enotfound", "econn", "etimedout")
+_NO_NETWORK = (
+    "failed to fetch",
+    "failed to download",
+    "network",
+    "offline",
+    "dns",
+    "enotfound",
+    "enotcached",
+    "eai_again",
+    "econn",
+    "etimedout",
+)
 
 
 class MissingError(Exception):
@@ -63,8 +74,10 @@ def _found(program: str, name: str) -> str:
 def _install(name: str, command: list[str], **more: str) -> None:
     environment = {each: value for each, value in os.environ.items() if each != "VIRTUAL_ENV"}
     done = subprocess.run(command, env={**environment, **more}, capture_output=True, text=True, check=False)
-    if done.returncode and any(word in done.stderr.lower() for word in _NO_NETWORK):
-        raise MissingError(f"the packages of {name} cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
+    lines = done.stderr.splitlines() if done.returncode else []
+    reason = next((line.strip() for line in lines if any(word in line.lower() for word in _NO_NETWORK)), None)
+    if reason is not None:
+        raise MissingError(f"the packages of {name} cannot be downloaded: {reason}")
     assert done.returncode == 0, done.stderr
 
 
