@@ -63,7 +63,7 @@ def evaluate(
     source: Source,
     *,
     target: TargetLike | None = None,
-    task: Callable[..., Any] | None = None,
+    task: object | None = None,
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -74,12 +74,13 @@ def evaluate(
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
     `source` is an eval file or folder, an EvalSuite, or EvalCases. The answers come from `target` (a name, a
-    TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer.
-    `evaluators` (configs, objects, functions of the context) replace the suite's; a case with evaluators of its own
-    uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store the run in: by
-    default the nearest one for an eval file, and none (memory only) for cases given as objects. `store` is the URL
-    of a team's store (`postgresql://…`) to store the run in as well; it also needs a folder, and is never read from an
-    environment variable. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer, or the
+    agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the suite's; a case
+    with evaluators of its own uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to
+    store the run in: by default the nearest one for an eval file, and none (memory only) for cases given as objects.
+    `store` is the URL of a team's store (`postgresql://…`) to store the run in as well; it also needs a folder, and is
+    never read from an environment variable. `options` are the fields of RunOptions: `workers=4`, `trials=3`,
+    `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 
@@ -103,7 +104,7 @@ async def evaluate_async(
     source: Source,
     *,
     target: TargetLike | None = None,
-    task: Callable[..., Any] | None = None,
+    task: object | None = None,
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,

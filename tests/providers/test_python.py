@@ -108,7 +108,7 @@ def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> 
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (None, "returned a value of type NoneType; it must return a string, a ProviderResponse or a dict"),
+        (None, "returned a value of type NoneType; it must return a string, a ProviderResponse, a dict"),
         (4, "returned a value of type int"),
         ({"answer": "x"}, "returned a dict that has neither text nor output_messages, but 'answer'"),
         ({"text": 4}, "returned a dict that has a text of type int, not str"),

@@ -170,7 +170,15 @@ def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[An
 
 
 def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
-    """Return the function that `reference` names; dots after the colon reach into classes and objects.
+    """Return the function that `reference` names. Raises PluginError as `load_object` does, and for anything else."""
+    found = load_object(reference, base_dir)
+    if not callable(found):
+        raise PluginError(f"cannot load {reference!r}: it is a {type(found).__name__}, not a function")
+    return found
+
+
+def load_object(reference: str, base_dir: str | Path) -> object:
+    """Return what `reference` names; dots after the colon reach into classes and objects.
 
     A path or a package is searched from `base_dir`, which is appended to `sys.path`. A file is executed once. Raises
     PluginError that names what is missing or what the module's own code raised.
@@ -188,8 +196,6 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
             hint = f" Did you mean {near!r}?" if near else ""
             raise PluginError(f"cannot load {reference!r}: {module_name} has no {part!r}.{hint}")
         found = getattr(found, part)
-    if not callable(found):
-        raise PluginError(f"cannot load {reference!r}: it is a {type(found).__name__}, not a function")
     return found
 
 

@@ -44,30 +44,3 @@ class Price(Struct, frozen=True):
     def cost_usd(self, usage: Usage) -> float:
         """Return the cost of `usage`, in dollars."""
         return (usage.input * self.input_per_million + usage.output * self.output_per_million) / 1_000_000
-
-
-_COUNTS: Mapping[str, tuple[str, ...]] = {
-    "input": ("input", "input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),
-    "output": ("output", "output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
-    "cached_input": ("cached_input", "cached_input_tokens", "cachedInputTokens", "cached"),
-    "reasoning": ("reasoning", "reasoning_tokens", "reasoningTokens"),
-    "total": ("total", "total_tokens", "totalTokens"),
-    "requests": ("requests",),
-}
-"""The names of token counts: ours, OpenAI's, Anthropic's, the AI SDK's and AgentV's."""
-
-
-def parse_usage(value: object) -> Usage | None:
-    """Return the token counts in `usage`, by the names of any API; None if it has none that is a whole number."""
-    if isinstance(value, Usage) or not isinstance(value, Mapping):
-        return value if isinstance(value, Usage) else None
-    counts = {name: next(filter(_is_count, map(value.get, names)), None) for name, names in _COUNTS.items()}
-    known = {name: int(count) for name, count in counts.items() if count is not None}
-    if not known:
-        return None
-    usage = Usage(**known)
-    return usage if "total" in known else replace(usage, total=usage.input + usage.output)
-
-
-def _is_count(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0

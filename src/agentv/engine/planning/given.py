@@ -41,7 +41,7 @@ class Given(Struct, frozen=True):
     """The arguments of a caller: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
 
     target: TargetLike | None = None
-    task: Callable[..., Any] | None = None
+    task: object | None = None
     judge: TargetLike | None = None
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None
 
@@ -97,11 +97,11 @@ def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
     return EvalSuite(GIVEN_SUITE, listed(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
 
 
-def _task_target(task: Callable[..., Any], specs: Specs) -> TargetConfig:
+def _task_target(task: object, specs: Specs) -> TargetConfig:
     """Return a target that calls a function; it exists in this process only."""
 
     def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
-        return PythonProvider(replace(target, settings=PythonSettings(task)), tools)
+        return PythonProvider(replace(target, settings=PythonSettings(cast(Callable[..., object], task))), tools)
 
     specs.providers.add(
         Spec(GIVEN_TASK, "a function given from Python", NoSettings, factory, can_judge=True, is_code=True)
@@ -109,7 +109,7 @@ def _task_target(task: Callable[..., Any], specs: Specs) -> TargetConfig:
     return TargetConfig(_name_of(task), GIVEN_TASK)
 
 
-def _name_of(task: Callable[..., Any]) -> str:
+def _name_of(task: object) -> str:
     name = getattr(task, "__name__", type(task).__name__)
     return "task" if name == "<lambda>" else name
 

@@ -13,10 +13,13 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.reading import read_messages
+from agentv.types.message_shapes.results import is_ai_sdk_result, read_result
+from agentv.types.message_shapes.usages import read_usage, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import ProviderResponse
-from agentv.types.usage import Usage, parse_usage
+from agentv.types.message_shapes.usages import read_usage
+from agentv.types.usage import Usage
 
 _SCALARS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -55,6 +58,8 @@ def parse_output(text: str) -> ProviderResponse:
     value = with_messages(value)
     if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS)):
         value = {"output_messages": [value]}
+    if is_ai_sdk_result(value):
+        value = cast(JsonObject, read_result(value))
     if first(value, "text", *_MESSAGES, *_CALLS) is None:
         return ProviderResponse(_without_line_end(text))
     answer = parse_answer(value)
@@ -103,7 +108,7 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
         text=answer,
         output_messages=messages,
         trace=trace,
-        usage=parse_usage(_usage_in(value)),
+        usage=_usage(value),
         cost_usd=parse_cost(value),
         notes=unread_notes(value),
         **scalars,  # type: ignore[arg-type] # their types are checked above
@@ -147,7 +152,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
         trace=trace_from_json(cast(JsonValue, value.get("trace"))),
-        usage=parse_usage(_usage_in(value)),
+        usage=_usage(value),
         notes=unread_notes(value),
     )
 
@@ -157,10 +162,16 @@ def _usage_in(value: Mapping[str, object]) -> object:
     return next((value[name] for name in _USAGE if value.get(name) is not None), None)
 
 
+def _usage(value: Mapping[str, object]) -> Usage | None:
+    """Return the usage of a reply, else that of its messages."""
+    name = next((name for name in _MESSAGES if value.get(name) is not None), None)
+    return read_usage(_usage_in(value)) or (usage_of_messages(value[name]) if name else None)
+
+
 def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
     """Return a note for each key of a reply that is not read or deprecated; equal notes of a target are shown once."""
     unread = [key for key in value if key not in _ALSO_READ]
-    if (usage := _usage_in(value)) and parse_usage(usage) is None:
+    if (usage := _usage_in(value)) and read_usage(usage) is None:
         unread.append("usage")
     deprecated = () if value.get("trace") is None else (_TRACE_NOTE,)
     return (*map(_unread_note, unread), *deprecated)

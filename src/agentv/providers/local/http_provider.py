@@ -29,12 +29,13 @@ from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.reading import read_messages
+from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import ChatMessage, Message
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import parse_usage
+from agentv.types.message_shapes.usages import read_usage
 
 
 class HttpSettings(Struct, frozen=True):
@@ -247,7 +248,7 @@ class HttpProvider:
 
     def _with_spent(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
         """Return an answer with the tokens and dollars at the configured paths; what is missing becomes a note."""
-        usage = None if self._usage is None else parse_usage(_first_at(self._usage, source))
+        usage = None if self._usage is None else read_usage(_first_at(self._usage, source))
         cost = None if self._cost is None else parse_cost({"cost": _first_at(self._cost, source)})
         missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
         notes = tuple(f"{path.called}: its responses have no {_MEANT[path.called]} at {path.text}" for path in missing)

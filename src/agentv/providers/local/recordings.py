@@ -16,9 +16,10 @@ from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.mapping import LogMap
 from agentv.types.log_shapes.reading import TraceStep, is_export, read_log_id, read_logged
+from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
-from agentv.types.usage import parse_usage
+from agentv.types.message_shapes.usages import read_usage
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OWN = frozenset({"text", "output_messages", "candidate_answer", "schema", "slot", "eval_id", "tool_calls", "trace"})
@@ -180,7 +181,7 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
     return replace(
         answer,
         text=text or answer.text,
-        usage=parse_usage(usage),
+        usage=read_usage(usage),
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
         reasoning=reasoning if isinstance(reasoning, str) else None,

@@ -24,7 +24,8 @@ from agentv.types.log_shapes.times import logged_moment
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.usage import Usage, parse_usage
+from agentv.types.message_shapes.usages import read_usage
+from agentv.types.usage import Usage
 
 _SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
     (is_langsmith, read_langsmith),
@@ -173,7 +174,7 @@ class _Reader:
 
     def _usage(self) -> Usage | None:
         field = self._record.fields.get("usage")
-        usage = None if field is None else parse_usage(field.value)
+        usage = None if field is None else read_usage(field.value)
         if field is not None and field.value and usage is None:
             self._notes.append(f"{field.at} has no token counts that are understood; write {{input, output}}")
         return usage

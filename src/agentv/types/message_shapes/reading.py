@@ -9,15 +9,17 @@ from agentv.types.json_value import JsonObject
 from agentv.types.message_shapes.ai_sdk import read_ui_message
 from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat
 from agentv.types.message_shapes.fields import REASONING_PARTS
+from agentv.types.message_shapes.google import content_of, read_content
 from agentv.types.message_shapes.langchain import fields_of, read_langchain
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.pydantic_ai import KINDS, read_pydantic_ai
+from agentv.types.message_shapes.reply import messages_of_reply
 from agentv.types.message_shapes.responses import is_item, read_item
 from agentv.types.messages import DataPart, Message, Part, TextPart
 
 _SHAPES = (
-    f"{ADVICE}, or return messages of OpenAI (chat or Responses), Anthropic, LangChain, pydantic-ai or the AI SDK "
-    "as they are"
+    f"{ADVICE}, or return messages of OpenAI (chat or Responses), Anthropic, Google, LangChain, pydantic-ai or the "
+    "AI SDK as they are"
 )
 
 
@@ -55,6 +57,12 @@ def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
         return (read_langchain(fields, at),)
     if value.get("kind") in KINDS and "parts" in value:
         return read_pydantic_ai(value, at)
+    content = content_of(value)
+    if content is not None:
+        return read_content(value, content, at)
+    reply = messages_of_reply(value, at)
+    if reply is not None:
+        return tuple(message for item in reply for message in read_message(item, at))
     if is_item(value):
         return (read_item(value, at),)
     if "role" not in value:

@@ -1,0 +1,78 @@
+"""Contents of Google's APIs, as google-genai and events of the Agent Development Kit hold them, in either spelling."""
+
+from collections.abc import Mapping
+
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import first, joined, optional_text, reasoning_part, tool_message
+from agentv.types.messages import DataPart, Message, Part, TextPart, ToolCall
+
+_ROLES = ("model", "user", "system", "function")
+_NOT_SAID = frozenset({"thought", "thoughtSignature", "thought_signature"})
+_BESIDE = _NOT_SAID | {"videoMetadata", "video_metadata", "mediaResolution", "media_resolution"}
+_DATA: Mapping[str, str] = {
+    "inlineData": "inline_data",
+    "fileData": "file_data",
+    "executableCode": "executable_code",
+    "codeExecutionResult": "code_execution_result",
+}
+
+
+def content_of(value: JsonObject) -> JsonObject | None:
+    """Return the content of an event, or a content itself; None for any other value."""
+    content = value.get("content")
+    if "author" in value and first(value, "invocation_id", "invocationId") is not None:
+        return content if isinstance(content, Mapping) else {"parts": []}
+    parts = value.get("parts")
+    if not isinstance(parts, list | tuple) or not parts or value.get("role") not in _ROLES:
+        return None
+    return value if all(map(_is_part, parts)) else None
+
+
+def _is_part(part: JsonValue) -> bool:
+    return isinstance(part, Mapping) and first(part, "type", "kind", "part_kind") is None
+
+
+def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Message, ...]:
+    """Read an event or a content: a message, and one for each result of a tool. A streamed piece holds none.
+
+    Raises MessageError, also for an event that is an error.
+    """
+    parts = content.get("parts") or ()
+    failure = first(value, "error_code", "errorCode")
+    if failure is not None and not parts:
+        raise MessageError(at, f"is the error {failure}: {first(value, 'error_message', 'errorMessage')}")
+    if value.get("partial") is True:
+        return ()
+    said: list[Part] = []
+    calls: list[ToolCall] = []
+    returned: list[Message] = []
+    for index, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
+        place = f"{at}.parts[{index}]"
+        if not isinstance(part, Mapping):
+            raise MessageError(place, "is not a part of a content")
+        call = first(part, "function_call", "functionCall")
+        result = first(part, "function_response", "functionResponse")
+        if isinstance(call, Mapping):
+            calls.append(ToolCall(str(call.get("name")), call.get("args"), id=optional_text(call.get("id"))))
+        elif isinstance(result, Mapping):
+            tool, call_id = optional_text(result.get("name")), optional_text(result.get("id"))
+            returned.append(tool_message(result.get("response"), call_id=call_id, tool=tool))
+        else:
+            said.append(_part(part, place))
+    by_model = content.get("role") == "model" or (content.get("role") is None and value.get("author") != "user")
+    role = "assistant" if by_model else "system" if content.get("role") == "system" else "user"
+    spoken = (Message(role, joined(said), tool_calls=tuple(calls)),) if said or calls else ()  # type: ignore[arg-type]  # one of three roles
+    return (*returned, *spoken)
+
+
+def _part(part: JsonObject, at: str) -> Part:
+    text = part.get("text")
+    if isinstance(text, str):
+        return reasoning_part(text) if part.get("thought") else TextPart(text)
+    known = {_DATA.get(key, key): item for key, item in part.items() if item is not None and key not in _BESIDE}
+    for kind in _DATA.values():
+        item = known.get(kind)
+        if isinstance(item, Mapping):
+            return DataPart(kind, item)
+    raise MessageError(at, f"is not understood; its keys: {', '.join(map(repr, known)) or 'none'}")

@@ -1,0 +1,169 @@
+"""Results of frameworks as the parts of an answer, by the keys of ours: `text`, `output_messages`, `usage`, `model`.
+
+They are recognised by their attributes or keys: no file imports a framework.
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonValue
+from agentv.types.message_shapes.chat import ADVICE
+from agentv.types.message_shapes.fields import ROLE_NAMES
+from agentv.types.message_shapes.google import content_of
+from agentv.types.message_shapes.langchain import fields_of
+from agentv.types.message_shapes.objects import plain_json
+from agentv.types.message_shapes.pydantic_ai import KINDS
+from agentv.types.message_shapes.reply import messages_of_reply
+from agentv.types.message_shapes.usages import member, usage_of_messages
+from agentv.types.messages import Message
+from agentv.types.messages_json import pretty_json
+
+_OWN = ("text", "output_messages", "outputMessages")
+
+
+def read_result(given: object) -> Mapping[str, object] | None:
+    """Return what a framework returned as the parts of an answer; None for a value of no known shape.
+
+    A mapping that already has the keys of an answer is returned as it is. Raises MessageError for an empty list and for
+    a result that is a failure.
+    """
+    if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
+        return _of_list(given)
+    if isinstance(given, Mapping):
+        return _of_mapping(given)
+    if callable(getattr(given, "all_messages", None)) and hasattr(given, "output"):
+        return _of_pydantic_ai(given)
+    if callable(getattr(given, "to_input_list", None)) and hasattr(given, "final_output"):
+        return _of_openai_agents(given)
+    if _is_of_crewai(given):
+        return _of_crewai(given)
+    messages = messages_of_reply(given, "the result")
+    if messages is not None:
+        return {**_beside(given), "output_messages": messages}
+    if isinstance(getattr(given, "messages", None), list | tuple):
+        return _of_state({name: getattr(given, name, None) for name in ("messages", "structured_response")})
+    value = plain_json(given)
+    return {"output_messages": [value]} if isinstance(value, Message) else _of_message(value, given)
+
+
+def _of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parts of an answer; a mapping of no known shape as it is, for the error about its keys."""
+    if is_ai_sdk_result(given):
+        return _of_ai_sdk(given)
+    if any(given.get(name) is not None for name in _OWN):
+        return given
+    if _is_of_crewai(given):
+        return _of_crewai(given)
+    if given.get("messages") is not None:
+        return _of_state(given)
+    messages = messages_of_reply(given, "the result")
+    if messages is not None:
+        return {**_beside(given), "output_messages": messages}
+    return _of_message(cast(JsonValue, given)) or given
+
+
+def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
+    """Return True for a result of `generateText` of the AI SDK, as JSON.stringify writes it."""
+    steps = given.get("steps")
+    return isinstance(steps, list) and bool(steps) and "totalUsage" in given
+
+
+def _of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the messages of the last step, which holds those of all, and the usage of each step as one request."""
+    steps = cast(list[object], given["steps"])
+    last = steps[-1]
+    usage = usage_of_messages(steps)
+    return {
+        "output_messages": _listed(member(member(last, "response"), "messages")),
+        "usage": usage if usage is not None else given["totalUsage"],
+        "finish_reason": _first_text(last, "finishReason"),
+        "model": _first_text(member(last, "model"), "modelId"),
+    }
+
+
+def _of_list(given: list[object] | tuple[object, ...]) -> Mapping[str, object]:
+    if not given:
+        raise MessageError("the list", "is empty", ADVICE)
+    return {"output_messages": given}
+
+
+def _of_message(value: JsonValue, given: object = None) -> Mapping[str, object] | None:
+    """Return a message that stands alone; None for anything else."""
+    if not isinstance(value, Mapping):
+        return None
+    known = value.get("role") in ROLE_NAMES or (value.get("kind") in KINDS and "parts" in value)
+    if not known and fields_of(value) is None and content_of(value) is None:
+        return None
+    return {**_beside(given or value), "output_messages": [value]}
+
+
+def _beside(given: object) -> Mapping[str, object]:
+    """Return what a reply of a model says beside its messages."""
+    choices = member(given, "choices")
+    ended = choices[0] if isinstance(choices, list | tuple) and choices else given
+    named = {"model": _first_text(given, "model", "model_name", "model_version", "modelVersion")}
+    named["finish_reason"] = _first_text(ended, "stop_reason", "finish_reason")
+    usage = usage_of_messages([given])
+    found = {key: item for key, item in named.items() if item is not None}
+    return found if usage is None else {**found, "usage": usage}
+
+
+def _first_text(given: object, *names: str) -> str | None:
+    values = (member(given, name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def _said(output: object) -> str:
+    """Return a final output as text: an object as JSON, None as an empty text."""
+    if output is None or isinstance(output, str):
+        return output or ""
+    return pretty_json(cast(JsonValue, plain_json(output)))
+
+
+def _of_pydantic_ai(given: object) -> Mapping[str, object]:
+    messages = given.all_messages()  # type: ignore[attr-defined]  # looked for above
+    usage = getattr(given, "usage", None)
+    if callable(usage) and not hasattr(usage, "input_tokens"):  # a method before pydantic-ai 2
+        usage = usage()
+    last = next((message for message in reversed(messages) if member(message, "kind") == "response"), None)
+    return {**_beside(last), "text": _said(member(given, "output")), "output_messages": messages, "usage": usage}
+
+
+def _of_openai_agents(given: object) -> Mapping[str, object]:
+    if member(given, "is_complete") is False:
+        raise MessageError("the result", "is still being streamed", "read all of its events first")
+    usage = member(member(given, "context_wrapper"), "usage")
+    return {
+        "text": _said(member(given, "final_output")),
+        "output_messages": given.to_input_list(),  # type: ignore[attr-defined]  # looked for above
+        "usage": usage if usage is not None else usage_of_messages(member(given, "raw_responses")),
+    }
+
+
+def _is_of_crewai(given: object) -> bool:
+    return isinstance(member(given, "raw"), str) and bool(_crew_usage(given) or member(given, "tasks_output"))
+
+
+def _crew_usage(given: object) -> object:
+    return member(given, "token_usage") or member(given, "usage_metrics")
+
+
+def _of_crewai(given: object) -> Mapping[str, object]:
+    tasks = member(given, "tasks_output")
+    holders = tasks if isinstance(tasks, list | tuple) and tasks else [given]
+    messages = [message for each in holders for message in _listed(member(each, "messages"))]
+    text = member(given, "raw")
+    said: list[object] = [*messages, {"role": "assistant", "content": text}]
+    return {"text": text, "output_messages": said, "usage": _crew_usage(given)}
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _of_state(state: Mapping[str, object]) -> Mapping[str, object]:
+    """Return an answer, or the state of a graph; its structured response is the text."""
+    structured = state.get("structured_response")
+    rest = {key: item for key, item in state.items() if key != "structured_response"}
+    return rest if structured is None else {**rest, "text": _said(structured)}

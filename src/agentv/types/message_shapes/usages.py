@@ -1,0 +1,118 @@
+"""Token counts by the names of any API or framework, and those that messages have beside what they say."""
+
+import re
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from msgspec.structs import replace
+
+from agentv.types.message_shapes.objects import plain_json
+from agentv.types.usage import Usage, total_usage
+
+_COUNTS: Mapping[str, tuple[str, ...]] = {
+    "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
+    "output": ("output", "output_tokens", "completion_tokens", "candidates_token_count"),
+    "cached_input": (
+        "cached_input",
+        "cached_input_tokens",
+        "cache_read_tokens",
+        "cache_read_input_tokens",
+        "cached_content_token_count",
+        "cached_prompt_tokens",
+        "cached",
+    ),
+    "reasoning": ("reasoning", "reasoning_tokens", "thoughts_token_count"),
+    "total": ("total", "total_tokens", "total_token_count"),
+    "requests": ("requests", "successful_requests"),
+}
+"""The names of token counts: ours, those of vendors, and those of frameworks; all in snake_case."""
+
+_DETAILS: Mapping[str, tuple[str, ...]] = {
+    "cached_input": ("cached_tokens", "cache_read", "cache_read_tokens"),
+    "reasoning": ("reasoning_tokens", "reasoning"),
+}
+"""The names of counts that APIs put one level deeper, into `…_details`."""
+
+_INPUT_DETAILS = ("input_tokens_details", "prompt_tokens_details", "input_token_details")
+_OUTPUT_DETAILS = ("output_tokens_details", "completion_tokens_details", "output_token_details", "details")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def read_usage(value: object) -> Usage | None:
+    """Return token counts by the names of any API, as JSON, as an object or as a list of them, whose sum it is.
+
+    None if there is no count that is a whole number.
+    """
+    if value is None or isinstance(value, Usage | str | int | float):
+        return value if isinstance(value, Usage) else None
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return total_usage(map(_of_one_request, value))
+    fields = plain_json(value)
+    if not isinstance(fields, Mapping):
+        return None
+    given: Mapping[str, object] = {_CAPITAL.sub("_", key).lower(): item for key, item in fields.items()}
+    counts = {name: next(filter(_is_count, map(given.get, names)), None) for name, names in _COUNTS.items()}
+    known = {name: int(count) for name, count in counts.items() if count is not None}
+    if not known:
+        return None
+    for name, places in (("cached_input", _INPUT_DETAILS), ("reasoning", _OUTPUT_DETAILS)):
+        deeper = _detail(given, places, _DETAILS[name])
+        if name not in known and deeper:
+            known[name] = deeper
+    usage = _with_parts_beside(Usage(**known), given)
+    return usage if "total" in known else replace(usage, total=usage.input + usage.output)
+
+
+def _detail(given: Mapping[str, object], places: tuple[str, ...], names: tuple[str, ...]) -> int | None:
+    for place in places:
+        details = given.get(place)
+        if isinstance(details, Mapping):
+            snake = {_CAPITAL.sub("_", str(key)).lower(): item for key, item in details.items()}
+            found = next(filter(_is_count, map(snake.get, names)), None)
+            if found is not None:
+                return int(found)
+    return None
+
+
+def _with_parts_beside(usage: Usage, given: Mapping[str, object]) -> Usage:
+    """Add what Anthropic counts beside its input (the cache) and Google beside its output (thoughts)."""
+    if "input_tokens" in given:
+        beside = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
+        usage = replace(usage, input=usage.input + sum(int(count) for count in beside if _is_count(count)))
+    if "candidates_token_count" in given or "thoughts_token_count" in given:
+        usage = replace(usage, output=usage.output + usage.reasoning)
+    return usage
+
+
+def _is_count(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
+
+
+def _of_one_request(value: object) -> Usage | None:
+    usage = read_usage(value)
+    return usage if usage is None or usage.requests else replace(usage, requests=1)
+
+
+def usage_of_messages(items: object) -> Usage | None:
+    """Return the sum of the counts that messages have beside what they say; None if none of them has any.
+
+    Each message with counts is one request to a model.
+    """
+    if not isinstance(items, list | tuple):
+        return None
+    return total_usage(map(_usage_beside, items))
+
+
+def _usage_beside(item: object) -> Usage | None:
+    places = (item, member(item, "data"), member(item, "kwargs"))
+    found = (read_usage(member(place, name)) for place in places for name in _BESIDE)
+    usage = next((each for each in found if each is not None and each.total), None)
+    return None if usage is None else replace(usage, requests=usage.requests or 1)
+
+
+_BESIDE = ("usage", "usage_metadata", "usageMetadata")
+
+
+def member(value: object, name: str) -> object:
+    """Return a key of a mapping, or an attribute of any other object; None if there is none."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
