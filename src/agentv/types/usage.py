@@ -1,10 +1,8 @@
 """Usage and price of model calls."""
 
-from collections.abc import Iterable, Mapping
-from typing import TypeGuard
+from collections.abc import Iterable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 
 class Usage(Struct, frozen=True, gc=False):

@@ -18,7 +18,6 @@ from agentv.types.message_shapes.usages import read_usage, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import ProviderResponse
-from agentv.types.message_shapes.usages import read_usage
 from agentv.types.usage import Usage
 
 _SCALARS: Mapping[str, tuple[type, ...]] = {

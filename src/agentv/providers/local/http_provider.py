@@ -35,7 +35,6 @@ from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.message_shapes.usages import read_usage
 
 
 class HttpSettings(Struct, frozen=True):

@@ -19,7 +19,6 @@ from agentv.types.log_shapes.reading import TraceStep, is_export, read_log_id, r
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
-from agentv.types.message_shapes.usages import read_usage
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OWN = frozenset({"text", "output_messages", "candidate_answer", "schema", "slot", "eval_id", "tool_calls", "trace"})

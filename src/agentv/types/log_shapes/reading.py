@@ -22,9 +22,9 @@ from agentv.types.log_shapes.phoenix import is_phoenix, read_phoenix
 from agentv.types.log_shapes.spoken import INPUTS, OUTPUTS, read_spoken
 from agentv.types.log_shapes.times import logged_moment
 from agentv.types.message_shapes.reading import read_messages
+from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.message_shapes.usages import read_usage
 from agentv.types.usage import Usage
 
 _SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
