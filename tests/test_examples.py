@@ -14,6 +14,7 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "agents")
 ROWS = {
+    "agentv-files": 4,
     "batch-cli": 3,
     "code-judge": 2,
     "custom-evaluator": 2,

@@ -44,7 +44,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "usage": Usage,
     "error": Failure,
 }
-INNER = {"plan": {"path", "sha256", "cases", "name", "provider", "key", "settings"}}
+INNER = {"plan": {"path", "sha256", "cases", "about", "name", "provider", "key", "settings"}}
 """Keys inside a field, which the page names beside it."""
 
 

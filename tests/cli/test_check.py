@@ -396,6 +396,16 @@ def test_faults_of_the_used_target_are_errors(capsys: pytest.CaptureFixture[str]
     assert "targets.yaml:3:35  $.targets[1].respones  unknown key 'respones'" in out
 
 
+def test_faults_of_each_target_that_a_suite_lists_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", FAULTY)
+    write("evals/a.yaml", "execution: {targets: [shop, other]}\ntests: [{id: a, criteria: ok, input: hi}]\n")
+
+    code, out = check(capsys)
+
+    assert code == 4
+    assert "targets.yaml:3:35  $.targets[1].respones  unknown key 'respones'" in out
+
+
 def test_faults_of_a_judge_that_an_evaluator_names_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
     write("targets.yaml", FAULTY)
     judge = "    evaluators: [{name: tone, type: llm_judge, judge_target: other}]\n"

@@ -124,10 +124,10 @@ def test_invalid_lines_are_all_reported_and_nothing_is_imported(run: StoredRun, 
         "said.jsonl:3:1  $  6 is outside 1 to 5 (likert5)",
         "said.jsonl:4:1  $  it has no annotator; give the line an `annotator`, or all lines by --annotator",
         (
-            "said.jsonl:5:1  $  it matches 2 results of 'refund-7'; select one by target, trial or suite; "
+            "said.jsonl:5:1  $  it matches 2 results of 'refund-7'; select one by target, prompt, trial or suite; "
             f"there are: {both}"
         ),
-        f"said.jsonl:6:1  $  no result of 'refund-7' has that suite, target and trial; there are: {both}",
+        f"said.jsonl:6:1  $  no result of 'refund-7' has that suite, target, prompt and trial; there are: {both}",
         "said.jsonl:7:1  $  the result of 'lost-1' has no answer to judge",
     ):
         assert line in err

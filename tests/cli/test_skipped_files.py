@@ -35,7 +35,6 @@ def dump(path: Path, record: object) -> None:
         ("loud.JSONL", CASE, "the name does not end in .jsonl"),
         ("loud.YAML", {"evalcases": [CASE]}, "the name does not end in .yaml or .yml"),
         ("suite.json", {"evalcases": [CASE]}, "JSON"),
-        ("evals.json", {"skill_name": "x", "evals": []}, "JSON"),
         ("other.yml", {"evalCases": [CASE]}, "its cases are under 'evalCases'"),
     ],
 )

@@ -1,5 +1,6 @@
 """Eval files of AgentV run with the scores that they had there (docs/how-to/agentv-files.md)."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from msgspec.structs import replace
 from agentv.api import evaluate
 from agentv.cli.main import agentv
 from agentv.engine.plugins.loading import load_specs
+from agentv.loading.check.untrusted import list_uses
+from agentv.loading.edit.cases_file import open_cases
 from agentv.loading.suites.suites import load_suite
+from agentv.types.errors import EvalFileError
 from agentv.types.records.result import CaseResult
 
 FILES = Path(__file__).parent.parent / "fixtures" / "agentv"
@@ -224,6 +228,20 @@ def test_a_suite_may_name_several_targets(tmp_path: Path) -> None:
     assert report.exit_code == 1
 
 
+def test_a_case_may_name_its_own_targets(tmp_path: Path) -> None:
+    names = ", ".join(f"{{name: {name}, provider: mock, response: x}}" for name in "abc")
+    (tmp_path / "targets.yaml").write_text(f"targets: [{names}]")
+    suite = tmp_path / "s.yaml"
+    case = "{id: %s, input: hi, criteria: ok, assertions: [{type: equals, value: x}]%s}"
+    cases = ", ".join([case % ("usual", ""), case % ("own", ", execution: {targets: [b, c]}")])
+    suite.write_text(f"execution: {{targets: [a, b]}}\ntests: [{cases}]\n")
+    report = evaluate(str(suite), folder=str(tmp_path / ".agentv"))
+    found = sorted((row.slot.eval_id, row.slot.target) for row in report.results)
+    assert found == [("own", "b"), ("own", "c"), ("usual", "a"), ("usual", "b")]
+    report = evaluate(str(suite), folder=str(tmp_path / ".agentv"), targets=("a",))
+    assert sorted((row.slot.eval_id, row.slot.target) for row in report.results) == [("own", "a"), ("usual", "a")]
+
+
 @pytest.mark.parametrize(
     ("generation", "name"),
     [("agentv-1", "everything.yaml"), ("agentv-2", "everything.yaml"), ("agentv-4", "everything.eval.yaml")],
@@ -240,3 +258,42 @@ def test_a_converted_file_means_the_same_in_our_keys(tmp_path: Path, generation:
     without_place = [[replace(case, location=None) for case in suite.cases] for suite in (before, after)]
     assert without_place[0] == without_place[1]
     assert (before.evaluators, before.pass_score, before.target) == (after.evaluators, after.pass_score, after.target)
+
+
+def test_a_run_names_the_generation_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "targets.yaml").write_text("targets: [{name: default, provider: mock, response: x}]")
+    (tmp_path / "s.yaml").write_text(
+        "tests: [{id: a, input: hi, criteria: ok, foo: 1, assert: [{type: equals, value: x}]}]"
+    )
+    with pytest.raises(SystemExit):
+        agentv(["run", "s.yaml"])
+    out, err = capfd.readouterr()
+    lines = (out + err).splitlines()
+    assert "note: s.yaml: AgentV 4 eval file, 1 key has no meaning here" in lines[:3]
+
+
+def test_what_describes_a_file_is_stored_with_the_run(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: default, provider: mock, response: x}]")
+    suite = tmp_path / "s.yaml"
+    suite.write_text('version: "1.0"\nauthor: me\ntests: [{id: a, input: hi, criteria: ok, assert: [{type: is-json}]}]')
+    evaluate(str(suite), folder=str(tmp_path / ".agentv"))
+    (run_file,) = (tmp_path / ".agentv" / "runs").glob("*/run.json")
+    assert json.loads(run_file.read_text())["plan"]["suites"][0]["about"] == {"version": "1.0", "author": "me"}
+
+
+def test_templates_are_listed_for_a_review(tmp_path: Path) -> None:
+    shutil.copytree(FILES, tmp_path / "project")
+    folder = tmp_path / "project" / "agentv-4"
+    (folder / ".agentv" / "templates" / "polite.yaml").write_text(
+        "assertions: [{type: code-grader, command: [rm, everything]}]"
+    )
+    uses = list_uses([str(folder / "evals" / "everything.eval.yaml")], cwd=tmp_path, specs=load_specs())
+    assert "everything" in [use.value for use in uses if use.kind == "command"]
+
+
+def test_files_of_agentv_are_not_extended_in_our_keys() -> None:
+    with pytest.raises(EvalFileError, match="AgentV 4 eval file cannot be extended"):
+        open_cases(FILES / "agentv-4" / "evals" / "everything.eval.yaml")

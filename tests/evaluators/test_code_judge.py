@@ -217,7 +217,7 @@ def test_a_script_may_give_a_verdict_and_results_per_criterion(folder: Path) -> 
 
 
 def test_an_unknown_verdict_is_left_to_the_score(folder: Path) -> None:
-    assert run(make_context(), script(folder, 'print(\'{"score": 1, "verdict": "great"}\')')).verdict is None
+    assert run(make_context(), script(folder, 'print(\'{"score": 1, "verdict": "great"}\')')).verdict == "pass"
 
 
 def test_options_may_be_an_object_or_keywords() -> None:

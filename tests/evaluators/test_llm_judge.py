@@ -329,8 +329,8 @@ def test_rubrics_are_checked_one_by_one() -> None:
     assert '"checks"' in (judge.requests[0].system_prompt or "")
 
 
-@pytest.mark.parametrize(("said", "verdict"), [({"rule": True, "amount": True}, None), ({"rule": True}, "fail")])
-def test_a_required_item_decides_the_verdict(said: dict[str, bool], verdict: str | None) -> None:
+@pytest.mark.parametrize(("said", "verdict"), [({"rule": True, "amount": True}, "pass"), ({"rule": True}, "fail")])
+def test_a_required_item_decides_the_verdict(said: dict[str, bool], verdict: str) -> None:
     assert evaluate(make_context(judge=judge_saying(checks(**said))), rubrics=RUBRIC).verdict == verdict
 
 

@@ -8,8 +8,11 @@ import pytest
 
 from agentv.evaluators import EVALUATORS
 from agentv.loading.check.check import check_paths
+from agentv.loading.suites.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
+from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
 SPECS = Specs(PROVIDERS, EVALUATORS)
@@ -45,7 +48,7 @@ FOURTH = [
     Row("S8 targets", "suite", "execution: {targets: [t, u]}"),
     Row("S8 target with hooks", "suite", "execution: {targets: [{name: t, hooks: {}}]}", "warned"),
     Row("S8 use_target", "suite", "execution: {targets: [{name: label, use_target: t}]}", "warned"),
-    Row("S8 targets of a case", "case", "execution: {targets: [t]}", "refused"),
+    Row("S8 targets of a case", "case", "execution: {targets: [t]}"),
     Row("S9 workspace", "suite", "workspace: {template: ., isolation: per_test}"),
     Row("S9 workspace of a case", "case", "workspace: {template: ., isolation: per_test}"),
     Row("S9 shared workspace", "suite", "workspace: {template: .}", "warned"),
@@ -280,6 +283,11 @@ def test_files_of_agentv_5_are_refused_by_name(key: str, tmp_path: Path) -> None
     assert problem.line == 1
 
 
+def test_unknown_targets_of_a_suite_are_named(tmp_path: Path) -> None:
+    (problem,) = problems_in(tmp_path, fourth(Row("", "suite", "execution: {targets: [t, nope]}")))
+    assert (problem.message, problem.line) == ("there is no target 'nope' in targets.yaml", 1)
+
+
 def test_suites_in_typescript_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "suite.eval.ts"
     path.write_text("export default {}")
@@ -316,3 +324,64 @@ def test_problems_have_the_path_and_position_of_the_file(tmp_path: Path) -> None
     text = "tests:\n  - id: a\n    criteria: ok\n    input:\n      - {role: robot, content: hi}\n"
     (problem,) = problems_in(tmp_path, text)
     assert (problem.line, problem.column, problem.json_path) == (5, 16, "$.tests[0].input[0].role")
+
+
+def test_evals_of_agent_skills_are_read_as_a_suite(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "data.csv").write_text("a,b")
+    case = {
+        "id": 1,
+        "prompt": "Add the column",
+        "files": ["data.csv"],
+        "expected_output": "3",
+        "assertions": ["Says 3"],
+    }
+    path = tmp_path / "skills" / "evals.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"skill_name": "csv", "evals": [{**case, "files": ["../data.csv"]}]}, indent=2))
+    checked = check_paths(["skills"], cwd=tmp_path, env={}, specs=SPECS, allow_paths=[str(tmp_path)])
+    assert (checked.problems, checked.dialects) == ((), (f"{path}: Agent Skills evals",))
+    (case_read,) = load_suite(path, specs=SPECS, allow_paths=[str(tmp_path)]).cases
+    assert isinstance(case_read, EvalCase)
+    assert (case_read.id, case_read.expected_outcome, case_read.metadata) == ("1", "3", {"skill_name": "csv"})
+    (judge,) = case_read.evaluators or ()
+    assert isinstance(judge, EvaluatorConfig)
+    assert (judge.type, judge.settings["prompt"]) == ("llm_judge", "Says 3")
+
+
+def test_problems_of_agent_skills_have_their_own_paths(tmp_path: Path) -> None:
+    path = tmp_path / "evals.json"
+    path.write_text('{\n  "skill_name": "x",\n  "evals": [\n    {"id": 1, "prompt": 5, "expected_output": "a"}\n  ]\n}')
+    (problem,) = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS).problems
+    assert (problem.line, problem.json_path) == (4, "$.evals[0].prompt")
+
+
+def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "lines.yaml").write_text("name: refunds\nexecution: {target: t}\n")
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"id": "a", "criteria": "ok", "input": "hi", "expected_output": "hi", "note": "x"}\n')
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
+
+
+def test_rows_of_questions_and_answers_stay_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": "a", "input": "hi", "expected_output": "hi", "note": "a column"}\n')
+    checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
+    assert (checked.problems, checked.dialects) == ((), ())
+
+
+def test_a_promptfoo_configuration_is_named(tmp_path: Path) -> None:
+    text = "prompts: [a]\nproviders: [openai:x]\ntests: [{vars: {a: b}}]\n"
+    (problem, *_) = problems_in(tmp_path, text)
+    assert problem.message == "a promptfoo configuration, which is not an eval file"
+
+
+def test_a_file_of_cases_that_contains_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    path = tmp_path / "a.eval.yaml"
+    path.write_text("tests:\n  - {id: a, criteria: x, input: hi}\n  - file://a.eval.yaml\n")
+    with pytest.raises(EvalFileError, match=r"'a.eval.yaml' contains itself"):
+        load_suite(path, specs=SPECS)

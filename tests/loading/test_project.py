@@ -82,7 +82,7 @@ def test_all_problems_of_project_files_are_reported(root: Path) -> None:
         ".agentv.yaml:2:10  $.redact[0]  is not a valid regular expression: missing ) at position 1",
         (
             ".agentv.yaml:3:9  $.gates[0]  gate 'men > 1', column 1: unknown metric 'men'; known: mean, pass_rate, "
-            "error_rate, errors, cost_usd, evaluator, criterion, tag, dataset, target, p50, p95, p99, pass_at, "
+            "error_rate, errors, cost_usd, evaluator, criterion, tag, dataset, target, prompt, p50, p95, p99, pass_at, "
             "pass_hat, regressions. Did you mean 'mean'?"
         ),
         ".agentv.yaml:4:13  $.prices.m  the key 'output_per_million' is missing",

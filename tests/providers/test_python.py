@@ -93,7 +93,8 @@ def test_a_dict_may_have_every_key_of_a_response() -> None:
     assert [event.type for event in response.trace] == ["tool_call"]
     assert response.usage == Usage(input=10, output=5, total=15)
     assert (response.cost_usd, response.metadata) == (0.01, {"shard": 3})
-    assert ["'unknown'" in note for note in response.notes] == [True]
+    assert ["'unknown'" in note for note in response.notes] == [True, False]
+    assert "'trace', which is deprecated" in response.notes[1]
 
 
 def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> None:

@@ -1,5 +1,6 @@
 """A reply that comes as events is the same response as one that comes whole; one that is cut is a failure with it."""
 
+import asyncio
 import gzip
 import json
 import zlib
@@ -12,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.fake.client import ASK
-from tests.support.asking import ask, make_request
+from tests.support.asking import ask, make_request, with_provider
 from tests.support.fake_server import serving_fake
 from tests.support.loopback import Answer, reply, serving
 from tests.support.model_apis import MODEL_APIS
 
+from agentv.execution.cancelled_calls import kept_partial
 from agentv.fake import FakeServer, Question, Reply, ToolUse
 from agentv.providers.apis.chat_stream import ChatCollector
 from agentv.providers.apis.content_stream import ContentCollector
@@ -25,7 +27,7 @@ from agentv.providers.apis.responses_stream import ResponsesCollector
 from agentv.providers.apis.streamed_reply import Collector, StreamedReply
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import Provider, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
@@ -550,3 +552,22 @@ def test_a_redirect_or_a_refusal_with_events_is_not_read_as_an_answer() -> None:
     for status, kind in (("429 Slow", "rate_limited"), ("302 Found", "transport")):
         with serving(reply(events, status=status, headers=EVENTS)) as service:
             assert raised_by(MODEL_APIS["openai-chat"].target(service.url, stream=True)).failure.kind == kind
+
+
+@apis
+def test_a_stream_that_is_cancelled_keeps_what_it_brought(server: FakeServer, api: Any) -> None:
+    said = "The quick brown fox jumps over the lazy dog. " * 5
+    target = api.target(server.url, "m@stall", stream=True)
+
+    async def cancelled(provider: Provider) -> ProviderResponse | None:
+        try:
+            async with asyncio.timeout(0.5):
+                await provider.invoke(make_request(question=f"@say {said}"))
+        except TimeoutError as error:
+            return kept_partial(error)
+        return None
+
+    partial = with_provider(target, cancelled)
+    assert partial is not None
+    assert "quick" in partial.text
+    assert said.startswith(partial.text)

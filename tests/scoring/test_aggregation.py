@@ -11,10 +11,9 @@ from agentv.scoring.results.aggregation import (
     evaluators_score,
     first_broken,
     row_status,
-    verdict_of,
     weighted_mean,
 )
-from agentv.types.evaluation import EvaluationResult, EvaluatorResult
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, verdict_of
 from agentv.types.failures import Failure
 
 UNIT = st.floats(0, 1)

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from agentv.scoring.results.aggregation import row_status, verdict_of
-from agentv.types.evaluation import EvaluatorResult
+from agentv.scoring.results.aggregation import row_status
+from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy

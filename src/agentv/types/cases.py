@@ -99,8 +99,9 @@ class EvalCase(Struct, frozen=True):
 
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
-    deadline of all attempts together, None for that of the suite. `prompts` are its messages with each of the
-    suite's prompts; `with_prompts` makes a case of each, whose `prompt` is the id.
+    deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
+    `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
+    the id.
     """
 
     id: str
@@ -120,6 +121,7 @@ class EvalCase(Struct, frozen=True):
     location: Location | None = None
     timeout_s: float | None = None
     pass_score: float | None = None
+    targets: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
 
@@ -178,6 +180,17 @@ class ListedCases(Struct, frozen=True):
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the cases in order."""
         return iter(self.cases)
+
+
+def targets_of(suite: "EvalSuite") -> tuple[str | None, ...]:
+    """Return the names of the targets that answer the cases of a suite: its own, and those that its cases name.
+
+    None stands for the default target. The cases of a stream are not known.
+    """
+    own: tuple[str | None, ...] = suite.targets or (suite.target,)
+    listed = suite.cases if suite.cases.count is not None else ()
+    named = [name for case in listed if isinstance(case, EvalCase) for name in case.targets]
+    return tuple(dict.fromkeys((*own, *named)))
 
 
 class EvalSuite(Struct, frozen=True):

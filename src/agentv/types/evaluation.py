@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from agentv.types.cases import EvalCase, EvaluatorConfig, Unmet
 from agentv.types.criteria.evaluation_input import EvaluationInput
@@ -15,7 +16,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
-from agentv.types.records.fields import StoredScore, always
+from agentv.types.records.fields import TOLERANCE, StoredScore, always
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
@@ -119,12 +120,27 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     cached: bool = always(False)
 
 
+PASS_SCORE = 0.8
+BORDERLINE_SCORE = 0.6
+
+
+def verdict_of(score: float) -> Verdict:
+    """Return the quality band of a score: `pass` from 0.8, `borderline` from 0.6, else `fail`."""
+    if score >= PASS_SCORE - TOLERANCE:
+        return "pass"
+    return "borderline" if score >= BORDERLINE_SCORE - TOLERANCE else "fail"
+
+
 class EvaluationScore(Struct, frozen=True):
     """One evaluator's score of one answer (seed REQ-EVAL-005).
 
-    `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` is set only when it does not follow from the
-    score (a required rubric item unmet). `error` means that nothing was judged: the score is then 0.0 by definition and
-    the row is excluded from every mean. `evaluator_raw_request` is the request to a judge.
+    `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given, or
+    `must_fail` says that it is `fail` whatever the score (a required rubric item is unmet). `error` means that nothing
+    was judged: the score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean.
+    `evaluator_raw_request` is the request to a judge.
+
+    >>> EvaluationScore(0.7).verdict
+    'borderline'
     """
 
     score: float
@@ -140,6 +156,18 @@ class EvaluationScore(Struct, frozen=True):
     results: tuple[EvaluationResult, ...] = ()
     judge_calls: tuple[JudgeCall, ...] = ()
     members: "tuple[EvaluatorResult, ...]" = ()
+    must_fail: bool = False
+
+    def __post_init__(self) -> None:
+        """Fill the verdict of a score that was judged."""
+        score: object = self.score
+        if not isinstance(score, float | int):
+            return  # an evaluator's mistake, which is reported where its score is read
+        if self.verdict is None:
+            if self.error is None and self.status != "skipped":
+                force_setattr(self, "verdict", "fail" if self.must_fail else verdict_of(score))
+        elif self.verdict == "fail" and verdict_of(score) != "fail":
+            force_setattr(self, "must_fail", True)
 
 
 class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):

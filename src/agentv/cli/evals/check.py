@@ -249,9 +249,8 @@ def command(
     )
     chosen = "json" if as_json else format_
     stream = for_commands(sys.stdout) if chosen == "github" else sys.stdout
-    if chosen == "text":
-        for line in checked.dialects:
-            click.echo(printable(line))
+    for line in checked.dialects:
+        click.echo(printable(line), err=chosen != "text")
     click.echo(FORMATS[chosen](checked.problems, len(checked.files), cwd), file=stream)
     if any(problem.severity == "error" for problem in checked.problems):
         return EXIT_PROBLEMS

@@ -52,12 +52,13 @@ class CaseTask(Struct, frozen=True):
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
-    """One suite with the targets that answer it."""
+    """One suite with the targets that answer it. `usual` are the names of those that answer cases without their own."""
 
     selection: Selection
     targets: tuple[ResolvedTarget, ...]
     known: KnownTargets
     options: RunOptions
+    usual: frozenset[str] = frozenset()
 
     @cached_property
     def suite(self) -> EvalSuite:
@@ -80,19 +81,26 @@ class SuitePlan(Struct, frozen=True, dict=True):
             return 1
         return self.options.trials or case.trials or self.suite.trials
 
+    def trials_with(self, case: EvalCase | BrokenCase, target: ResolvedTarget) -> int:
+        """Return the number of trials of a case with a target; 0 if the target does not answer it."""
+        own = () if isinstance(case, BrokenCase) or self.options.targets else case.targets
+        answers = target.name in own if own else not self.usual or target.name in self.usual
+        return self.trials(case) if answers else 0
+
     @cached_property
     def rows(self) -> int | None:
         """The number of rows of the suite; None while the length of a stream is unknown."""
         if self.selection.count is None:
             return None
         if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
-            return self.selection.count * (self.options.trials or self.suite.trials) * self._times
-        return sum(self.trials(case) for case in self.selection) * self._times
+            return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets) * self._prompts
+        trials = sum(self.trials_with(case, target) for case in self.selection for target in self.targets)
+        return trials * self._prompts
 
     @property
-    def _times(self) -> int:
-        """The number of rows of each trial of a case: one for each prompt and target."""
-        return len(self.targets) * max(1, len(self.suite.prompts))
+    def _prompts(self) -> int:
+        """The number of times that each case is sent for its prompts."""
+        return max(1, len(self.suite.prompts))
 
     def _cases(self, prompt: str | None = None) -> Iterator[EvalCase | BrokenCase]:
         """Yield the cases with each prompt, or only with the one that is named; a broken case with the first."""
@@ -107,7 +115,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
         """Yield the rows of one target: all trials of a case together, or `by_trial` all cases of a prompt's trial."""
         if not by_trial:
             for case in self._cases():
-                trials = self.trials(case)
+                trials = self.trials_with(case, target)
                 for trial in range(trials):
                     yield self._task(case, target, trial, trials)
             return
@@ -116,7 +124,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
             while has_more:
                 has_more = False
                 for case in self._cases(prompt):
-                    trials = self.trials(case)
+                    trials = self.trials_with(case, target)
                     if trial < trials:
                         yield self._task(case, target, trial, trials)
                     has_more = has_more or trial + 1 < trials

@@ -16,6 +16,7 @@ from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.types.cases import targets_of
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
@@ -175,8 +176,10 @@ def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None"
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
-    names = options.targets or item.suite.targets or (item.suite.target,)
+    names = options.targets or targets_of(item.suite)
+    own = options.targets or item.suite.targets or (item.suite.target,)
     targets: list[ResolvedTarget] = []
+    usual: list[str] = []
     for name in names:
         try:
             item.known.check(name or DEFAULT_TARGET)
@@ -188,7 +191,8 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
                         f"target {each.name!r} ({each.provider}) makes embeddings and cannot answer cases"
                     )
             targets.append(target)
+            usual += [target.name] if name in own else []
         except AgentvError as error:
             findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))
     selection = select_cases(item.suite, options)
-    return SuitePlan(selection, tuple(targets), item.known, options) if targets else None
+    return SuitePlan(selection, tuple(targets), item.known, options, frozenset(usual)) if targets else None

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, ResolveJudge
 from agentv.evaluators.registry import DEFAULT_KIND, RUBRIC_KIND, EvaluatorRegistry
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Spec
-from agentv.scoring.results.aggregation import verdict_of
 from agentv.scoring.results.completion import to_score
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
@@ -37,9 +35,7 @@ class ContextRule(Struct, frozen=True):
         settings = read_settings(self.spec, config.settings, where=f"evaluator {config.name!r}")
         made = self.spec.load_factory()(config, settings, None)  # a deterministic evaluator needs no tools
         name = config.criterion or config.name
-        score = to_score(made.evaluate(context), name=name, kind=kind, criteria=context.criteria, negate=config.negate)
-        is_judged = score.error is None and score.status != "skipped"
-        return replace(score, verdict=score.verdict or verdict_of(score.score)) if is_judged else score
+        return to_score(made.evaluate(context), name=name, kind=kind, criteria=context.criteria, negate=config.negate)
 
 
 def _rule_of(kind: str) -> Evaluator | None:

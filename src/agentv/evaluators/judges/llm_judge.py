@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Basis, criterion_section, user_template
 from agentv.evaluators.judges.code_judge import judge_payload, print_text
-from agentv.evaluators.judges.contracts import payload_for
+from agentv.evaluators.judges.contracts import Contract, payload_for
 from agentv.evaluators.judges.judging import (
     JudgeMode,
     JudgeOptions,
@@ -367,6 +367,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     plain_prompt: Literal["prompt", "outcome"] = "prompt"
     prompt_script: str | tuple[str, ...] | None = None
     prompt_config: JsonObject = field(default_factory=dict)
+    prompt_contract: Contract = "agentv"
     vars: Mapping[str, JsonValue] = {}
     is_aggregator: bool = False
     source: str = "response"
@@ -505,7 +506,7 @@ class LlmJudgeEvaluator:
     async def _scripted_prompt(self, context: EvaluationContext) -> str:
         given = self.options
         payload = judge_payload(context, config=given.prompt_config, source=given.source)
-        payload = payload_for("agentv-3", payload, context)
+        payload = payload_for(given.prompt_contract, payload, context)
         return await print_text(given.prompt_script or (), payload, cwd=given.base_dir)
 
     def _options_for(self, judged: JudgedText, opening: str) -> JudgeOptions:

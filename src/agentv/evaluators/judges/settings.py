@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from agentv.evaluators.judges.contracts import Contract
 from agentv.evaluators.judges.prompts import (
     Compares,
     WrittenPrompt,
@@ -72,6 +73,9 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     prompt_config: Annotated[
         Mapping[str, JsonValue], Meta(description="any values for `prompt_script`, passed on as `config`")
     ] = field(default_factory=dict)
+    prompt_contract: Annotated[Contract, Meta(description="as `contract` of a code judge, for `prompt_script`")] = (
+        "agentv"
+    )
     allow_unknown: Annotated[
         bool, Meta(description="leave unknown {{ names }} in `prompt` as text, instead of refusing them")
     ] = False

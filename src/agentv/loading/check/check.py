@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.loading.criteria.run_configs import read_run_config
-from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
@@ -29,7 +28,7 @@ from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.templating.variables import variable_names
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, Location
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, Location, targets_of
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
 from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
@@ -218,17 +217,22 @@ def _first_name(case: EvalCase) -> str | None:
 
 
 def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path) -> Iterator[Problem]:
-    """Yield a problem if the suite names an unknown target."""
-    name = parsed.suite.target if parsed.suite else None
-    names = targets.known_names()
-    if parsed.reader is None or name is None or name in names:
+    """Yield a problem for each unknown target that the suite or one of its cases names."""
+    if parsed.reader is None or parsed.suite is None:
         return
-    places: tuple[JsonPath, ...] = (("execution", "target"), ("target",))
-    at = next((place for place in places if parsed.reader.document.at(place) == name), ())
+    names = targets.known_names()
     reader = Reader(parsed.reader.document)
-    allowed = f"known: {', '.join(names) or 'none'}"
-    message = f"there is no target {name!r} in {targets_file.name}"
-    reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
+    places = [
+        ("execution", "target"),
+        ("target",),
+        *(("execution", "targets", i) for i in range(len(parsed.suite.targets))),
+    ]
+    for name in targets_of(parsed.suite):
+        if name is not None and name not in names:
+            at = next((place for place in places if reader.document.at(place) == name), ())
+            allowed = f"known: {', '.join(names) or 'none'}"
+            message = f"there is no target {name!r} in {targets_file.name}"
+            reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
     yield from reader.problems
 
 
@@ -237,15 +241,14 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
 
     None if it is not known which target would be chosen.
     """
-    chosen = suite.target if suite else None
-    if chosen is None and DEFAULT_TARGET in targets.names:
-        chosen = DEFAULT_TARGET
+    default = DEFAULT_TARGET if DEFAULT_TARGET in targets.names else None
+    chosen = [name or default for name in (targets_of(suite) if suite else (None,))]
     try:
-        chosen = chosen or choose_target(targets.targets, None).name
+        used = [name or choose_target(targets.targets, None).name for name in chosen]
     except TargetError:
         return None
     named = set(_texts_in(suite)) if suite is not None else set()
-    return targets.with_used([chosen, *(name for name in targets.names if name in named and name is not None)])
+    return targets.with_used([*used, *(name for name in targets.names if name in named and name is not None)])
 
 
 def _texts_in(suite: EvalSuite) -> Iterator[str]:
@@ -270,11 +273,12 @@ def _check_used_targets(
 ) -> Iterator[Problem]:
     """Yield the problems of the suite's target and its judge; unset variables are warnings here."""
     try:
-        chosen = choose_target(targets.targets, parsed.suite.target if parsed.suite else None)
+        named = targets_of(parsed.suite) if parsed.suite else (None,)
+        chosen = [choose_target(targets.targets, name).name for name in named]
         reader = open_targets(targets_file, specs, env)
     except (TargetError, EvalFileError):
         return
-    names = targets.with_used([chosen.name])
+    names = targets.with_used(chosen)
     for target in targets.targets:
         if target.name in names:
             yield from _fill_and_check(Reader(reader.document), target, env, specs)

@@ -15,7 +15,7 @@ from agentv.loading.datasets.rows import PARQUET, TABLES, open_rows
 from agentv.loading.files.documents import Document, JsonPath, Mark, shown_path
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.loading.files.json_lines import parse_json, quick_json
-from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.kinds import SKILLS_FILE, YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.files.yaml import open_yaml
@@ -34,7 +34,17 @@ _OF_ROWS = (*TABLES, PARQUET, ".json")
 KINDS = ("command", "callable", "plug-in", "provider", "url", "variable", "path")
 
 _COMMANDS = frozenset(
-    {"script", "command", "command_template", "executable", "args", "setup", "teardown", "aggregator.path"}
+    {
+        "script",
+        "command",
+        "command_template",
+        "prompt_script",
+        "executable",
+        "args",
+        "setup",
+        "teardown",
+        "aggregator.path",
+    }
 )
 _CALLABLES = frozenset({"python", "callable"})
 _URLS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
@@ -106,7 +116,7 @@ def _files_around(file: Path, cwd: Path, specs: Specs, allow_paths: Sequence[str
 def _documents(path: Path) -> Iterator[Document]:
     if path.name == ENV_FILE:
         yield Document(shown(path), {"file": shown(path)}, Mark(1, 1))
-    elif path.suffix in YAML_SUFFIXES:
+    elif path.suffix in YAML_SUFFIXES or path.name == SKILLS_FILE:
         yield open_yaml(path).document
     elif path.suffix.lower() not in _OF_ROWS:
         for number, line in enumerate(read_lines(path), 1):

@@ -15,6 +15,7 @@ from agentv.loading.files.documents import Document, Mark, shown_path
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.kinds import CASE_KEYS
 from agentv.loading.files.text import BYTE_ORDER_MARK, decode, read_bytes, shown
+from agentv.loading.importers.generations import find_generation
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.models import CaseModel
 from agentv.loading.suites.suites import read_suite
@@ -310,6 +311,11 @@ def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
     document, problems = compose(decode(data, name), name)
     if document is None:
         raise EvalFileError(name, problems)
+    generation = find_generation(document.value)
+    if generation.is_foreign:
+        message = f"an {generation.title} eval file cannot be extended in our keys"
+        advice = "convert it first: agentv convert FILE -o OUT --to agentv"
+        raise EvalFileError(name, [Problem(name, message, *document.start, "$", advice)])
     key = _cases_key(document)
     cases = document.at((key,))
     if not isinstance(cases, list):

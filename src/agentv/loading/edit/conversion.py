@@ -79,7 +79,10 @@ def read_translated(path: Path, specs: Specs) -> Translated:
 
 def _named_cases(folder: Path, pattern: str, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
     """Yield the cases of the files that an eval file names, in our own keys."""
-    found = sorted(folder.glob(f"{pattern.rstrip('/')}/*/case.yaml")) or sorted(folder.glob(pattern))
+    try:
+        found = sorted(folder.glob(f"{pattern.rstrip('/')}/*/case.yaml")) or sorted(folder.glob(pattern))
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise ConfigError(f"{pattern!r} is not a path or pattern of files: {error}") from None
     if not found:
         raise ConfigError(f"no file matches {pattern!r} in {folder}")
     for path in found:

@@ -13,6 +13,8 @@ from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES
 
 YAML_SUFFIXES = (".yaml", ".yml")
 CASE_KEYS = ("evalcases", "cases", "tests", "eval_cases")
+SKILLS_FILE = "evals.json"
+"""The name of Agent Skills' eval files."""
 CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
 CRITERIA_FILE = ".agentv/criteria.yaml"
 _START_BYTES = 2**20

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, kind_of_file, record_noun
+from agentv.loading.files.kinds import SKILLS_FILE, YAML_SUFFIXES, has_cases, kind_of_file, record_noun, top_level_keys
 from agentv.types.errors import ConfigError, NothingFoundError
 
 TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
@@ -111,6 +111,22 @@ def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ..
     return tuple(found.values())
 
 
+def is_file_path(path: Path) -> bool:
+    """Return True if a path leads to a file; False for text that is not a valid path, too."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder_path(path: Path) -> bool:
+    """Return True if a path leads to a folder; False for text that is not a valid path, too."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def side_file(dataset: Path) -> Path | None:
     """Return the YAML file with the top-level keys of a JSONL dataset; None if there is none.
 
@@ -139,6 +155,8 @@ def files_below(folder: Path, visited: set[Path] | None = None) -> Iterator[Path
 def _is_eval_file(path: Path) -> bool:
     if path.suffix == ".jsonl":
         return side_file(path) is not None
+    if path.name == SKILLS_FILE:
+        return "evals" in top_level_keys(path)
     return path.suffix in YAML_SUFFIXES and kind_of_file(path) == "eval" and not _is_side_file(path)
 
 

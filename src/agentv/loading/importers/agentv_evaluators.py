@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.loading.files.places import is_file_path
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.generations import Generation
 from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
@@ -156,11 +157,12 @@ class EvaluatorTranslator(Struct):
                 self.report.refuse(item, f"the template {name!r} has no list `assertions`")
                 return
             self.rewriter.keep(value)
+            self.report.files.append(found)
             yield from self._included((Taken(entry, item.at) for entry in listed), (*chain, str(found)))
 
     def find(self, path: str) -> Path | None:
         """Return the first file of that relative path in the folders; None if there is none."""
-        return next((folder / path for folder in self.folders if (folder / path).is_file()), None)
+        return next((folder / path for folder in self.folders if is_file_path(folder / path)), None)
 
     def one(self, taken: Taken) -> Entries:
         """Return one evaluator, translated."""
@@ -245,7 +247,7 @@ class EvaluatorTranslator(Struct):
             case "code_grader" | "code_judge":
                 return self._code(kind, rest, taken)
             case "llm_grader" | "llm_judge":
-                return self._judge(rest)
+                return self._judge(kind, rest)
             case "rubrics" | "rubric":
                 return self._rubric(rest)
             case "composite":
@@ -283,15 +285,18 @@ class EvaluatorTranslator(Struct):
         config = {**self.rewriter.entries(rest.get("config", Taken(None))), **self._others(rest, own)}
         if config:
             made["config"] = Taken(self.rewriter.object(config), taken.at)
-        contract = "agentv-2"
-        if self.generation == Generation.FOURTH:
-            contract = "agentv-4" if kind == "code_grader" else "agentv-3"
-        return {"contract": Taken(contract, taken.at), **made}
+        return {"contract": Taken(self._contract(kind), taken.at), **made}
+
+    def _contract(self, kind: str) -> str:
+        """Return the keys that the scripts of a type read: graders have their name since `output` became a text."""
+        if self.generation != Generation.FOURTH:
+            return "agentv-2"
+        return "agentv-4" if kind.endswith("_grader") else "agentv-3"
 
     def _others(self, rest: Entries, own: Sequence[str]) -> Entries:
         return {key: value for key, value in rest.items() if key not in own}
 
-    def _judge(self, rest: Entries) -> Entries:
+    def _judge(self, kind: str, rest: Entries) -> Entries:
         kept = (*_JUDGE_KEYS, "include_trace", "criteria", "allow_unknown", "plain_prompt")
         made = {key: rest[key] for key in kept if key in rest}
         if "rubrics" in rest:
@@ -304,13 +309,13 @@ class EvaluatorTranslator(Struct):
             self.report.lose(rest["preprocessors"], "preprocessors", "files of an answer are judged unread")
         prompt = rest.get("prompt")
         if prompt is not None:
-            made.update(self._prompt(prompt, config))
+            made.update(self._prompt(prompt, config, kind))
         if prompt is None or not isinstance(prompt.value, Mapping):
             for key, value in config.items():
                 self.report.lose(value, key, "it is passed to prompt scripts, and this judge has none")
         return made
 
-    def _prompt(self, prompt: Taken, config: Entries) -> Entries:
+    def _prompt(self, prompt: Taken, config: Entries, kind: str) -> Entries:
         """Return the settings for a prompt: a script that prints it, a file, or its text."""
         parts = self.rewriter.entries(prompt)
         if parts:
@@ -319,7 +324,7 @@ class EvaluatorTranslator(Struct):
                 self.report.refuse(prompt, "`prompt` needs `command`, `script` or a text")
                 return {}
             given = {**config, **self.rewriter.entries(parts.get("config", Taken(None)))}
-            made = {"prompt_script": script}
+            made = {"prompt_script": script, "prompt_contract": Taken(self._contract(kind), prompt.at)}
             if given:
                 made["prompt_config"] = Taken(self.rewriter.object(given), prompt.at)
             return made
@@ -339,7 +344,7 @@ class EvaluatorTranslator(Struct):
             return prompt
         path = prompt.strip().removeprefix("file://")
         found = self.find(path) if path else None
-        if found is None or (self.folders[0] / path).is_file():
+        if found is None or is_file_path(self.folders[0] / path):
             return prompt
         return f"file://{relpath(found, self.folders[0])}"
 
@@ -366,7 +371,7 @@ class EvaluatorTranslator(Struct):
         if items is not None:
             made["rubrics"] = self.items(items)
         if "prompt" in rest:
-            made.update(self._prompt(rest["prompt"], {}))
+            made.update(self._prompt(rest["prompt"], {}, "llm_grader"))
         for key, value in self._others(rest, (*kept, "criteria", "rubrics", "items", "prompt")).items():
             self.report.unknown(value, key, ("criteria", *kept, *_COMMON))
         return made
@@ -437,7 +442,7 @@ class EvaluatorTranslator(Struct):
         listed = next((rest[key] for key in EVALUATOR_KEYS if key in rest), None)
         names: list[str] = []
         if listed is not None:
-            members = self.numbered(self.all_in(listed))
+            members = self.numbered(map(self._member, self.all_in(listed)))
             named = [each.entries.get("name") for each in members if isinstance(each, Made)]
             names = [str(name.value) for name in named if name is not None]
             made["evaluators"] = listed._replace(value=self.made_list(members))
@@ -445,6 +450,14 @@ class EvaluatorTranslator(Struct):
         for key, value in self._others(rest, (*EVALUATOR_KEYS, "aggregator")).items():
             self.report.unknown(value, key, ("assertions", "aggregator", *_COMMON))
         return made
+
+    def _member(self, given: Made | Taken) -> Made | Taken:
+        """Return a member of a composite without `required`, which AgentV does not look at there."""
+        if not isinstance(given, Made) or "required" not in given.entries:
+            return given
+        self.report.lose(given.entries["required"], "required", "members of a composite have no requirements")
+        left = {key: value for key, value in given.entries.items() if key not in ("required", "unmet")}
+        return Made(left, given.at)
 
     def _aggregator(self, taken: Taken, names: Sequence[str]) -> Taken:
         """Return how members are combined. A member without a weight counts 1, whatever its own is."""
@@ -477,7 +490,8 @@ class EvaluatorTranslator(Struct):
         default = made.pop("args_match", None)
         if "expected" in made:
             made["expected"] = self._expected(made["expected"], default)
-        if made.get("mode", Taken("any_order")).value != "any_order":
+        default_mode = Taken("in_order" if "expected" in made else "any_order")
+        if made.get("mode", default_mode).value != "any_order":
             made["score"] = rest.get("score", Taken("matched", taken.at))
         for key, value in self._others(rest, (*kept, "score")).items():
             self.report.unknown(value, key, (*kept, *_COMMON))

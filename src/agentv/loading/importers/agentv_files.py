@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from agentv.loading.files.documents import Document
 from agentv.loading.files.text import shown
+from agentv.loading.importers.agent_skills import is_skills_file, with_agentv_keys
 from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_places
 from agentv.loading.importers.case_texts import holds_references, with_environment
 from agentv.loading.importers.generations import (
@@ -29,6 +30,7 @@ _UNREADABLE = {
 }
 """Suffixes of suites that are programs, with what is said of them."""
 _FIFTH = "an AgentV 5 file; 1.5 to 4.42 are read"
+_PROMPTFOO = "a promptfoo configuration, which is not an eval file"
 
 
 def check_readable(path: Path) -> None:
@@ -50,11 +52,19 @@ class AgentvImport(Struct):
     defaults: SuiteDefaults = field(default_factory=SuiteDefaults)
     without_effect: int = 0
     ignored: int = 0
+    is_skills: bool = False
+    files: list[Path] = field(default_factory=list)
+    """The files whose content was put into others, such as templates of evaluators."""
     about: JsonObject = field(default_factory=dict)
 
     def concerns(self, value: JsonValue) -> bool:
         """Return True if the content of a file has to be translated."""
         return self.generation.is_foreign or (self.generation == Generation.FIRST and differs_from_ours(value))
+
+    @property
+    def kind(self) -> str:
+        """What the file is, in words."""
+        return "Agent Skills evals" if self.is_skills else f"{self.generation.title} eval file"
 
     @property
     def sentence(self) -> str:
@@ -63,7 +73,7 @@ class AgentvImport(Struct):
             return ""
         count = self.without_effect
         lost = "" if not count else f", {count} {'key has' if count == 1 else 'keys have'} no meaning here"
-        return f"{self.generation.title} eval file{lost}"
+        return f"{self.kind}{lost}"
 
     def suite(self, source: Reader) -> "ImportedReader":
         """Translate the top level of the file, and the cases in it."""
@@ -79,7 +89,9 @@ class AgentvImport(Struct):
     def _translated(
         self, source: Reader, translate: Callable[[FileTranslator], Document], *, of_suite: bool = False
     ) -> "ImportedReader":
-        source = _without_key_problems(source)
+        given = source = _without_key_problems(source)
+        if of_suite and is_skills_file(source.document.value):
+            source = Reader(with_agentv_keys(source.document), source.problems)
         if self.generation == Generation.FOURTH and holds_references(source.document.value):
             source = source if self.env is None else with_environment(source, self.env)
         first = list(source.problems)
@@ -89,21 +101,26 @@ class AgentvImport(Struct):
         document = translate(translator)
         self.without_effect += translator.report.without_effect
         self.ignored += translator.report.ignored
+        self.files += [path for path in translator.report.files if path not in self.files]
         if of_suite:
             self.defaults, self.about = translator.defaults, translator.about
-        return ImportedReader(document, first, source)
+        return ImportedReader(document, first, source, given.document)
 
 
 class ImportedReader(Reader):
     """A reader of a translated document whose problems have the paths of the file."""
 
-    def __init__(self, document: Document, problems: Sequence[Problem], source: Reader) -> None:
+    def __init__(self, document: Document, problems: Sequence[Problem], source: Reader, written: Document) -> None:
         super().__init__(document, problems)
         self._source = source
+        self._written = written
 
     def all_problems(self) -> list[Problem]:
         """Return the problems of the translation and of what was read."""
-        return [*self._source.problems, *with_source_paths(self.problems, self._source.document)]
+        of_translation = self._source.problems
+        if self._source.document is not self._written:
+            of_translation = with_source_paths(of_translation, self._written)
+        return [*of_translation, *with_source_paths(self.problems, self._written)]
 
 
 def problems_of(reader: Reader) -> list[Problem]:
@@ -131,11 +148,13 @@ def start_import(
     lines: Sequence[JsonValue] = (),
 ) -> AgentvImport:
     """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""
-    generation = max(find_generation(value), generation_of_lines(lines))
+    is_named = isinstance(value, Mapping) and "name" in value  # no key of ours, so that the lines are AgentV's cases
+    of_lines = find_generation(list(lines)) if is_named else generation_of_lines(lines)
+    generation = max(find_generation(value), of_lines)
     if isinstance(value, Mapping) and "dialect" in value:
         generation = find_generation(value)
     folders = [folder for folder in (base, *base.parents) if folder == base or folder.is_relative_to(root)]
-    return AgentvImport(generation, tuple(folders), is_known_type, env)
+    return AgentvImport(generation, tuple(folders), is_known_type, env, is_skills=is_skills_file(value))
 
 
 def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
@@ -144,5 +163,7 @@ def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | Non
     if key is None:
         return None
     place = reader.document.mark((key,), on_key=True)
+    if isinstance(value, Mapping) and "providers" in value:
+        return Problem(shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}")
     advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
     return Problem(shown(path), _FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)

@@ -450,7 +450,7 @@ class FileTranslator:
             if key == "target":
                 self._lose_target(taken)
             elif key == "targets":
-                self.report.refuse(taken, "`targets` of a case is not read yet", advice="give them at the top")
+                made["targets"] = self._targets(taken)
             elif key in _EXECUTION_LOST:
                 self.report.lose(taken, key, _EXECUTION_LOST[key])
             else:

@@ -36,7 +36,7 @@ DIALECTS = {
 """The values of `dialect` at the top of a file, which settles what it is."""
 
 CASE_LISTS = ("tests", "eval_cases", "evalcases", "cases")
-_FOURTH_KEYS = ("tests", "eval_cases", "assertions", "assert")
+_FOURTH_KEYS = ("tests", "eval_cases", "assertions", "assert", "evals")
 _FOURTH_CASE_KEYS = ("assertions", "assert")
 _SECOND_CASE_KEYS = ("input", "expected_output")
 _SECOND_TYPES = frozenset({"field_accuracy", "latency", "cost", "token_usage", "execution_metrics"})

@@ -1,6 +1,7 @@
 """New documents made of the values of another one with their positions, and a report on what became of its keys."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 from msgspec import Struct, field
@@ -45,6 +46,8 @@ class Report(Struct):
     """The generation, as messages name it."""
     ignored: int = 0
     without_effect: int = 0
+    files: list[Path] = field(default_factory=list)
+    """The files whose content was put into this one."""
 
     def ignore(self) -> None:
         """Count a key that nobody misses."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from agentv.loading.datasets.cases import ReadRow, RowRules, finished, read_row
+from agentv.loading.datasets.cases import ReadRow, RowRules, finished, is_case, read_row
 from agentv.loading.datasets.rows import Row
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
@@ -187,7 +187,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     def _read(self, document: Document, problems: tuple[Problem, ...] = ()) -> ReadRow:
         values, line = document.value, document.start.line
-        if isinstance(values, Mapping) and self.scope.importer is not None and self.scope.importer.concerns(values):
+        if isinstance(values, Mapping) and (self.scope.is_foreign or is_case(values)):
             reader = self.scope.opened(Reader(document, problems))
             location = Location(self.scope.file, line)
             return finished(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))

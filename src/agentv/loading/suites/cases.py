@@ -175,8 +175,6 @@ def _with_parts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts,
 
 def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
     """Return a case with its messages for each of the suite's prompts."""
-    if parts.needs_messages and not case.input_messages:
-        reader.error(at, "the key 'input_messages' is missing", allowed="a prompt of the suite inserts them")
     values = None if scope.variables is None else scope.evaluators.variables or {}
     severity: Severity = "error" if scope.variables is None else scope.variables.undefined
 
@@ -233,11 +231,11 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     inputs = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
     expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
-    if model is None:
-        return None
-    parts = scope.parts
-    if not model.input_messages and (parts is None or parts.needs_messages):
+    has_messages = CaseModel.names().spelling_in(raw, "input_messages") is not None
+    if not has_messages and (scope.parts is None or scope.parts.needs_messages):
         reader.error(at, "the key 'input_messages' is missing")
+        return None
+    if model is None:
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
@@ -260,6 +258,7 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         workspace=workspace.given() if workspace else None,
         timeout_s=execution.timeout_seconds if execution else None,
         pass_score=execution.pass_score if execution else None,
+        targets=tuple(execution.targets) if execution else (),
         location=Location(scope.file, reader.document.mark(at).line),
     )
 

@@ -139,6 +139,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     """The options for running one case, which override those of the suite."""
 
     evaluators: Evaluators = None
+    targets: list[Name] = field(default_factory=list)
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     pass_score: Share | None = None
@@ -329,7 +330,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: list[MessageModel] = field(default_factory=list)
+    input_messages: Annotated[list[MessageModel], Limits(min_length=1)] = field(default_factory=list)
     expected_messages: list[MessageModel] = field(default_factory=list)
     rubrics: list[Name | RubricItemModel] = field(default_factory=list)
     criteria: Criteria = None

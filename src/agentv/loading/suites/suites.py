@@ -19,7 +19,7 @@ from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
-from agentv.loading.files.places import find_repository_root, side_file
+from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, later_problem, problems_of, start_import
@@ -76,6 +76,7 @@ class CasesReader(Struct):
     files: list[Path] = field(default_factory=list)
     code: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
+    _being_read: set[Path] = field(default_factory=set)
 
     def source(self) -> CaseSource:
         """Return all cases as one source."""
@@ -156,7 +157,7 @@ class CasesReader(Struct):
         if self.scope.is_foreign:
             name = name.removeprefix("file://")
             folder = self.scope.files.base_dir / name
-            if folder.is_dir():
+            if is_folder_path(folder):
                 self._read_folder(reader, at, folder)
                 return
         files = self._matching(reader, at, name)
@@ -165,12 +166,22 @@ class CasesReader(Struct):
             if path.suffix.lower() in LINES:
                 self.read_json_lines(path, rules)
             elif path.suffix in YAML_SUFFIXES and (self.scope.is_foreign or self._has_cases(path)):
-                self._read_yaml(path)
+                self._read_once(reader, at, path)
             elif (rows := open_rows(path)) is not None:
                 self._read_rows(rows, self._rules_of(path, rules))
             else:
                 allowed = f"allowed: {', '.join(ROW_SUFFIXES)}, or a function as data.py:NAME"
                 reader.error(at, f"{path.name!r} is not a file of cases", allowed=allowed)
+
+    def _read_once(self, reader: Reader, at: JsonPath, path: Path) -> None:
+        """Read a YAML file of cases, unless it is being read: a file must not contain itself."""
+        real = path.resolve()
+        if real in self._being_read:
+            reader.error(at, f"{path.name!r} contains itself", allowed="name another file")
+            return
+        self._being_read.add(real)
+        self._read_yaml(path)
+        self._being_read.discard(real)
 
     def _read_folder(self, reader: Reader, at: JsonPath, folder: Path) -> None:
         """Read the `case.yaml` of each folder in a folder; the name of its folder is the id of a case without one."""
@@ -480,7 +491,7 @@ def read_suite(
         tuple(warned_once(found)),
         project=project,
         reader=reader,
-        files=tuple(cases.files),
+        files=(*cases.files, *importer.files),
         code=tuple(cases.code),
         row_problems=tuple(cases.row_problems),
         dialect=importer.sentence,

@@ -9,6 +9,7 @@ from typing import cast
 from msgspec import structs
 from msgspec.structs import replace
 
+from agentv.execution.cancelled_calls import keep_call, kept_call
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_callable
 from agentv.providers.apis.credentials import Credentials
 from agentv.providers.apis.dialogue import (
@@ -108,7 +109,7 @@ class ModelProvider:
         """Return the model's answer, with all turns as output messages if tools were called.
 
         A ProviderError holds in `partial` what the model said before, also of a turn whose stream was cut, and of a
-        later turn in `details.usage` the usage of the earlier turns.
+        later turn in `details.usage` the usage of the earlier turns. A CancelledError carries the same (keep_call).
         """
         now = asyncio.get_running_loop().time
         started_at = now()
@@ -129,6 +130,11 @@ class ModelProvider:
                 if not turns:
                     raise
                 raise _after_turns(error, turns, usage, first_token_ms) from error
+            except asyncio.CancelledError as error:
+                kept = kept_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
+                if turns:
+                    keep_call(error, _after_turns(kept, turns, usage, first_token_ms).partial)
+                raise
             turns[-1] = to_message(turn, calls)
             if not calls:
                 return replace(to_response(turn, turns, usage), first_token_ms=first_token_ms)
@@ -154,6 +160,11 @@ class ModelProvider:
                 raise
             cut = replace(cut, first_token_ms=reply.first_token_ms(started_at))
             raise ProviderError(error.failure, partial=_cut_response(cut)) from error
+        except asyncio.CancelledError as error:
+            cut = self._cut_turn(reply)
+            if cut is not None:
+                keep_call(error, _cut_response(replace(cut, first_token_ms=reply.first_token_ms(started_at))))
+            raise
         return replace(turn, first_token_ms=reply.first_token_ms(started_at))
 
     def _cut_turn(self, reply: StreamedReply) -> Turn | None:

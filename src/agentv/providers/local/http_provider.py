@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from agentv.execution.cancelled_calls import keep_call
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse
 from agentv.providers.apis.model_provider import to_message, to_response
@@ -179,6 +180,10 @@ class HttpProvider:
             if partial is not None:
                 partial = replace(partial, first_token_ms=reply.first_token_ms(started_at))
             raise ProviderError(error.failure, partial=partial) from error
+        except asyncio.CancelledError as error:
+            if reply.so_far() is not None and (partial := self._partial(events)) is not None:
+                keep_call(error, replace(partial, first_token_ms=reply.first_token_ms(started_at)))
+            raise
         return replace(answer, request_id=response.request_id, first_token_ms=reply.first_token_ms(started_at))
 
     async def healthcheck(self) -> None:

@@ -4,8 +4,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentv.scoring.results.aggregation import verdict_of
-from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
+from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict, verdict_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 

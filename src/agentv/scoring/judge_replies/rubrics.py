@@ -68,7 +68,7 @@ def rubric_score(
         misses=tuple(each.line for each in judged if each not in met),
         expected_aspect_count=max(1, len(items)),
         reasoning=next((reply.reasoning for reply in replies if reply.reasoning), None),
-        verdict="fail" if failed else None,
+        must_fail=failed,
         status="unverified" if any(reply.unverified for reply in replies) else "scored",
         results=tuple(_to_result(each, kind) for each in judged),
     )

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from agentv.scoring.counting.row_kinds import evaluator_state
-from agentv.scoring.results.aggregation import verdict_of
 from agentv.scoring.results.criteria import normalize
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.evaluation import EvaluatorResult
+from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult

@@ -8,17 +8,13 @@ from typing import TypeGuard
 from msgspec import Struct
 
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict
+from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict, verdict_of
 from agentv.types.json_value import JsonValue
 from agentv.types.records.fields import TOLERANCE
 from agentv.types.records.result import CaseResult, RowStatus
 from agentv.types.results import RowState
 from agentv.types.usage import Usage, total_usage
 
-PASS_SCORE = 0.8
-BORDERLINE_SCORE = 0.6
-_PASS = PASS_SCORE - TOLERANCE
-_BORDERLINE = BORDERLINE_SCORE - TOLERANCE
 _WHOLE = 1.0 - TOLERANCE
 
 
@@ -67,13 +63,6 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
         only = results[0]
         return only.score if only.weight > 0 and only.status != "skipped" else 0.0
     return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
-
-
-def verdict_of(score: float) -> Verdict:
-    """Return the quality band of a score: `pass` from 0.8, `borderline` from 0.6, else `fail`."""
-    if score >= _PASS:
-        return "pass"
-    return "borderline" if score >= _BORDERLINE else "fail"
 
 
 def is_met(value: float | None) -> bool:

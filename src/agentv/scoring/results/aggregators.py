@@ -41,8 +41,9 @@ def highest(results: Sequence[EvaluatorResult]) -> float:
 
 def composed(score: EvaluationScore, results: Sequence[EvaluatorResult]) -> EvaluationScore:
     """Return a composite's score with its members, and the verdict `fail` when a member's requirement is not met."""
-    broken = not all(is_requirement_met(result) for result in counted(results))
-    return replace(score, members=tuple(results), verdict="fail" if broken and score.error is None else score.verdict)
+    if score.error is not None or all(is_requirement_met(result) for result in counted(results)):
+        return replace(score, members=tuple(results))
+    return replace(score, members=tuple(results), verdict="fail", must_fail=True)
 
 
 def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: str) -> EvaluationScore:

@@ -22,6 +22,7 @@ from agentv.scoring.results.criteria import (
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import (
+    VERDICTS,
     EvaluationResult,
     EvaluationScore,
     EvaluatorResult,
@@ -180,7 +181,7 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
     named = len(checked["hits"]) + len(checked["misses"])
     checked["expected_aspect_count"] = max(checked["expected_aspect_count"], named)
     if checked["error"] is not None:
-        return EvaluationScore(**{**checked, "score": 0.0, "status": "error"})
+        return EvaluationScore(**{**checked, "score": 0.0, "verdict": None, "status": "error"})
     if checked["status"] == "error":
         raise EvaluatorError("`status` is 'error' but `error` is missing; give it a Failure")
     return EvaluationScore(**checked, score=unit_number(score.score, "evaluator"))
@@ -202,7 +203,8 @@ def is_plain(score: object) -> TypeGuard[EvaluationScore]:
         and (score.reasoning is None or type(score.reasoning) is str)
         and score.raw_aspects is None
         and score.evaluator_raw_request is None
-        and score.verdict is None
+        and score.verdict in VERDICTS
+        and score.must_fail is False
         and score.status is _SCORED
         and score.error is None
         and score.results is _NOTHING
@@ -258,6 +260,12 @@ def _aspects(value: object, at: str) -> int:
     return max(1, plain_count(value, at))
 
 
+def _flag(value: object, at: str) -> bool:
+    if not isinstance(value, bool):
+        raise refused(value, at, "true or false")
+    return value
+
+
 def _required(value: object, at: str) -> bool | float:
     return value if isinstance(value, bool) else plain_weight(value, at)
 
@@ -291,7 +299,12 @@ _JUDGED: Mapping[str, Check] = {
 }
 _FIELDS: Mapping[type, Mapping[str, Check]] = {
     # The score's own number is checked together with its error.
-    EvaluationScore: {**_JUDGED, "evaluator_raw_request": _maybe_object, "members": _members},
+    EvaluationScore: {
+        **_JUDGED,
+        "evaluator_raw_request": _maybe_object,
+        "members": _members,
+        "must_fail": _flag,
+    },
     EvaluatorResult: {
         **_JUDGED,
         "name": plain_text,
@@ -422,7 +435,7 @@ def score_of_results(
     if not broken:
         return score
     failure = Failure(kind="evaluator_error", message="; ".join(broken), stage="evaluator")
-    return replace(score, score=0.0, status="error", error=failure)
+    return replace(score, score=0.0, verdict=None, status="error", error=failure)
 
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
@@ -456,6 +469,7 @@ def _negated(score: EvaluationScore, criteria: Sequence[EvaluationCriteria]) -> 
         hits=score.misses,
         misses=score.hits,
         verdict=None,
+        must_fail=False,
         results=tuple(_negated_result(result, criteria) for result in score.results),
     )
 

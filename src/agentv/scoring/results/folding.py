@@ -9,8 +9,9 @@ from typing import Literal, TypeAlias
 import regex
 from msgspec import Struct
 
-from agentv.scoring.results.aggregation import verdict_of, weighted_mean
+from agentv.scoring.results.aggregation import weighted_mean
 from agentv.scoring.text.forms import normalized
+from agentv.types.evaluation import verdict_of
 from agentv.types.json_value import JsonObject
 
 # Zero-width characters, soft hyphens, variation selectors, direction marks, fillers.

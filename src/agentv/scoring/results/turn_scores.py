@@ -45,7 +45,7 @@ def fold_turns(
         expected_aspect_count=sum(turn.score.expected_aspect_count for turn in judged),
         reasoning="\n".join(_reasons(judged)) or None,
         evaluator_raw_request=_requests(turns),
-        verdict="fail" if any(turn.score.verdict == "fail" for turn in judged) else None,
+        must_fail=any(turn.score.must_fail for turn in judged),
         status="unverified" if any(turn.score.status == "unverified" for turn in judged) else "scored",
         results=tuple(_marked(result, turn.number) for turn in chosen for result in turn.score.results),
         judge_calls=tuple(call for turn in turns for call in turn.score.judge_calls),
