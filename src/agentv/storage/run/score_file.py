@@ -70,8 +70,7 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
                 record = decode(line)
                 if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
                     baseline = _BaselineFile(side, record)
-                    if by not in _GROUPS_OF_BASELINES:
-                        raise ConfigError(f"{path} is a baseline, which has no {by} to group by; name the run instead")
+                    _refuse_grouping(path, by)
                     continue
                 for row in (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record)):
                     if chosen.has(row.row.slot):
@@ -85,6 +84,11 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
     if baseline is not None and baseline.problem is not None:
         raise ConfigError(f"{path}: {baseline.problem}; write it again with: agentv baseline save")
     return grouped
+
+
+def _refuse_grouping(path: Path, by: str | None) -> None:
+    if by not in _GROUPS_OF_BASELINES:
+        raise ConfigError(f"{path} is a baseline, which has no {by} to group by; name the run instead")
 
 
 class _BaselineFile:
