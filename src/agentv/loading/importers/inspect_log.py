@@ -19,10 +19,9 @@ from agentv.scoring.results.aggregation import (
     case_verdict,
     evaluators_score,
     row_status,
-    verdict_of,
 )
 from agentv.types.errors import EvalFileError, MessageError, MissingExtraError
-from agentv.types.evaluation import EvaluatorResult
+from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.reading import read_messages
