@@ -175,6 +175,17 @@ def test_every_fault_of_the_editor_has_its_kind(root: Path, mode: str, kind: str
     assert said in failure.message
 
 
+def test_an_answer_that_was_not_finished_in_time_is_kept(root: Path) -> None:
+    with pytest.raises(ProviderError) as raised:
+        ask(target_at(root, "half"), make_request("Where is it?", timeout_s=1.0))
+    partial = raised.value.partial
+    assert partial is not None
+    assert partial.text == "Answer to: Where is it?"
+    with pytest.raises(ProviderError) as raised:
+        ask(target_at(root, "silent"), make_request(timeout_s=1.0))
+    assert raised.value.partial is None
+
+
 async def check(provider: Provider) -> None:
     assert isinstance(provider, CheckedProvider)
     await provider.healthcheck()

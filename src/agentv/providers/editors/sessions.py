@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Launched, launch
 from agentv.providers.editors.folders import MESSAGES, PAUSE_S, Sleep, one_at_a_time, read_answer, write_workspace
@@ -79,6 +80,17 @@ class Job(Struct):
             self.outcome = ProviderResponse(text, request=self.metadata(), log_paths=logs, notes=notes)
         elif self.editor is not None and self.editor.exit_code:
             self.outcome = failed(self.editor.exit_code, self.log)
+
+    def unfinished(self) -> ProviderResponse | None:
+        """Return what the agent has written of its answer so far; None if that is nothing, or cannot be read."""
+        if not self.exchange.unfinished.exists():
+            return None
+        try:
+            text, _ = read_answer(replace(self.exchange, answer=self.exchange.unfinished), MAX_OUTPUT_BYTES)
+        except ProviderError:
+            return None
+        logs = (str(self.exchange.request), str(self.exchange.unfinished))
+        return ProviderResponse(text, request=self.metadata(), log_paths=logs) if text.strip() else None
 
     def timed_out(self, timeout_s: float) -> Failure:
         """Return the failure of a request without an answer in time."""

@@ -106,16 +106,24 @@ class VscodeProvider:
             self._editor()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the answer of an editor's agent to one case."""
-        answer = (await self.invoke_batch([request]))[request.eval_case_id]
+        """Return the answer of an editor's agent to one case; an error holds what the agent has written so far."""
+        if self._settings.dry_run:
+            return self._dry_answer(request)
+        (job,), timeout_s = await self._finished_jobs([request])
+        answer = job.outcome or job.timed_out(timeout_s)
         if isinstance(answer, Failure):
-            raise ProviderError(answer)
+            raise ProviderError(answer, partial=job.unfinished())
         return answer
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
         """Return the answers to many cases, distributed over all free subagents, with one message per subagent."""
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}
+        jobs, timeout_s = await self._finished_jobs(requests)
+        return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
+
+    async def _finished_jobs(self, requests: Sequence[ProviderRequest]) -> tuple[list[Job], float]:
+        """Return the jobs of requests after the time limit or their ends, and the limit in seconds."""
         editor = self._editor()
         timeout_s = requests[0].timeout_s or self._target.try_timeout_s
         deadline = asyncio.timeout(timeout_s)
@@ -132,7 +140,7 @@ class VscodeProvider:
         if not jobs:
             message = f"no subagent under {self._root} was free within {timeout_s:g} s"
             raise ProviderError(Failure("target_timeout", message, retryable=True))
-        return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
+        return jobs, timeout_s
 
     async def _run_jobs(
         self, editor: Editor, requests: Sequence[ProviderRequest], folders: Sequence[Path], jobs: list[Job]
