@@ -26,6 +26,13 @@ ROWS = {
 }
 NEEDS_A_MODEL = {"local-model"}
 SCRIPTS = {"criteria": "run_evaluation_example.py"}
+CONVERTED = {
+    "promptfoo/promptfooconfig.yaml": ("promptfoo/suite.yaml", 1),
+    "goldens.json": ("deepeval.yaml --target agent", 0),
+    "dataset.yaml": ("pydantic-evals.yaml --target agent", 0),
+}
+"""The files of other tools in examples/from-others: the eval file made of each, with options, and the exit code."""
+
 SUITES = sorted({*ROWS, *NEEDS_A_MODEL})
 
 
@@ -53,7 +60,26 @@ def run_script(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_example_is_listed_here() -> None:
-    assert sorted({*SUITES, *SCRIPTS}) == NAMES
+    assert sorted({*SUITES, *SCRIPTS, "from-others"}) == NAMES
+
+
+@pytest.mark.parametrize("source", CONVERTED)
+def test_a_file_of_another_tool_runs_as_the_readme_says(source: str, folder: Path) -> None:
+    place, (ran, code) = folder / "examples" / "from-others", CONVERTED[source]
+    written = ran.split()[0]
+    shown = f"agentv convert {source} -o {written} && agentv run {ran}"
+    assert shown in (place / "README.md").read_text("utf-8")
+    converted = agentv("convert", source, "-o", written, cwd=place)
+    assert converted.returncode == 0, converted.stderr
+    assert agentv("check", written, cwd=place).returncode == 0
+    done = agentv("run", *ran.split(), cwd=place)
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_the_log_of_the_example_is_scored_as_it_is(folder: Path) -> None:
+    done = agentv("score", "log.jsonl", "--config", "criteria.yaml", cwd=folder / "examples" / "from-others")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 judged lines passed" in done.stdout
 
 
 @pytest.mark.parametrize("name", ROWS)
