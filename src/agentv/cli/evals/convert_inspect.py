@@ -5,13 +5,12 @@ from pathlib import Path
 
 import click
 
+from agentv.cli.evals.losses import report_losses
 from agentv.loading.importers.inspect_log import InspectLog, read_inspect_log
 
 
 def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
     """Write a log of inspect as a run below `folder`. Raises UsageError if it is there already."""
-    from agentv.cli.evals.convert_others import report_losses
-
     log = read_inspect_log(source)
     path = folder / log.run.run_id
     if path.exists():
@@ -21,9 +20,9 @@ def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
     count = _write(log, folder)
     report_losses(log.notes)
     if as_json:
-        told = {"schema": "agentv-convert-1", "written": [str(path)], "rows": count, "planned": log.planned,
+        summary = {"schema": "agentv-convert-1", "written": [str(path)], "rows": count, "planned": log.planned,
                 "state": log.state, "notes": [note.message for note in log.notes]}  # fmt: skip
-        click.echo(json.dumps(told, ensure_ascii=False))
+        click.echo(json.dumps(summary, ensure_ascii=False))
         return
     click.echo(f"Wrote {path}")
     missing = f" of {log.planned} planned" if log.planned > count else ""

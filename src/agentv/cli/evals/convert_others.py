@@ -1,14 +1,13 @@
 """The part of `agentv convert` that reads files of other programs, and lists what it cannot carry over."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from agentv.cli.evals.losses import report_losses
 from agentv.loading.importers.located import Converted
 from agentv.types.json_value import JsonObject
-from agentv.types.problems import Problem
 
 
 def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
@@ -70,14 +69,6 @@ def _write(files: dict[Path, str]) -> None:
         opened = [(stack.enter_context(open_atomically(path)), text) for path, text in files.items()]
         for file, text in opened:
             file.write(text)
-
-
-def report_losses(losses: Iterable[Problem]) -> None:
-    """Print what was not carried over to standard error, a line each."""
-    from agentv.reports.text.printable import printable
-
-    for problem in losses:
-        click.echo(printable(problem.render()), err=True)
 
 
 def _report(made: Converted, written: list[Path], output: Path) -> None:

@@ -157,7 +157,7 @@ class _Parser:
         return index + 1
 
     def mark(self, index: int) -> Mark:
-        """Return the line and column of a position; the lines are counted from the last position asked for."""
+        """Return the line and column of a position; the lines are counted from the last position requested."""
         last, line, start = self._last
         if index < last:
             last, line, start = 0, self.line, -1

@@ -14,7 +14,7 @@ _LOST = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace ha
 def translate_config(document: Document, names: Names) -> Translation | None:
     """Return the translation of a configuration; None for one without any key of AgentV alone.
 
-    `names` are the keys of ours. In a file of AgentV, a key that nobody knows is a warning.
+    `names` are the keys of ours. In a file of AgentV, an unknown key is a warning.
     """
     raw = document.value
     if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED, *_LOST)):

@@ -101,7 +101,7 @@ def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
 
 
 def _canonical(name: str, providers: Registry) -> str | None:
-    """Return our name of a provider; None if only AgentV has it, or nobody."""
+    """Return our name of a provider; None if only AgentV has it, or it is unknown."""
     if name.lower() in (*_REFUSED, *_SPECIAL):  # a plug-in of that name takes precedence
         return name if name in providers.specs else providers.aliases.get(name)
     try:

@@ -124,7 +124,7 @@ def is_inspect_json(path: Path) -> bool:
 def read_inspect_log(path: Path) -> InspectLog:
     """Return a log of inspect. Raises EvalFileError for a file that is none, MissingExtraError without `zstandard`.
 
-    Samples are read when they are asked for; reading them raises EvalFileError, too.
+    Samples are read when they are iterated; reading them raises EvalFileError, too.
     """
     head, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
     info = _object(head.get("eval"))

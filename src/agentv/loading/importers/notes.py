@@ -85,7 +85,7 @@ class Translation:
             self._removed.append(self.entries(at).pop(key, None))
 
     def ignore(self, at: JsonPath, *keys: str) -> None:
-        """Remove keys of the object at `at` that nobody misses here, with a note for each."""
+        """Remove keys of the object at `at` that have no meaning here, with a note for each."""
         for key in keys:
             if key in self.entries(at):
                 self._note("ignored", (*at, key), f"{key!r} has no meaning here", None)

@@ -50,7 +50,7 @@ class Report(Struct):
     """The files whose content was put into this one."""
 
     def ignore(self) -> None:
-        """Count a key that nobody misses."""
+        """Count a key without any meaning here."""
         self.ignored += 1
 
     def warn(

@@ -422,16 +422,6 @@ def read_suite(
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
-    own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
-    criteria_template = _template(reader, ("criteria",), own_variables)
-    known = named_criteria(named.criteria, named.sets)
-    criteria = read_criteria(reader, ("criteria",), known) if criteria_template is None else ()
-    scope = replace(
-        scope,
-        profiles=named.evaluators,
-        criteria=known,
-        criteria_names=frozenset(_criteria_names(criteria, criteria_template)),
-    )
     finder = FileFinder(
         base_dir=base,
         repository_root=root,
@@ -439,40 +429,18 @@ def read_suite(
         guard=guard,
         guideline_patterns=project.guideline_patterns,
     )
-    evaluators_template = _template(reader, ("execution", "evaluators"), own_variables)
-    evaluators = None
-    if evaluators_template is None:
-        evaluators = read_evaluators(reader, ("execution", "evaluators"), scope)
-    single = next((each for key in SINGLE_FORM_KEYS if isinstance(each := reader.document.at((key,)), str)), None)
-    defaults = EvalSuite(
-        path="", cases=ListedCases(()), evaluators=evaluators, evaluator=single, criteria=criteria, base_dir=str(base)
-    )
-    prompts = read_prompts(reader, finder)
-    case_scope = CaseScope(
-        scope,
-        finder,
-        relative_name(path, root),
-        importer,
-        variables=own_variables,
-        parts=SuiteParts(
-            defaults,
-            None if evaluators_given else evaluators_template,
-            criteria_template,
-            prompts,
-            needs_outcomes=not (
-                evaluators_given
-                or importer.generation.is_foreign
-                or any(each.severity == "error" for each in reader.problems)
-            ),
-        ),
-    )
+    scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
+    own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
+    case_scope = CaseScope(scope, finder, relative_name(path, root), importer, variables=own_variables)
+    case_scope = _with_suite_parts(reader, case_scope, evaluators_given=evaluators_given)
+    parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
     used = tuple(used_variables(reader)) if own_variables is not None else ()
     if path.suffix == ".jsonl":
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
-    suite = _suite(reader, scope, defaults, cases)
+    suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if suite is not None:
@@ -482,7 +450,7 @@ def read_suite(
             _with_project(suite, sha256, finder, project),
             variables=used,
             is_filled=own_variables is not None,
-            prompts=tuple(prompt.id for prompt in prompts),
+            prompts=tuple(prompt.id for prompt in parts.prompts),
             about=importer.about,
             dialect=importer.sentence,
         )
@@ -525,6 +493,37 @@ def _parsed_lines(path: Path) -> Iterator[JsonValue]:
             yield json.loads(line)
         except (ValueError, RecursionError):
             continue
+
+
+def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: bool) -> CaseScope:
+    """Return the scope of a suite's cases with what the suite says about all of them: evaluators, criteria, prompts."""
+    variables, importer = cases.variables, cases.importer
+    criteria_template = _template(reader, ("criteria",), variables)
+    scope = cases.evaluators
+    criteria = read_criteria(reader, ("criteria",), scope.criteria) if criteria_template is None else ()
+    scope = replace(scope, criteria_names=frozenset(_criteria_names(criteria, criteria_template)))
+    template = _template(reader, ("execution", "evaluators"), variables)
+    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope) if template is None else None
+    single = next((each for key in SINGLE_FORM_KEYS if isinstance(each := reader.document.at((key,)), str)), None)
+    defaults = EvalSuite(
+        path="",
+        cases=ListedCases(()),
+        evaluators=evaluators,
+        evaluator=single,
+        criteria=criteria,
+        base_dir=str(cases.files.base_dir),
+    )
+    prompts = read_prompts(reader, cases.files)
+    has_errors = any(each.severity == "error" for each in reader.problems)
+    is_foreign = importer is not None and importer.generation.is_foreign
+    parts = SuiteParts(
+        defaults,
+        None if evaluators_given else template,
+        criteria_template,
+        prompts,
+        needs_outcomes=not (evaluators_given or is_foreign or has_errors),
+    )
+    return replace(cases, evaluators=scope, parts=parts)
 
 
 def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) -> Template | None:

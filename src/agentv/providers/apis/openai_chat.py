@@ -22,7 +22,7 @@ class ChatDialogue(Struct, frozen=True):
     """Builds requests and parses responses of the chat API at the URL that `url` returns for a model.
 
     `limit_key` is the server's key for the limit of output tokens. `streams_usage` is False for a server that refuses
-    to be asked for the usage of a streamed response.
+    to be requested to send the usage of a streamed response.
     """
 
     url: Callable[[str], str]

@@ -36,7 +36,7 @@ class PythonSettings(Struct, frozen=True):
 class PythonProvider:
     """Calls the function with a ProviderRequest: a coroutine function in the event loop, any other in a thread.
 
-    An agent object is asked the question of the request (`function_of`).
+    An agent object gets the question of the request (`function_of`).
     """
 
     kind = "python"
