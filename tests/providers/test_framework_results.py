@@ -129,7 +129,8 @@ def test_the_usage_of_a_result_may_be_a_method_as_before_pydantic_ai_2() -> None
 def test_a_dict_with_our_keys_is_ours_whatever_else_it_has() -> None:
     response = answer_of({"text": "ours", "raw": "theirs", "token_usage": {"prompt_tokens": 1}, "choices": []})
     assert response.text == "ours"
-    assert len(response.notes) == 3
+    assert len(response.notes) == 2
+    assert response.usage == Usage(input=1, total=1)
 
 
 # --- whole replies of SDKs ---------------------------------------------------------------------------------------

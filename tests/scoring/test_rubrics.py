@@ -23,7 +23,7 @@ def test_the_score_is_the_weight_met_of_all_items() -> None:
     assert score.hits == ("[amount] States the amount",)
     assert score.misses == ("[rule] Mentions the 30-day rule",)
     assert score.expected_aspect_count == 2
-    assert score.verdict is None
+    assert (score.verdict, score.must_fail) == ("borderline", False)
 
 
 def test_an_item_left_out_or_contradicted_is_not_met_and_named() -> None:
@@ -36,8 +36,8 @@ def test_an_item_left_out_or_contradicted_is_not_met_and_named() -> None:
     )
 
 
-@pytest.mark.parametrize(("said", "verdict"), [(reply(rule=True, amount=True), None), (reply(rule=True), "fail")])
-def test_a_required_item_unmet_or_unanswered_makes_the_verdict_fail(said: RubricReply, verdict: str | None) -> None:
+@pytest.mark.parametrize(("said", "verdict"), [(reply(rule=True, amount=True), "pass"), (reply(rule=True), "fail")])
+def test_a_required_item_unmet_or_unanswered_makes_the_verdict_fail(said: RubricReply, verdict: str) -> None:
     assert rubric_score((RULE, AMOUNT), [said]).verdict == verdict
 
 
