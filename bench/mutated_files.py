@@ -59,7 +59,7 @@ evaluators:
 """
 LEAKED = re.compile(
     r"Traceback \(most recent|object has no attribute|NoneType|not subscriptable|unhashable|unexpected keyword"
-    r"|RecursionError|MemoryError|maximum recursion|Exceeds the limit|pydantic|msgspec\.|<class '|<agentv\."
+    r"|RecursionError|MemoryError|maximum recursion|Exceeds the limit|pydantic(?!-)|msgspec\.|<class '|<agentv\."
 )
 """Words of Python that a user should not have to read."""
 

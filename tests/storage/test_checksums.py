@@ -109,3 +109,9 @@ def test_lines_longer_than_one_read_have_the_same_checksum(tmp_path: Path) -> No
     file.close()
     whole = text.removesuffix(b"torn") + b"d\n"
     assert file.checksum == {"lines": 4, "bytes": len(whole), "crc32": f"{zlib.crc32(whole):08x}"}
+
+
+def test_a_record_with_a_number_out_of_range_counts_as_changed(folder: Path) -> None:
+    record = folder / "run.json"
+    record.write_text(record.read_text().replace("{", '{"more": 1e999, ', 1))
+    assert "run.json was changed after it was written" in problems(folder)

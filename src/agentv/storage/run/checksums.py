@@ -91,8 +91,16 @@ def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
     for name, checksums in recorded.of_files.items():
         if (wrong := _first_wrong(run.folder / name, checksums)) is not None:
             yield _changed(name, wrong)
-    if recorded.of_record not in (None, record_crc32(decode((run.folder / RUN_FILE).read_bytes()))):
+    if recorded.of_record not in (None, _present_record_checksum(run)):
         yield f"{RUN_FILE} was changed after it was written"
+
+
+def _present_record_checksum(run: StoredRun) -> str:
+    """Return the checksum of the run's record; "", which is none, if a part of it is no longer JSON."""
+    try:
+        return record_crc32(decode((run.folder / RUN_FILE).read_bytes()))
+    except (ValueError, RecursionError):
+        return ""
 
 
 def edit_warnings(run: StoredRun) -> Iterator[str]:
