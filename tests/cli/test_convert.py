@@ -166,3 +166,9 @@ def test_moving_cases_to_another_folder_says_where_paths_start(capsys: pytest.Ca
     Path("there").mkdir()
     convert("suite.yaml", "there/lines.jsonl")
     assert "note: relative paths in the cases are now relative to there" in capsys.readouterr().out
+
+
+def test_a_line_nested_too_deeply_is_refused_with_its_place() -> None:
+    Path("deep.jsonl").write_text("[" * 100_000 + "\n")
+    with pytest.raises(EvalFileError, match=r"deep\.jsonl:1:101  \$  .*nested more than 100 levels deep"):
+        convert("deep.jsonl", "out.yaml")

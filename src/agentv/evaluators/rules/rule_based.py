@@ -165,7 +165,7 @@ Rule: TypeAlias = (
 
 
 class RuleKind(Struct, frozen=True):
-    """How one sort of rule is checked; `is_quick` tells that any text is checked at once, without a thread."""
+    """How one sort of rule is checked; `is_quick` says that any text is checked at once, without a thread."""
 
     prepare: Callable[[Any], Check]
     is_quick: bool = True

@@ -92,7 +92,7 @@ def _found(variables: JsonObject, path: str) -> JsonValue:
     found: JsonValue = variables
     for name in path.split("."):
         if not isinstance(found, Mapping) or name not in found:
-            return _UNKNOWN  # type: ignore[return-value] # told apart by identity
+            return _UNKNOWN  # type: ignore[return-value] # compared by identity
         found = found[name]
     return found
 

@@ -1,4 +1,4 @@
-"""The generations of AgentV's eval files, told apart by their keys."""
+"""The generations of AgentV's eval files, recognised by their keys."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum

@@ -64,6 +64,6 @@ def _has_goldens(path: Path) -> bool:
     line = next((line for line in read_lines(path) if line.strip()), b"")
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and is_golden(value)

@@ -57,7 +57,7 @@ _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
 def object_schema(kind: type) -> CoreSchema:
     """Return the schema of a mapping that makes an instance of a Struct or dataclass.
 
-    Raises TypeError for a choice of classes that cannot be told apart.
+    Raises TypeError for a choice of classes that cannot be distinguished.
     """
     names = shape_fields.names_of(kind)
     fields = {
@@ -169,7 +169,7 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
 
 
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:
-    """Return a choice; several Structs are told apart by their literal `type`."""
+    """Return a choice; several Structs are distinguished by their literal `type`."""
     wanted = [hint for hint in hints if hint is not type(None)]
     kinds = [cast(type, hint) for hint in wanted if has_fields(hint)]
     schema: CoreSchema
@@ -197,7 +197,7 @@ T = TypeVar("T")
 
 
 def reader_of(kind: type[T]) -> Callable[[object, SpellingNotes], T]:
-    """Return what reads a mapping as an instance of a dataclass; it notes keys that nobody knows.
+    """Return what reads a mapping as an instance of a dataclass; it notes unknown keys.
 
     It raises pydantic_core.ValidationError with every problem.
     """

@@ -446,14 +446,7 @@ def read_suite(
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = replace(
-            _with_project(suite, sha256, finder, project),
-            variables=used,
-            is_filled=own_variables is not None,
-            prompts=tuple(prompt.id for prompt in parts.prompts),
-            about=importer.about,
-            dialect=importer.sentence,
-        )
+        suite = _with_project(_with_origin(suite, case_scope, importer, used), sha256, finder, project)
     return ParsedSuite(
         suite,
         tuple(warned_once(found)),
@@ -583,6 +576,19 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         gates=tuple(model.gates or ()),
         pass_score=execution.pass_score,
         budget_usd=execution.budget_usd,
+    )
+
+
+def _with_origin(suite: EvalSuite, cases: CaseScope, importer: AgentvImport, used: tuple[str, ...]) -> EvalSuite:
+    """Return the suite with its variables, its prompts, and the program that its file was written for."""
+    prompts = cases.parts.prompts if cases.parts is not None else ()
+    return replace(
+        suite,
+        variables=used,
+        is_filled=cases.variables is not None,
+        prompts=tuple(prompt.id for prompt in prompts),
+        about=importer.about,
+        dialect=importer.sentence,
     )
 
 

@@ -1,4 +1,4 @@
-"""Logs of other programs, read as answers to judge: one file per shape, and `reading.py`, which tells them apart.
+"""Logs of other programs, read as answers to judge: one file per shape, and `reading.py`, which recognises them.
 
 A shape's file finds the fields of a line; `reading.py` makes an EvaluationInput of them.
 """

@@ -1,4 +1,4 @@
-"""Times in logs: ISO 8601, seconds, milliseconds, microseconds or nanoseconds since 1970, told apart."""
+"""Times in logs: ISO 8601, seconds, milliseconds, microseconds or nanoseconds since 1970, by their size."""
 
 import re
 from datetime import UTC, datetime, timedelta
