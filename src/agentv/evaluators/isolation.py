@@ -1,8 +1,9 @@
 """Isolated execution of one evaluator: every outcome becomes a score, and a deadline bounds the wait."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TypeGuard
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described
@@ -57,27 +58,43 @@ def is_evaluator(given: object) -> TypeGuard[Evaluator]:
     return hasattr(given, "kind") and callable(getattr(given, "evaluate", None))
 
 
-async def isolated_score(
-    make: Callable[[], object], context: EvaluationContext, config: EvaluatorConfig, *, timeout_s: float | None
-) -> EvaluationScore:
-    """Create an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
+class DueEvaluator(Struct):
+    """An evaluator that is about to judge: its config, what makes it, and its deadline in seconds.
+
+    `live` is the evaluator itself if it judges many answers; a `reusable` one becomes live when it is first made.
+    """
+
+    config: EvaluatorConfig
+    make: Callable[[], object]
+    timeout_s: float | None = None
+    live: Evaluator | None = None
+    is_skipped: bool = False
+
+
+def _made(due: DueEvaluator) -> Evaluator:
+    evaluator = due.make()
+    if not is_evaluator(evaluator):
+        raise EvaluatorError(f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`")
+    if getattr(evaluator, "reusable", False):
+        due.live = evaluator
+    return evaluator
+
+
+async def isolated_score(due: DueEvaluator, context: EvaluationContext) -> EvaluationScore:
+    """Make an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
 
     An evaluator with a true attribute `inline` is called in the event loop. With `timeout_per_member` (a composite),
     the deadline applies to each member instead of to the composite. A `reusable` evaluator was made from its config and
     scores many answers; it gets the given context, without copies and without the config. With `per_turn` in the
     config, it scores each turn of the conversation, each within the deadline.
     """
+    config, timeout_s = due.config, due.timeout_s
     try:
-        evaluator = make()
-        if not is_evaluator(evaluator):
-            return failed_score(
-                f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`"
-            )
+        evaluator = _made(due) if due.live is None else due.live
         if config.per_turn:
             return await _score_by_turn(evaluator, context, config, timeout_s)
         narrowed = context if config.window is None else last_turns(context, config.window)
-        output = await _judgement(evaluator, narrowed, config, timeout_s)
-        return _completed(output, context, config)
+        return await _judge(evaluator, narrowed, config, timeout_s)
     except Exception as error:  # noqa: BLE001 - plug-in code: its fault becomes its result and never ends the run
         return _score_of(error, timeout_s)
 
@@ -89,26 +106,22 @@ async def _score_by_turn(
     scores: list[TurnScore] = []
     for number, turn in turns[-1:] if config.aggregate == "last" else turns:
         try:
-            output = await _judgement(evaluator, turn, config, timeout_s)
-            score = _completed(output, turn, config)
+            score = await _judge(evaluator, turn, config, timeout_s)
         except Exception as error:  # noqa: BLE001 - as in `isolated_score`; the other turns are still scored
             score = _score_of(error, timeout_s)
         scores.append(TurnScore(number, score))
     return fold_turns(scores, config.aggregate, criteria=context.criteria)
 
 
-def _judgement(
+async def _judge(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
-) -> Awaitable[object]:
-    """Return an awaitable of the evaluator's raw result for a context."""
+) -> EvaluationScore:
+    """Return the completed score of one call of an evaluator."""
     if not getattr(evaluator, "reusable", False):
         context = own_context(context, config)
     limit_s = None if getattr(evaluator, "timeout_per_member", False) else timeout_s
     inline = getattr(evaluator, "inline", False)
-    return call_user_code(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
-
-
-def _completed(output: object, context: EvaluationContext, config: EvaluatorConfig) -> EvaluationScore:
+    output = await call_user_code(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
     name = config.criterion or config.name
     return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)
 

@@ -125,12 +125,11 @@ class EvalCase(Struct, frozen=True):
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
 
-    def with_prompts(self) -> "Iterator[EvalCase]":
-        """Yield the case with the messages of each prompt; the case itself without prompts."""
+    def with_prompts(self) -> "tuple[EvalCase, ...]":
+        """Return the case with the messages of each prompt; the case itself without prompts."""
         if not self.prompts:
-            yield self
-        for each in self.prompts:
-            yield replace(self, input_messages=each.messages, prompt=each.id, prompts=())
+            return (self,)
+        return tuple(replace(self, input_messages=each.messages, prompt=each.id, prompts=()) for each in self.prompts)
 
     def __post_init__(self) -> None:
         """Convert a string or a list to a tuple."""

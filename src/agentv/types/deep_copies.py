@@ -1,6 +1,7 @@
 """Deep copies of inputs, faster than `copy.deepcopy`: immutable objects are shared, JSON is copied."""
 
 import copy
+import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
@@ -24,15 +25,11 @@ def deep_copy(value: T) -> T:
     elif kind is list:
         copied = [item if type(item) in _SHARED else deep_copy(item) for item in given]
     elif kind is tuple:
-        copied = tuple([deep_copy(item) for item in given])
+        copied = tuple([item if type(item) in _SHARED else deep_copy(item) for item in given])
     elif kind in _STRUCTS:
         fields = astuple(given)
-        own = [deep_copy(item) for item in fields]
-        copied = given if all(map(_is_same, own, fields)) else kind(*own)
+        own = deep_copy(fields)
+        copied = given if all(map(operator.is_, own, fields)) else kind(*own)
     elif kind not in _SHARED:
         copied = deep_copy(dict(given)) if isinstance(given, Mapping) else copy.deepcopy(given)
     return cast(T, copied)
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other

@@ -57,15 +57,17 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         evaluators[place] = replace(evaluators[place], results=(*evaluators[place].results, each.result))
     if not unscored:
         errors += [EvaluationRunError(each.name, _message(each), _kind(each)) for each in unassigned]
-    usages = [result.usage for result in results if result.usage is not None]
-    unverified = [result.name for result in results if is_unverified(result)]
+    # Rules, which call no judge, have no usage, no cost and no verdict of a judge.
+    judged = [each for each in results if each.judge_calls or each.evaluator_results or each.status == "unverified"]
+    usages = [result.usage for result in judged if result.usage is not None]
+    unverified = [result.name for result in judged if is_unverified(result)]
     return JudgedCriteria(
         weighed=tuple(weighed),
         evaluators=tuple(evaluators),
         errors=tuple(errors),
         warnings=tuple(f"evaluator {name!r}: the judge's verdict could not be verified" for name in unverified),
         usage=total_usage(usages) if usages else None,
-        cost_usd=_cost_usd(results),
+        cost_usd=_cost_usd(judged),
         unassigned=() if unscored else tuple(_failed_whole(each, plan) for each in unassigned),
         unverified=len(unverified),
     )

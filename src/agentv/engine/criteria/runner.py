@@ -21,7 +21,8 @@ from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.score import DueEvaluator, SuiteTools, run_evaluators
+from agentv.engine.running.score import SuiteTools, run_evaluators
+from agentv.evaluators.isolation import DueEvaluator
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.loading.files.places import find_home
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
@@ -45,16 +46,10 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
 
     Raises ConfigError if it is nested too deeply or contains itself.
     """
+    fields = ("response", "context", "ground_truth", "agent_config", "message_history", "metadata")
     try:
-        return replace(
-            given,
-            response=deep_copy(given.response),
-            context=deep_copy(given.context),
-            ground_truth=deep_copy(given.ground_truth),
-            agent_config=deep_copy(given.agent_config),
-            message_history=deep_copy(given.message_history),
-            metadata=deep_copy(given.metadata),
-        )
+        copies = deep_copy({name: getattr(given, name) for name in fields})
+        return replace(given, **copies)
     except RecursionError:
         raise ConfigError("the input is nested too deeply to be judged, or contains itself") from None
 
@@ -194,10 +189,9 @@ class EvaluationRunner:
         due = [
             DueEvaluator(
                 each.config,
-                partial(fitted.live.get, position)
-                if position in fitted.live
-                else partial(self._made, fitted, position, runtime),
-                each.config.timeout_s or self.config.evaluator_timeout_s,
+                make=partial(self._made, fitted, position, runtime),
+                timeout_s=each.config.timeout_s or self.config.evaluator_timeout_s,
+                live=fitted.live.get(position),
             )
             for position, each in enumerate(fitted.plan.evaluators)
         ]

@@ -1,7 +1,7 @@
 """Digests of everything a score depends on besides the answer: settings of evaluators, files, judges, stored runs."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from agentv.engine.planning.judges import embedding_model, judge_targets, member
 from agentv.engine.planning.plan import CaseTask
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import named_files
-from agentv.scoring.keys.identity import CaseKeys, canonical_json, digest, evaluator_to_json, score_key, target_key
+from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json, target_key
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
@@ -60,19 +60,12 @@ class Fingerprints:
         if single_form and isinstance(evaluators[0], EvaluatorConfig):
             json = evaluators[0].type
         written = WrittenEvaluators(json, canonical_json(json))
-        _cache(self._written, id(evaluators), (evaluators, written))
+        put_bounded(self._written, id(evaluators), (evaluators, written), most=MAX_DIGESTS)
         return written
 
-    def score_keys(
-        self, task: CaseTask, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
-    ) -> dict[str, str]:
-        """Return the key of each evaluator's score of one answer, by the evaluator's name."""
-        names = [config_of(evaluator).name for evaluator in evaluators]
-        digests = [self.setup_digest(evaluator, task) for evaluator in evaluators]
-        return {
-            name: score_key(answer=answer_key, expectation=keys.expectation, setup_digest=setup_digest)
-            for name, setup_digest in zip(names, digests, strict=True)
-        }
+    def setup_digests(self, evaluators: Iterable[EvaluatorLike], task: CaseTask) -> dict[str, str]:
+        """Return the setup digest of each evaluator by its name."""
+        return {config_of(evaluator).name: self.setup_digest(evaluator, task) for evaluator in evaluators}
 
     def setup_digest(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
         """Return the digest of all that an evaluator's scores depend on besides the answer and the expectation."""
@@ -86,7 +79,7 @@ class Fingerprints:
             files = [self._digest(path) for path in self._paths(evaluator)]
             judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
         setup_digest = digest([evaluator_to_json(evaluator), files, judges])
-        _cache(self._setup_digests, cache_key, (evaluator, task.target, setup_digest))
+        put_bounded(self._setup_digests, cache_key, (evaluator, task.target, setup_digest), most=MAX_DIGESTS)
         return setup_digest
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
@@ -134,8 +127,8 @@ class Fingerprints:
         return self._files[path]
 
 
-def _cache(cached: dict[Key, Value], key: Key, value: Value) -> None:
-    """Add a value to a cache; the oldest one is dropped if there are too many."""
-    if len(cached) >= MAX_DIGESTS:
+def put_bounded(cached: dict[Key, Value], key: Key, value: Value, *, most: int) -> None:
+    """Add a value to a cache of at most `most` values; the oldest one is dropped if there are too many."""
+    if len(cached) >= most:
         cached.pop(next(iter(cached)))
     cached[key] = value

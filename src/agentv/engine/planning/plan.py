@@ -115,7 +115,9 @@ class SuitePlan(Struct, frozen=True, dict=True):
                 if prompt in (None, *self.suite.prompts[:1]):
                     yield case
                 continue
-            yield from (each for each in case.with_prompts() if prompt in (None, each.prompt))
+            for each in case.with_prompts():
+                if prompt in (None, each.prompt):
+                    yield each
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
         """Yield the rows of one target: all trials of a case together, or `by_trial` all cases of a prompt's trial."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.running.context import criteria_of
+from agentv.engine.running.context import criteria_of, tags_of
 from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.types.cases import EvalCase, EvaluatorLike
@@ -121,6 +121,7 @@ class PreparedCase(Struct, frozen=True):
     result_key: ResultKey
     keys: CaseKeys
     answer_key: str
+    tags: tuple[str, ...]
     criteria: tuple[EvaluationCriteria, ...]
     evaluators: tuple[EvaluatorLike, ...]
     single_form: bool
@@ -162,6 +163,7 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         result_key=result_key_of(task),
         keys=keys,
         answer_key=key,
+        tags=tags_of(case, task.suite),
         criteria=criteria,
         evaluators=evaluators,
         single_form=single_form,

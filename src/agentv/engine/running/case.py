@@ -1,7 +1,7 @@
 """One row: call the target, save the answer, score it. Never raises for a case's own failure."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property, partial
@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, failed_outcome, make_answer
+from agentv.engine.calling.answer import CallOutcome, call_with_fallbacks, failed_outcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
-from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators
+from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
+from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators, put_bounded
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
-from agentv.engine.running.fallbacks import call_with_fallbacks
-from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
-from agentv.evaluators.isolation import config_of
+from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money
+from agentv.evaluators.isolation import DueEvaluator, config_of
 from agentv.execution.cancelled_calls import kept_call
 from agentv.execution.user_code import described
-from agentv.scoring.keys.identity import case_key, criterion_to_json, files_of
+from agentv.scoring.keys.identity import case_key, criterion_to_json, files_of, score_keys
 from agentv.scoring.results.aggregation import (
     case_fields,
     case_verdict,
@@ -36,11 +35,12 @@ from agentv.scoring.results.aggregation import (
 )
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError, StorageError
-from agentv.types.evaluation import EvaluatorResult, Verdict
+from agentv.types.evaluation import EvaluationContext, EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import FilePart
+from agentv.types.messages import FilePart, TraceSummary
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.records.answer import Answer, AnswerRef
@@ -102,6 +102,19 @@ def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) 
     return fields
 
 
+class Scoring(Struct, frozen=True):
+    """All that scoring needs besides the answer; the same for all cases with the same evaluators and criteria.
+
+    `setup_digests` are those of the evaluators by name (Fingerprints.setup_digest).
+    """
+
+    evaluators: tuple[EvaluatorLike, ...]
+    criteria: tuple[EvaluationCriteria, ...]
+    written: WrittenEvaluators
+    due: tuple[DueEvaluator, ...]
+    setup_digests: Mapping[str, str]
+
+
 class TargetSession:
     """The provider, judge and redactor that serve one target in one suite. `target_key` is the key of the target.
 
@@ -121,6 +134,8 @@ class TargetSession:
         self.target_key = fingerprints.target_key(task.target)
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         self.tools = SuiteTools(runtime, task.known, timeout_s, task.only_free)
+        self._fingerprints = fingerprints
+        self._scorings: dict[int, Scoring] = {}
 
     @cached_property
     def provider(self) -> ResilientProvider:
@@ -131,6 +146,22 @@ class TargetSession:
     def judge(self) -> ResilientProvider | None:
         """The judge for evaluators that do not name one; None if there is none."""
         return self._runtime.own_judge(self._target, self._known)
+
+    def scoring(self, prepared: PreparedCase) -> Scoring:
+        """Return what scores a case; the same object for the next case with the same evaluators and criteria."""
+        evaluators, criteria = prepared.evaluators, prepared.criteria
+        known = self._scorings.get(id(evaluators))
+        if known is not None and known.criteria is criteria:
+            return known
+        scoring = Scoring(
+            evaluators,
+            criteria,
+            written=self._fingerprints.written(evaluators, single_form=prepared.single_form),
+            due=self.tools.due(evaluators, criteria),
+            setup_digests=self._fingerprints.setup_digests(evaluators, prepared.task),
+        )
+        put_bounded(self._scorings, id(evaluators), scoring, most=MAX_EVALUATORS)
+        return scoring
 
     def cleaner(self) -> Cleaner:
         """Return the cleaner of answers. It is recreated when a later case names a target with new secrets."""
@@ -167,7 +198,7 @@ def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRe
         criteria=tuple(map(criterion_to_json, prepared.criteria)),
         evaluators=evaluators.json,
         files=tuple(map(_file_to_json, files)),
-        tags=tags_of(case, suite),
+        tags=prepared.tags,
         metadata=case.metadata,
     )
 
@@ -222,7 +253,8 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
 
 def unanswered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_model: bool) -> CaseResult:
     """Return the row of a call that failed: without score and verdict, and not part of any mean."""
-    return judged_row(run_id, prepared, answer, (), score_keys={}, is_model=is_model)
+    summary = trace_summary(answer.output_messages, answer.trace)
+    return judged_row(run_id, prepared, answer, (), score_keys={}, summary=summary, is_model=is_model)
 
 
 def judged_row(
@@ -232,6 +264,7 @@ def judged_row(
     results: tuple[EvaluatorResult, ...],
     *,
     score_keys: Mapping[str, str],
+    summary: TraceSummary | None,
     is_model: bool,
 ) -> CaseResult:
     """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
@@ -255,7 +288,7 @@ def judged_row(
         generation=task.generation,
         attempt=answer.attempt,
         conversation_id=case.conversation_id,
-        tags=tags_of(case, task.suite),
+        tags=prepared.tags,
         metadata=case.metadata,
         hits=fields.hits,
         misses=fields.misses,
@@ -267,7 +300,7 @@ def judged_row(
         answered_by=answer.answered_by,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
-        trace_summary=trace_summary(answer.output_messages, answer.trace),
+        trace_summary=summary,
         trace=answer.trace,
         output_messages=answer.output_messages,
         agent_provider_request=None if is_model else answer.request,
@@ -452,8 +485,7 @@ class CaseRunner(Struct, frozen=True):
             task, case, target_key=target_session.target_key, quotes_paths_only=target_session.quotes_paths_only
         )
         if task.trial == 0:
-            written = self.fingerprints.written(prepared.evaluators, single_form=prepared.single_form)
-            self.sink.case(case_record(prepared, written))
+            self.sink.case(case_record(prepared, target_session.scoring(prepared).written))
         return prepared
 
     def save(self, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
@@ -484,39 +516,46 @@ class CaseRunner(Struct, frozen=True):
         task = prepared.task
         if answer.error is not None:
             return unanswered_row(self.run_id, prepared, answer, is_model=target_session.is_model)
-        evaluators = prepared.evaluators
-        keys = self.fingerprints.score_keys(task, prepared.keys, answer.answer_key, evaluators)
-        known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
-        results = await self._score(target_session, prepared, answer, known)
-        return judged_row(self.run_id, prepared, answer, results, score_keys=keys, is_model=target_session.is_model)
-
-    async def _score(
-        self,
-        target_session: TargetSession,
-        prepared: PreparedCase,
-        answer: Answer,
-        known: Mapping[str, EvaluatorResult],
-    ) -> tuple[EvaluatorResult, ...]:
-        """Return the results of all evaluators, in order; those `known` by name do not run again."""
+        scoring = target_session.scoring(prepared)
+        keys = score_keys(answer.answer_key, prepared.keys.expectation, scoring.setup_digests)
+        known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
         context = build_context(
             prepared.case,
             answer,
             target=prepared.task.target,
             provider=target_session.provider,
             prompt=prepared.prompt,
-            criteria=prepared.criteria,
+            criteria=scoring.criteria,
             judge=target_session.judge,
             now=self.runtime.clock(),
             workspace_path=prepared.request.workspace,
         )
-        evaluators = prepared.evaluators
-        pending = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
-        results = await score_context(context, pending, tools=target_session.tools)
+        results = await self._score(target_session, context, scoring.due, known)
+        return judged_row(
+            self.run_id,
+            prepared,
+            answer,
+            results,
+            score_keys=keys,
+            summary=context.candidate_trace_summary,
+            is_model=target_session.is_model,
+        )
+
+    async def _score(
+        self,
+        target_session: TargetSession,
+        context: EvaluationContext,
+        due: Sequence[DueEvaluator],
+        known: Mapping[str, EvaluatorResult],
+    ) -> tuple[EvaluatorResult, ...]:
+        """Return the results of all evaluators, in order; those `known` by name do not run again."""
+        pending = [each for each in due if each.config.name not in known] if known else due
+        results = await target_session.tools.score_due(context, pending)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
         new_results = iter(cleaned)
-        return tuple(known.get(config_of(evaluator).name) or next(new_results) for evaluator in evaluators)
+        return tuple(known.get(each.config.name) or next(new_results) for each in due)
 
 
 def reusable_scores(

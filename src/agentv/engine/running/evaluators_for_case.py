@@ -13,7 +13,7 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.context import build_context
-from agentv.engine.running.score import SuiteTools, score_context
+from agentv.engine.running.score import SuiteTools
 from agentv.loading.files.places import find_home
 from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_broken
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -64,7 +64,7 @@ async def run_evaluators_for_case(
         # The duration of a given answer is not known.
         context = replace(context, duration_ms=None)
         evaluators, _ = applicable_evaluators(eval_case, suite)
-        results = await score_context(context, evaluators, tools=SuiteTools(runtime, known))
+        results = await SuiteTools(runtime, known).score(context, evaluators)
     return _aggregated(results), results
 
 

@@ -50,7 +50,8 @@ JUDGE_STOP = "judge_stop"
 def judge_outcomes(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, Failure | None]]:
     """Yield each judge that evaluators and their members called, with its failure, None if it gave a verdict."""
     for result in results:
-        yield from judge_outcomes(result.evaluator_results)
+        if result.evaluator_results:
+            yield from judge_outcomes(result.evaluator_results)
         failed = None if result.error is None else (result.error.details or {}).get("judge")
         for judge in dict.fromkeys(call.judge for call in result.judge_calls):
             if judge != failed:
@@ -223,7 +224,8 @@ class RunRecorder(Struct):
         saved = self.store.append(result)
         self._count(saved)
         self.emit(RowFinished(saved))
-        self._count_for_fail_fast(saved)
+        if self.plan.options.fail_fast is not None:
+            self._count_for_fail_fast(saved, self.plan.options.fail_fast)
         if saved.evaluator_results:
             self._count_judge_failures(saved)
 
@@ -239,9 +241,8 @@ class RunRecorder(Struct):
         if result.error is not None and result.error.stage == "load":
             self.invalid_rows += 1
 
-    def _count_for_fail_fast(self, result: CaseResult) -> None:
-        limit = self.plan.options.fail_fast
-        if limit is None or row_state(result) in ("pass", "skipped"):
+    def _count_for_fail_fast(self, result: CaseResult, limit: int) -> None:
+        if row_state(result) in ("pass", "skipped"):
             return
         self.not_passed += 1
         if self.not_passed >= limit:

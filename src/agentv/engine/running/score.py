@@ -1,7 +1,7 @@
 """The score stage: evaluators score one context, one after another, each isolated from the errors of the others."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embeds_for_money, judge_targets, needs_judge
 from agentv.engine.planning.targets import KnownTargets
-from agentv.evaluators.isolation import config_of, isolated_score
+from agentv.evaluators.isolation import DueEvaluator, config_of, isolated_score
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.criteria import weight_in
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
@@ -57,31 +58,29 @@ class SuiteTools(Struct, frozen=True):
     async def score(
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:
-        """Score one context with several evaluators, in order."""
-        return await score_context(context, evaluators, tools=self)
+        """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
+        return await self.score_due(context, self.due(evaluators, context.criteria))
 
+    def due(
+        self, evaluators: Iterable[EvaluatorLike], criteria: tuple[EvaluationCriteria, ...]
+    ) -> tuple[DueEvaluator, ...]:
+        """Return evaluators that are ready to judge any number of answers by these criteria."""
+        return tuple(self._due(evaluator, criteria) for evaluator in evaluators)
 
-async def score_context(
-    context: EvaluationContext, evaluators: Sequence[EvaluatorLike], *, tools: SuiteTools
-) -> tuple[EvaluatorResult, ...]:
-    """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
-    runtime, due = tools.runtime, []
-    for evaluator in evaluators:
+    def _due(self, evaluator: EvaluatorLike, criteria: tuple[EvaluationCriteria, ...]) -> DueEvaluator:
         config = config_of(evaluator)
-        if context.criteria:
-            config = replace(config, weight=weight_in(context.criteria, config))
-        is_skipped = tools.only_free and costs_money(config, runtime, tools.known)
-        make = None if is_skipped else partial(tools.make_evaluator, evaluator)
-        due.append(DueEvaluator(config, make, config.timeout_s or tools.timeout_s))
-    return await run_evaluators(context, due, seconds=lambda: runtime.clock().timestamp())
+        if criteria:
+            config = replace(config, weight=weight_in(criteria, config))
+        return DueEvaluator(
+            config,
+            make=partial(self.make_evaluator, evaluator),
+            timeout_s=config.timeout_s or self.timeout_s,
+            is_skipped=self.only_free and costs_money(config, self.runtime, self.known),
+        )
 
-
-class DueEvaluator(Struct, frozen=True):
-    """An evaluator that is about to judge: its config, what makes it (None: it is skipped), and its deadline."""
-
-    config: EvaluatorConfig
-    make: Callable[[], object] | None
-    timeout_s: float
+    async def score_due(self, context: EvaluationContext, due: Sequence[DueEvaluator]) -> tuple[EvaluatorResult, ...]:
+        """Do the same as `score` with evaluators that are ready."""
+        return await run_evaluators(context, due, seconds=lambda: self.runtime.clock().timestamp())
 
 
 async def run_evaluators(
@@ -115,10 +114,10 @@ async def _run_evaluator(
     context: EvaluationContext, due: DueEvaluator, seconds: Callable[[], float]
 ) -> EvaluatorResult:
     config = due.config
-    if due.make is None:
+    if due.is_skipped:
         return EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0)
     started = seconds()
-    score = await isolated_score(due.make, context, config, timeout_s=due.timeout_s)
+    score = await isolated_score(due, context)
     return to_result(score, config, duration_ms=(seconds() - started) * 1000)
 
 

@@ -13,7 +13,7 @@ from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
-from agentv.scoring.keys.identity import answer_key, keys_of, question_key
+from agentv.scoring.keys.identity import answer_key, keys_of, question_key, score_keys
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.storage.run.kept_rows import StoredRows
@@ -142,7 +142,8 @@ class ResumePlan(Struct):
             return True
         evaluators, _ = applicable_evaluators(case, task.suite)
         keys = keys_of(case, criteria_of(case, task.suite))
-        return row.score_keys == runner.fingerprints.score_keys(task, keys, row.answer_key, evaluators)
+        digests = runner.fingerprints.setup_digests(evaluators, task)
+        return row.score_keys == score_keys(row.answer_key, keys.expectation, digests)
 
     def _stored(self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task to score a stored answer, or None if there is no usable one."""

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.evaluators.criteria_evaluator import adapted
-from agentv.evaluators.isolation import config_of, isolated_score
+from agentv.evaluators.isolation import DueEvaluator, config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
 from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, read_answer, reads_assertions
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
@@ -74,7 +74,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
             raise EvaluatorError(f"{config.name!r} is not an evaluator object; only a run can make one from a config")
         return evaluator
 
-    score = await isolated_score(make, context, config, timeout_s=None)
+    score = await isolated_score(DueEvaluator(config, make), context)
     return to_result(score, config)
 
 

@@ -141,6 +141,14 @@ def score_key(*, answer: str, expectation: str, setup_digest: str) -> str:
     return _key_of(f'["{answer}","{expectation}","{setup_digest}"]')
 
 
+def score_keys(answer: str, expectation: str, setup_digests: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of the scores of one answer, by the names of the evaluators."""
+    return {
+        name: score_key(answer=answer, expectation=expectation, setup_digest=digest)
+        for name, digest in setup_digests.items()
+    }
+
+
 def case_key(keys: CaseKeys, evaluators: str) -> str:
     """Return the key of a whole case as planned: input, expectations, and the evaluators' canonical JSON."""
     return _key_of(f'["{keys.question}","{keys.expectation}",{evaluators}]')

@@ -57,7 +57,7 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
 
     Skipped evaluators are left out. An evaluator with `unmet: zero` whose `required` is not met makes it 0.0.
     """
-    if any(map(_zeroes_case, results)):
+    if _zeroing(results):
         return 0.0
     if len(results) == 1:
         only = results[0]
@@ -73,12 +73,10 @@ def is_met(value: float | None) -> bool:
 def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     """Return True if every rubric item marked `required` was answered and met."""
     for item in results:
-        is_required = item.metadata is not None and item.metadata.get("required")
-        least = item.metadata.get("min_value") if item.metadata is not None else None
-        is_satisfied = (
-            item.value is not None and reaches(item.value, least) if _is_number(least) else is_met(item.value)
-        )
-        if is_required and not is_satisfied:
+        if item.metadata is None or not item.metadata.get("required"):
+            continue
+        least = item.metadata.get("min_value")
+        if not (item.value is not None and reaches(item.value, least) if _is_number(least) else is_met(item.value)):
             return False
     return True
 
@@ -113,8 +111,9 @@ def _is_satisfied(result: EvaluatorResult) -> bool:
     return result_verdict(result) == "pass" if required is True else reaches(result.score, required)
 
 
-def _zeroes_case(result: EvaluatorResult) -> bool:
-    return result.unmet == "zero" and result.status != "skipped" and not _is_satisfied(result)
+def _zeroing(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
+    """Return the evaluators that make the case's score 0."""
+    return [each for each in results if each.unmet == "zero" and each.status != "skipped" and not _is_satisfied(each)]
 
 
 def case_verdict(score: float, results: Sequence[EvaluatorResult], pass_score: float | None = None) -> Verdict:
@@ -182,9 +181,7 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
 def _why_zero(results: Sequence[EvaluatorResult]) -> tuple[str, ...]:
     """Return a line for each evaluator that makes the case's score 0."""
     return tuple(
-        f"the case scores 0: {result.name!r} is required and scored {result.score:.2f}"
-        for result in results
-        if _zeroes_case(result)
+        f"the case scores 0: {result.name!r} is required and scored {result.score:.2f}" for result in _zeroing(results)
     )
 
 

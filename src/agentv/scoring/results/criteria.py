@@ -207,13 +207,12 @@ def criteria_verdict(
     A judge's failure never counts as a wrong answer: an error of a result that has weight or is required leaves no
     verdict, whatever the error policy makes of the score. `said` are the evaluators' results.
     """
-    weights = weights_of(criteria)
-    broken = any(
-        each.result.error is not None and each.weight > 0 and weights.get(each.result.criterion_name, 1.0) > 0
-        for each in weighed
-    )
+    failed = [each.result.criterion_name for each in weighed if each.result.error is not None and each.weight > 0]
+    if failed:
+        weights = weights_of(criteria)
+        failed = [name for name in failed if weights.get(name, 1.0) > 0]
     unheard = any(result.error is not None and result.required is not False for result in said)
-    return None if score.overall is None or broken or unheard else case_verdict(score.overall, said)
+    return None if score.overall is None or failed or unheard else case_verdict(score.overall, said)
 
 
 def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:
