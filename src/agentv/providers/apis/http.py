@@ -41,9 +41,9 @@ class HttpResponse(Struct, frozen=True, gc=False):
         return next((self.headers[name] for name in names if self.headers.get(name)), None)
 
     @property
-    def is_event_stream(self) -> bool:
-        """True if the body is a stream of server-sent events."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
+    def is_success(self) -> bool:
+        """True for the statuses that HTTP calls success."""
+        return 200 <= self.status < 300  # noqa: PLR2004 - as in RFC 9110
 
     @property
     def quota(self) -> Quota | None:
@@ -61,9 +61,14 @@ class HttpResponse(Struct, frozen=True, gc=False):
         return Quota(**left) if any(value is not None for value in left.values()) else None
 
 
+def is_event_stream(headers: Mapping[str, str]) -> bool:
+    """Return True if headers, with names in lower case, announce a stream of server-sent events."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
+
+
 def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
     """Return the failure that a response's status means; None for 2xx."""
-    if 200 <= response.status < 300:  # noqa: PLR2004 - what HTTP calls success
+    if response.is_success:
         return None
     error = _error_in(response.body)
     reason = str(error.get("message") or "")[:_MESSAGE]

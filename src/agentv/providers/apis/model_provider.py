@@ -25,7 +25,7 @@ from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.replies import last_answer
 from agentv.providers.apis.request_json import Image
 from agentv.providers.apis.streamed_reply import StreamedReply
-from agentv.providers.apis.transport import send
+from agentv.providers.apis.transport import Listener, send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -135,9 +135,9 @@ class ModelProvider:
                 if turns:
                     keep_call(error, _after_turns(kept, turns, usage, first_token_ms).partial)
                 raise
-            turns[-1] = to_message(turn, calls)
             if not calls:
-                return replace(to_response(turn, turns, usage), first_token_ms=first_token_ms)
+                return to_response(turn, turns, usage, first_token_ms=first_token_ms)
+            turns[-1] = to_message(turn, calls)
             conversation = continue_conversation(self._dialogue, conversation, turn, calls)
 
     def _open(self, request: ProviderRequest) -> Conversation:
@@ -149,29 +149,35 @@ class ModelProvider:
         now = asyncio.get_running_loop().time
         auth = await self._credentials.headers(timeout_s=ends_at - now())
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
-        reply = StreamedReply(self._dialogue.collector(), now=now)
+        reply: StreamedReply | None = None
+
+        def listener() -> Listener:
+            nonlocal reply
+            reply = StreamedReply(self._dialogue.collector(), now=now)
+            return reply.feed
+
         try:
-            response = await send(request, self._shared, timeout_s=ends_at - now(), listener=reply.feed)
-            streamed = reply.finish() if response.is_event_stream else None
-            turn = parse_turn(self._dialogue, response, streamed)
+            response = await send(request, self._shared, timeout_s=ends_at - now(), listener=listener)
+            turn = parse_turn(self._dialogue, response, None if reply is None else reply.finish())
         except ProviderError as error:
-            cut = self._cut_turn(reply)
+            cut = self._cut_turn(reply, started_at)
             if cut is None:
                 raise
-            cut = replace(cut, first_token_ms=reply.first_token_ms(started_at))
             raise ProviderError(error.failure, partial=_cut_response(cut)) from error
         except asyncio.CancelledError as error:
-            cut = self._cut_turn(reply)
+            cut = self._cut_turn(reply, started_at)
             if cut is not None:
-                keep_call(error, _cut_response(replace(cut, first_token_ms=reply.first_token_ms(started_at))))
+                keep_call(error, _cut_response(cut))
             raise
-        return replace(turn, first_token_ms=reply.first_token_ms(started_at))
+        return turn if reply is None else replace(turn, first_token_ms=reply.first_token_ms(started_at))
 
-    def _cut_turn(self, reply: StreamedReply) -> Turn | None:
+    def _cut_turn(self, reply: StreamedReply | None, started_at: float) -> Turn | None:
         """Return what a stream brought before it failed; None if that is nothing, or no turn of the model."""
-        value = reply.so_far()
+        value = None if reply is None else reply.so_far()
+        if reply is None or value is None:
+            return None
         try:
-            return None if value is None else self._dialogue.parse(value)
+            return replace(self._dialogue.parse(value), first_token_ms=reply.first_token_ms(started_at))
         except ProviderError:
             return None
 
@@ -181,7 +187,9 @@ def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:
     return Message("assistant", turn.text or None, tool_calls=tuple(calls) or turn.tool_calls)
 
 
-def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> ProviderResponse:
+def to_response(
+    turn: Turn, turns: Sequence[Message], usage: Usage | None, *, first_token_ms: float | None = None
+) -> ProviderResponse:
     """Return the last turn as the answer; `turns` are included if tools were called."""
     used_tools = any(message.tool_calls for message in turns)
     return ProviderResponse(
@@ -193,6 +201,7 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
         model=turn.model,
         quota=turn.quota,
         reasoning=turn.reasoning,
+        first_token_ms=first_token_ms,
         notes=("the response was truncated at the limit of output tokens",) if turn.is_cut else (),
     )
 
@@ -205,8 +214,8 @@ def _cut_response(turn: Turn) -> ProviderResponse:
         written = sum(map(len, (turn.text, turn.reasoning or "", *calls)))
         output = max(usage.output, round(written / CHARACTERS_PER_TOKEN))
         usage = replace(usage, output=output, total=usage.input + output)
-    response = to_response(turn, [to_message(turn)], usage)
-    return replace(response, first_token_ms=turn.first_token_ms, estimated=usage is not None)
+    response = to_response(turn, [to_message(turn)], usage, first_token_ms=turn.first_token_ms)
+    return replace(response, estimated=usage is not None)
 
 
 def _after_turns(

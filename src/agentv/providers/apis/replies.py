@@ -2,6 +2,7 @@
 
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -215,7 +216,7 @@ def parse_json(body: bytes) -> JsonValue:
     if not body.strip():
         raise ProviderError(Failure("malformed_reply", "the response is empty"))
     try:
-        value: JsonValue = json.loads(body.decode("utf-8-sig"))
+        value: JsonValue = json.loads(body.removeprefix(BOM_UTF8).decode())
     except UnicodeDecodeError as error:
         message = f"the response is not UTF-8 (first invalid byte at offset {error.start})"
         raise ProviderError(Failure("malformed_reply", message)) from None

@@ -7,8 +7,8 @@ import os
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -16,10 +16,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentv.execution.sharing import TurnQueue
-from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
+from agentv.providers.apis.http import HttpRequest, HttpResponse, is_event_stream, status_failure
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
@@ -35,6 +34,9 @@ _REST_S = 1.0
 
 Listener: TypeAlias = Callable[[bytes], bool]
 """Takes the next bytes of an event stream; True if nothing of the reply can follow."""
+
+MakeListener: TypeAlias = Callable[[], Listener]
+"""Called when the response turns out to be an event stream."""
 
 
 def utc_now() -> datetime:
@@ -71,12 +73,12 @@ async def send(
     timeout_s: float,
     max_bytes: int = MAX_BODY_BYTES,
     clock: Clock = utc_now,
-    listener: Listener | None = None,
+    listener: MakeListener | None = None,
 ) -> HttpResponse:
     """Send a request and return the complete response, which has a status of 2xx.
 
-    With a `listener` the events of an event stream go there as they come, and the response has no body. Raises
-    ProviderError for any other status, for every failure of the network, and what the listener raises.
+    With a `listener` the events of an event stream go to what it returns, as they come, and the response has no body.
+    Raises ProviderError for any other status, for every failure of the network, and what the listener raises.
     """
     network = await shared.get(NETWORK, open_network)
     headers = {"Accept-Encoding": "gzip, deflate", **request.headers}
@@ -93,18 +95,20 @@ async def send(
                 proxy=_proxy_for(request.url),
             ) as raw,
         ):
-            response = HttpResponse(raw.status, {key.lower(): text for key, text in raw.headers.items()}, b"")
-            if listener is not None and raw.ok and response.is_event_stream:
-                await _listen(raw, listener)
+            response_headers = {key.lower(): text for key, text in raw.headers.items()}
+            body = b""
+            if listener is not None and raw.ok and is_event_stream(response_headers):
+                await _listen(raw, listener())
             else:
-                response = replace(response, body=await _read(raw, max_bytes))
+                body = await _read(raw, max_bytes)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if deadline.expired():
             message = f"no complete response from {_host(request)} within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message, retryable=True)) from None
         raise ProviderError(_network_failure(error, request)) from None
     await network.queue.turn()
-    failure = status_failure(response, now=clock())
+    response = HttpResponse(raw.status, response_headers, body)
+    failure = None if response.is_success else status_failure(response, now=clock())
     if failure is not None:
         raise ProviderError(failure)
     return response
@@ -117,10 +121,9 @@ async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
 
 async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
     # Whether a stream is complete, its listener knows, also if it is compressed.
-    async with aclosing(_pieces(response, MAX_STREAM_BYTES, checks_end=False)) as pieces:
-        async for piece in pieces:
-            if listener(piece):
-                break
+    body, is_over = _Body(response, MAX_STREAM_BYTES), False
+    while not is_over and (chunk := await response.content.readany()):
+        is_over = any(listener(piece) for piece in body.pieces(chunk))
     with suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout(_REST_S):
             while await response.content.readany():
@@ -128,26 +131,37 @@ async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    body = bytearray()
-    async for piece in _pieces(response, max_bytes, checks_end=True):
-        body += piece
-    return bytes(body)
-
-
-async def _pieces(response: aiohttp.ClientResponse, max_bytes: int, *, checks_end: bool) -> AsyncGenerator[bytes, None]:
-    """Yield a body decompressed, and stop as soon as it is too large, compressed or not."""
-    decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
-    unpacked = on_the_wire = 0
+    body, whole = _Body(response, max_bytes), bytearray()
     while chunk := await response.content.readany():
-        on_the_wire += len(chunk)
-        for piece in _unpacked(decompressor, chunk) if decompressor else (chunk,):
-            unpacked += len(piece)
-            if max(unpacked, on_the_wire) > max_bytes:
-                message = f"the response is larger than {max_bytes / 2**20:g} MiB; the answer was discarded"
+        for piece in body.pieces(chunk):
+            whole += piece
+    if body.is_truncated:
+        raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
+    return bytes(whole)
+
+
+class _Body:
+    """A body that is decompressed chunk by chunk, and refused as soon as it is too large, compressed or not."""
+
+    def __init__(self, response: aiohttp.ClientResponse, max_bytes: int) -> None:
+        self._decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
+        self._max_bytes = max_bytes
+        self._unpacked = self._on_the_wire = 0
+
+    @property
+    def is_truncated(self) -> bool:
+        """True if the chunks so far are only a part of a compressed body."""
+        return self._decompressor is not None and self._on_the_wire > 0 and not self._decompressor.eof
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the decompressed pieces of the next chunk."""
+        self._on_the_wire += len(chunk)
+        for piece in _unpacked(self._decompressor, chunk) if self._decompressor else (chunk,):
+            self._unpacked += len(piece)
+            if max(self._unpacked, self._on_the_wire) > self._max_bytes:
+                message = f"the response is larger than {self._max_bytes / 2**20:g} MiB; the answer was discarded"
                 raise ProviderError(Failure("too_large", message))
             yield piece
-    if checks_end and decompressor and on_the_wire and not decompressor.eof:
-        raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
 
 
 def _unpacked(decompressor: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:

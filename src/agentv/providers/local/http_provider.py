@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import keep_call
 from agentv.providers.apis.dialogue import build_prompt
-from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse
+from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai_chat import parse_chat
 from agentv.providers.apis.replies import (
@@ -167,8 +167,10 @@ class HttpProvider:
         )
         reply = StreamedReply(events, now=now)
         try:
-            response = await send(self._build_request(request), self._shared, timeout_s=timeout_s, listener=reply.feed)
-            if not response.is_event_stream:
+            response = await send(
+                self._build_request(request), self._shared, timeout_s=timeout_s, listener=lambda: reply.feed
+            )
+            if not is_event_stream(response.headers):
                 return self._parse(response)
             reply.finish()
             events.check()
