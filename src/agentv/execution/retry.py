@@ -108,12 +108,14 @@ async def retry_call(
             cut = ProviderError(Failure("cancelled", "cancelled"), partial=kept_partial(error))
             said = spent(cut)
             if said is not None:
-                records += (_failed(cut.failure, said, started_at, clock(), wait_s),)
+                records += (_failed(cut.failure, said, started_at=started_at, ended_at=clock(), wait_s=wait_s),)
             keep_call(error, said or partial, calls=records)
             raise
         else:
             return result, (*records, _succeeded(result, started_at, clock(), wait_s))
-        records += (_failed(_with_request(failure, policy), said, started_at, clock(), wait_s),)
+        records += (
+            _failed(_with_request(failure, policy), said, started_at=started_at, ended_at=clock(), wait_s=wait_s),
+        )
         wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
         is_last = len(records) > policy.max_retries or asyncio.get_running_loop().time() + wait_s >= ends_at
         if is_last or not is_retryable(failure, policy):

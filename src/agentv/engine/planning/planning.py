@@ -212,4 +212,8 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
         except AgentvError as error:
             findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))
     selection = select_cases(item.suite, options)
-    return SuitePlan(selection, tuple(targets), item.known, options, frozenset(usual)) if targets else None
+    return (
+        SuitePlan(selection, targets=tuple(targets), known=item.known, options=options, usual=frozenset(usual))
+        if targets
+        else None
+    )

@@ -131,7 +131,7 @@ def result_key_of(task: CaseTask) -> ResultKey:
     """Return the position of a task's row in the plan."""
     case = task.case
     prompt = case.prompt if isinstance(case, EvalCase) else None
-    return ResultKey(task.suite.path, case.id, task.target.name, task.trial, prompt)
+    return ResultKey(task.suite.path, case.id, task.target.name, trial=task.trial, prompt=prompt)
 
 
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:

@@ -104,7 +104,11 @@ class HumanEvaluator:
 
     def _about(self, context: EvaluationContext) -> Iterator[Feedback]:
         key = ResultKey(
-            context.suite, context.eval_case.id, context.target.name, context.trial, context.eval_case.prompt
+            context.suite,
+            context.eval_case.id,
+            context.target.name,
+            trial=context.trial,
+            prompt=context.eval_case.prompt,
         )
         for eval_id in dict.fromkeys((key.eval_id, context.session_id or key.eval_id)):
             own_key = replace(key, eval_id=eval_id)

@@ -93,7 +93,7 @@ def check_paths(
     """
     paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
-    surroundings = Surroundings(cwd, env, specs, tuple(allow_paths), variables or {})
+    surroundings = Surroundings(cwd, env, specs, allow_paths=tuple(allow_paths), variables=variables or {})
     dialects: list[str] = []
     problems = [problem for file in files for problem in _check_file(file, surroundings, dialects)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)

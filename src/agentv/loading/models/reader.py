@@ -263,7 +263,7 @@ class Reader:
             if self.is_open((*at, *path), error["type"]):
                 continue
             if expected_kind(error) is None:
-                self._record_error(at, path, raw, error, notes)
+                self._record_error(at, path, raw=raw, error=error, notes=notes)
             elif not any(_is_closer(other, path, known) for known, other in located):
                 groups.setdefault(path, []).append(error)
         for path, group in groups.items():

@@ -123,7 +123,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
     ):
         names = CaseModel.names()
         if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_OWN_EVALUATORS)):
-            _check_outcome(reader, at, EvalCase("", ()), parts.suite, scope.evaluators)
+            _check_outcome(reader, at, EvalCase("", ()), suite=parts.suite, scope=scope.evaluators)
     return case
 
 
@@ -146,10 +146,10 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
         return case
     before = _count_errors(reader)
     if scope.parts.are_filled:
-        case = _with_parts(reader, at, case, scope.parts, scope)
-        case = _with_prompts(reader, at, case, scope.parts, scope)
+        case = _with_parts(reader, at, case, parts=scope.parts, scope=scope)
+        case = _with_prompts(reader, at, case, parts=scope.parts, scope=scope)
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
-        _check_outcome(reader, at, case, scope.parts.suite, scope.evaluators)
+        _check_outcome(reader, at, case, suite=scope.parts.suite, scope=scope.evaluators)
     return case
 
 

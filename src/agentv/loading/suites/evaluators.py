@@ -231,7 +231,11 @@ def _settings(
         reader, at, settings, files=data_files(made, scope.base_dir), scope=scope
     ):
         return settings
-    if made is not None and scope.variables is not None and _give_variables(reader, at, settings, made, scope):
+    if (
+        made is not None
+        and scope.variables is not None
+        and _give_variables(reader, at, settings, made=made, scope=scope)
+    ):
         made = validate_settings(reader, dataclass, settings, at, other_names=common)
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")

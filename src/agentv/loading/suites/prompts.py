@@ -92,7 +92,7 @@ def read_prompts(reader: Reader, files: FileFinder) -> tuple[SuitePrompt, ...]:
 def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: str) -> SuitePrompt | None:
     raw = reader.document.at(at)
     if isinstance(raw, str):
-        return _of_text(reader, at, raw, files, default_id)
+        return _of_text(reader, at, raw, files=files, default_id=default_id)
     if not isinstance(raw, Mapping):
         reader.error(at, f"must be a text, a file or an object, but is {kind_of(raw)}")
         return None
@@ -102,7 +102,7 @@ def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: st
     if model.text is not None:
         return SuitePrompt(model.id or default_id, at, (Message("user", model.text),))
     if model.file is not None:
-        return _of_file(reader, (*at, "file"), model.file, files, model.id)
+        return _of_file(reader, (*at, "file"), model.file, files=files, id_=model.id)
     if model.system is not None:
         return SuitePrompt(model.id or default_id, at, (Message("system", model.system), None))
     messages = tuple(_messages(reader, (*at, "messages"), files))
@@ -113,7 +113,7 @@ def _of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default
     """Return the prompt that a lone text stands for: a file if it is the name of one, else the text itself."""
     file = file_of(text)
     if file is not None:
-        return _of_file(reader, at, file, files, None)
+        return _of_file(reader, at, file, files=files, id_=None)
     if not text.strip():
         reader.error(at, "must not be empty")
         return None

@@ -152,7 +152,7 @@ class CasesReader(Struct):
         """Read the cases of the files that a path or pattern names, or of a function."""
         function = FUNCTION.fullmatch(name)
         if function is not None:
-            self._read_function(reader, at, function["path"], function["name"], rules)
+            self._read_function(reader, at, path=function["path"], name=function["name"], rules=rules)
             return
         if self.scope.is_foreign:
             name = name.removeprefix("file://")

@@ -129,7 +129,7 @@ def read_targets(
     targets: list[TargetConfig] = []
     used: dict[str, tuple[str, ...]] = {}
     for index in range(count):
-        chain = _followed(reader, index, names, env, unset)
+        chain = _followed(reader, index, names, env=env, unset=unset)
         if not chain:
             continue
         target = _read_target(reader, ("targets", chain[-1]), specs, unknown_provider)

@@ -110,7 +110,13 @@ class AzureProvider(EmbeddingModelProvider, BatchedModelProvider):
 
 def make_dialogue(settings: AzureSettings) -> ChatDialogue:
     """Return the dialogue for the deployment."""
-    return ChatDialogue(settings.chat_url, settings.deployment, settings, settings.limit_key, settings.streams_usage)
+    return ChatDialogue(
+        settings.chat_url,
+        settings.deployment,
+        settings=settings,
+        limit_key=settings.limit_key,
+        streams_usage=settings.streams_usage,
+    )
 
 
 def make_credentials(settings: AzureSettings) -> Credentials:

@@ -90,10 +90,10 @@ def _read(document: JsonObject, where: str) -> TracedAnswer:
         raise _wrong(where, "has no span `chat` with the content of an answer")
     return TracedAnswer(
         case_id,
-        text_of(head.get("source_target")) or text_of(head.get("target")),
-        text_of(head.get("suite")),
-        trial if isinstance(trial, int) else None,
-        ProviderResponse(
+        target=text_of(head.get("source_target")) or text_of(head.get("target")),
+        suite=text_of(head.get("suite")),
+        trial=trial if isinstance(trial, int) else None,
+        response=ProviderResponse(
             answer, output_messages=messages, usage=total_usage(map(_usage, filter(_is_chat, spans))), cost_usd=0.0
         ),
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -112,9 +113,8 @@ class ReplayProvider:
                     path=self._path,
                 )
             if self._recording is None:
-                self._recording = await call_in_thread(
-                    index_recording, self._path, self._target, self._suite, self._paths, timeout_s=None
-                )
+                index = partial(index_recording, self._path, self._target, suite=self._suite, paths=self._paths)
+                self._recording = await call_in_thread(index, timeout_s=None)
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
         return parse_recorded(row, self._paths)
 

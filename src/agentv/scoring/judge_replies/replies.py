@@ -143,7 +143,7 @@ def _unsigned_verdicts(
 
 def _only_one(verdicts: Sequence[tuple[JsonObject, Reply]]) -> Reply:
     """Return the verdict that all objects state. Raises UnusableReplyError if they differ."""
-    differing = len({canonical(found) for found, _ in verdicts})
+    differing = len({canonical(found) for found, _ in verdicts}) if len(verdicts) > 1 else 1
     if differing > 1:
         raise UnusableReplyError(f"holds {differing} verdicts that differ")
     return verdicts[0][1]

@@ -346,7 +346,7 @@ def _cells(connection: sqlite3.Connection, run: int, query: RowQuery) -> list[Ce
 
 def _entry(found: tuple[Any, ...]) -> RowEntry:
     line, offset, size, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd, duration_ms = found
-    slot = ResultKey(suite, eval_id, target, trial, prompt or None)
+    slot = ResultKey(suite, eval_id, target, trial=trial, prompt=prompt or None)
     return RowEntry(
         line=line,
         offset=offset,

@@ -109,7 +109,9 @@ def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
         if missed <= {"tag"}:
             for tag in dict.fromkeys(cell.tags):
                 tags[tag] += cell.rows
-    return Facets(dict(states), dict(targets), dict(tags), dict(suites), dict(prompts))
+    return Facets(
+        states=dict(states), targets=dict(targets), tags=dict(tags), suites=dict(suites), prompts=dict(prompts)
+    )
 
 
 def _misses(cell: Cell, query: RowQuery) -> set[str]:

@@ -141,7 +141,17 @@ def _measured(name: str, value: float) -> float:
 def _ungrouped(row: ScoredRow) -> GroupedRow:
     """Return a row of which only the key is known."""
     slot, score = row.slot, row.measures.get(SCORE)
-    kind = RowKind(row.state, score, slot.suite, slot.target, "", (), (), (), slot.prompt)
+    kind = RowKind(
+        row.state,
+        score,
+        suite=slot.suite,
+        target=slot.target,
+        dataset="",
+        tags=(),
+        evaluators=(),
+        criteria=(),
+        prompt=slot.prompt,
+    )
     return GroupedRow(row, kind, {}, None)
 
 

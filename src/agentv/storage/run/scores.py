@@ -136,8 +136,8 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
         measures.update(_amounts(row))
     key = row.slot
     prompt = None if key.prompt is None else sys.intern(key.prompt)
-    slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), key.trial, prompt)
-    return ScoredRow(slot, state, measures, place, row.conversation_id)
+    slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), trial=key.trial, prompt=prompt)
+    return ScoredRow(slot, state, measures, place, session=row.conversation_id)
 
 
 def _kind(row: _RowOfGroup, scored: ScoredRow) -> RowKind:

@@ -98,11 +98,14 @@ def _of_message(value: JsonValue, given: object = None) -> Mapping[str, object] 
     return {**_beside(given or value), "output_messages": [value]}
 
 
+_MODEL_KEYS = ("model", "model_name", "model_version", "modelVersion")
+
+
 def _beside(given: object) -> Mapping[str, object]:
     """Return what a reply of a model says beside its messages."""
     choices = member(given, "choices")
     ended = choices[0] if isinstance(choices, list | tuple) and choices else given
-    named = {"model": _first_text(given, "model", "model_name", "model_version", "modelVersion")}
+    named = {"model": _first_text(given, *_MODEL_KEYS)}
     named["finish_reason"] = _first_text(ended, "stop_reason", "finish_reason")
     usage = usage_of_messages([given])
     found = {key: item for key, item in named.items() if item is not None}

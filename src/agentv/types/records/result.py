@@ -140,7 +140,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         """Copy the slot's fields, or build the slot from them for an exported row, which has none."""
         if self.slot is _NO_SLOT:
-            slot = ResultKey(self.suite, self.eval_id, self.target, self.trial, self.prompt)
+            slot = ResultKey(self.suite, self.eval_id, self.target, trial=self.trial, prompt=self.prompt)
             force_setattr(self, "slot", slot)
             return
         suite, eval_id, target, trial = self.slot.suite, self.slot.eval_id, self.slot.target, self.slot.trial
