@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from agentv.evaluators.judges.basis import WHOLE, Basis
+from agentv.evaluators.judges.basis import WHOLE, Task
 from agentv.evaluators.named_files import is_file
 from agentv.scoring.judge_replies.replies import MAX_LINES
 from agentv.scoring.judge_replies.rubrics import MARKS
@@ -37,9 +37,9 @@ def fence_rule(nonce: str) -> str:
     )
 
 
-def unit_score(basis: Basis = WHOLE) -> str:
+def unit_score(task: Task = WHOLE) -> str:
     """Return the description of a score from 0 to 1, for a judge."""
-    low, high = basis.score_meanings
+    low, high = task.score_meanings
     return f"a number from 0.0 ({low}) to 1.0 ({high})"
 
 
