@@ -1,7 +1,7 @@
 """Datasets of logged conversations: their questions become cases, the recorded answers references."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,14 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".git").mkdir()
 
 
-def suite(rows: list[Mapping[str, Any]] | str, source: str = "{file: log.jsonl}", before: str = CHECK) -> EvalSuite:
+def suite(rows: Sequence[Mapping[str, Any]] | str, source: str = "{file: log.jsonl}", before: str = CHECK) -> EvalSuite:
     text = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
     Path("log.jsonl").write_text(text)
     Path("suite.yaml").write_text(f"{before}evalcases: {source}\n")
     return load_suite("suite.yaml", specs=SPECS)
 
 
-def cases(rows: list[Mapping[str, Any]], source: str = "{file: log.jsonl}", before: str = CHECK) -> list[EvalCase]:
+def cases(rows: Sequence[Mapping[str, Any]], source: str = "{file: log.jsonl}", before: str = CHECK) -> list[EvalCase]:
     return [case for case in suite(rows, source, before).cases if isinstance(case, EvalCase)]
 
 
@@ -132,7 +132,7 @@ def test_wrong_messages_are_errors_with_their_line() -> None:
 
 
 def test_a_completion_without_its_question_is_an_error() -> None:
-    [row] = filter(is_without_question, conversations("openai"))
+    row = next(row for row in conversations("openai") if is_without_question(row))
     with pytest.raises(EvalFileError, match=r"log.jsonl:1:1 .* has no question; .*columns: {messages: PATH"):
         suite([row])
 
