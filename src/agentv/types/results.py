@@ -52,7 +52,8 @@ class RunReport(Struct, frozen=True):
     all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` lists what is required to
     resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
     was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
-    read, and the percentiles of the time to judge one.
+    read, and the percentiles of the time to judge one. `is_imported` is True for a run that was made from the log of
+    another program, which cannot be resumed.
     """
 
     run_id: str
@@ -79,6 +80,7 @@ class RunReport(Struct, frozen=True):
     read: int | None = None
     judging_median_s: float | None = None
     judging_p95_s: float | None = None
+    is_imported: bool = False
 
     def __repr__(self) -> str:
         """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""

@@ -17,6 +17,7 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
+from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.new_evaluators import with_evaluators_of
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
@@ -196,6 +197,9 @@ def _finished(reference: str) -> Path:
     folder = find_run(find_home(Path.cwd()), reference)
     _take_over(folder)
     stored = open_run(folder)
+    log = imported_log(stored.run.plan)
+    if log is not None:
+        raise ConfigError(f"run {stored.run_id} {log.refusal}")
     if stored.state() != "finished":
         raise ConfigError(f"run {stored.run_id} is not finished; first run: agentv resume {stored.run_id}")
     return folder

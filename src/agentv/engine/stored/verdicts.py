@@ -53,6 +53,8 @@ class StoredVerdict(Struct, frozen=True):
     max_errors: int
     recorded: RecordedReport | None = None
     order: PlanOrder = PlanOrder()
+    reason: str | None = None
+    """Why the run did not finish, if its plan says so."""
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
@@ -69,7 +71,8 @@ class StoredVerdict(Struct, frozen=True):
         return run_verdict(self._counted(summary), ending, gates=self.gates, max_errors=self.max_errors)
 
     def _ending(self, invalid_rows: int) -> Ending:
-        ending, recorded = Ending(state=self.state, planned=self.planned, invalid_rows=invalid_rows), self.recorded
+        ending = Ending(state=self.state, reason=self.reason, planned=self.planned, invalid_rows=invalid_rows)
+        recorded = self.recorded
         if recorded is None or recorded.ended is None:
             return ending
         is_known = recorded.has_gates or self.state == "finished"

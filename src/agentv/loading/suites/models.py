@@ -193,6 +193,7 @@ ROLES = {
     "expected_outcome": "expected_outcome",
     "criteria": "expected_outcome",
     "tags": "tags",
+    "messages": "messages",
 }
 """The role of each column name; of several columns with the same role, the first in this order has it."""
 

@@ -231,6 +231,8 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
         if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
             earlier = shlex.quote(one_line(report.baseline.baseline))
             lines.append(f"Changes: agentv compare {earlier} {report.run_id}")
+        if report.is_imported:
+            return lines
         if report.state != "finished":
             lines.append(f"Resume: agentv resume {report.run_id} {report.needs}".rstrip())
         elif report.counts.get("error"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,17 +71,29 @@ def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "e
     Raises EvalFileError with every problem, at paths in the line: a line of unknown shape, one without an answer,
     values of a wrong type, and, with `extra="error"`, keys of a service's own log that are not known.
     """
+    return _read(value, paths or {}, lambda reader: reader.read(extra))
+
+
+def read_conversation(value: object, *, paths: LogMap | None = None) -> LoggedLine:
+    """Return what was said on a line of a log: as `read_logged`, with an empty answer if the line has none.
+
+    Keys that are not known are left out. Raises EvalFileError with every problem, also that nothing was asked.
+    """
+    return _read(value, paths or {}, lambda reader: reader.read_conversation())
+
+
+def _read(value: object, paths: LogMap, read: "Callable[[_Reader], LoggedAnswer]") -> LoggedLine:
     problems = Problems(_WHAT)
     if not isinstance(value, Mapping):
         problems.add("$", f"must be an object, got {type(value).__name__}")
         problems.raise_any()
     line = cast(JsonObject, value)
-    record = mapped(_record(line), line, paths or {})
+    record = mapped(_record(line), line, paths)
     if record.step is not None:
         return TraceStep(f"{record.shape} {record.step}")
-    answer = _Reader(line, record, problems).read(extra)
+    answer = read(_Reader(line, record, problems))
     problems.raise_any()
-    return replace(answer, mapped=tuple(name for name in paths or () if name in record.fields))
+    return replace(answer, mapped=tuple(name for name in paths if name in record.fields))
 
 
 def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
@@ -105,6 +117,13 @@ def _record(value: JsonObject) -> LogRecord:
     return next((read for is_shape, read in _SHAPES if is_shape(value)), read_own)(value)
 
 
+class _Fields(NamedTuple):
+    """The fields of an EvaluationInput as JSON, and the answer without its input."""
+
+    given: dict[str, JsonValue]
+    answer: LoggedAnswer
+
+
 class _Reader:
     """The reading of one record, with its problems."""
 
@@ -114,6 +133,25 @@ class _Reader:
 
     def read(self, extra: Extra) -> LoggedAnswer:
         """Return the answer; without one, or with a wrong value, a problem is recorded."""
+        found = self._fields(extra)
+        if "response" not in found.given:
+            self._no_answer()
+            return replace(found.answer, given=EvaluationInput(""))
+        answer = replace(found.answer, given=EvaluationInput.read(found.given, self._problems, "$"))
+        if extra == "error":
+            self._refuse(self._record.unread)
+        return replace(answer, notes=tuple(self._notes))
+
+    def read_conversation(self) -> LoggedAnswer:
+        """Return what was said, with an empty answer if there is none."""
+        found = self._fields(None)
+        given = EvaluationInput.read({"response": "", **found.given}, self._problems, "$")
+        if not self._problems.found and not given.prompt and not any(m.role == "user" for m in given.message_history):
+            self._problems.add("$", f"has no question; this line has the keys {keys_of(self._line)}", allowed=_UNKNOWN)
+        return replace(found.answer, given=given)
+
+    def _fields(self, extra: Extra | None) -> "_Fields":
+        """Return the fields of the input as JSON, and the answer's numbers; wrong values are recorded as problems."""
         fields = self._record.fields
         given: dict[str, JsonValue] = {
             name: fields[name].value
@@ -130,26 +168,19 @@ class _Reader:
         usage = self._usage()
         given |= self._said(given)
         metadata = self._metadata({**numbers, "model": self._value("model")}, usage)
-        unread = self._record.unread
         if extra == "metadata":
-            metadata |= {key: self._line[key] for key in unread if key not in metadata}
+            metadata |= {key: self._line[key] for key in self._record.unread if key not in metadata}
         if metadata or "metadata" in given:
             given["metadata"] = metadata
-        if "response" in given:
-            read = EvaluationInput.read(given, self._problems, "$")
-        else:
-            read = EvaluationInput("")
-            self._no_answer()
-        if extra == "error" and "response" in given:
-            self._refuse(unread)
-        return LoggedAnswer(
-            read,
+        answer = LoggedAnswer(
+            EvaluationInput(""),
             model=cast(str | None, self._value("model")),
             latency_ms=numbers.get("latency_ms"),
             usage=usage,
             cost_usd=numbers.get("cost_usd"),
             notes=tuple(self._notes),
         )
+        return _Fields(given, answer)
 
     def _value(self, name: str) -> JsonValue:
         field = self._record.fields.get(name)
@@ -254,7 +285,7 @@ class _Reader:
         last_user = max((place for place, each in enumerate(messages) if each.role == "user"), default=-1)
         answers = [place for place, each in enumerate(messages) if place > last_user and each.role == "assistant"]
         if not answers:
-            return {}
+            return {"message_history": cast(JsonValue, tuple(messages))}
         place = next((place for place in reversed(answers) if content_text(messages[place].content)), answers[-1])
         history = (*messages[:place], *messages[place + 1 :])
         return cast(dict[str, JsonValue], {"message_history": history, "response": messages[place]})
