@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +25,8 @@ from agentv.types.records.answer import Answer, Partial
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
+OnLogLine = Callable[[str, str], None]
+"""Shows a line of the log of the call of a target, which is named first."""
 
 
 class CallOutcome(Struct, frozen=True):
@@ -54,15 +57,19 @@ async def call_target(
     *,
     clock: Clock,
     on_retry: OnRetry | None = None,
+    on_log_line: OnLogLine | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
 ) -> CallOutcome:
     """Call the target with a prepared case. Never raises for a failure of the target: that is the outcome's result."""
+    request = prepared.request
+    if on_log_line is not None:
+        request = replace(request, on_log_line=partial(on_log_line, provider.target.name))
     started_at = clock()
     result: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
     try:
         result = await provider.invoke_within(
-            prepared.request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
+            request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
         )
         calls = result.calls
     except ProviderError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, failed_outcome, make_answer
+from agentv.engine.calling.answer import CallOutcome, OnLogLine, failed_outcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
@@ -38,12 +38,13 @@ from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult, Verdict
+from agentv.types.events import LogLine
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import CallRecord, ProviderResponse
-from agentv.types.records.answer import Answer, AnswerRef
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
@@ -331,6 +332,7 @@ class CaseRunner(Struct, frozen=True):
     sink: RowSink
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask, CallRecord, float], None]
+    on_log_line: Callable[[LogLine], None] | None = None
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
 
     async def run(self, task: CaseTask) -> CaseResult:
@@ -402,6 +404,7 @@ class CaseRunner(Struct, frozen=True):
                 target_session.provider,
                 self.runtime,
                 on_retry=partial(self.on_retry, prepared.task),
+                on_log_line=self._log_line_of(target_session, prepared.result_key),
                 before_repeat=before_repeat,
             )
         except asyncio.CancelledError as error:
@@ -409,6 +412,13 @@ class CaseRunner(Struct, frozen=True):
             if kept is not None:
                 self._save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
             raise
+
+    def _log_line_of(self, target_session: TargetSession, row: ResultKey) -> OnLogLine | None:
+        """Return the function that shows a line of a row's log, None if no line is shown."""
+        show = self.on_log_line
+        if show is None:
+            return None
+        return lambda target, text: show(LogLine(row, target, target_session.cleaner().text(text)))
 
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""

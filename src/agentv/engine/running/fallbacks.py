@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, OnRetry, call_target
+from agentv.engine.calling.answer import CallOutcome, OnLogLine, OnRetry, call_target
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
@@ -22,13 +22,21 @@ async def call_with_fallbacks(
     runtime: Runtime,
     *,
     on_retry: OnRetry,
+    on_log_line: OnLogLine | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
 ) -> CallOutcome:
     """Call a target, then its `fallback_targets` until one responds; each has the time limit of the case.
 
     Fallbacks of fallbacks are not called. `before_repeat` prepares another attempt or target.
     """
-    outcome = await call_target(prepared, provider, clock=runtime.clock, on_retry=on_retry, before_repeat=before_repeat)
+    outcome = await call_target(
+        prepared,
+        provider,
+        clock=runtime.clock,
+        on_retry=on_retry,
+        on_log_line=on_log_line,
+        before_repeat=before_repeat,
+    )
     for name in prepared.task.target.fallback_targets:
         if not isinstance(outcome.result, Failure) or outcome.result.kind in _FINAL:
             break
@@ -40,6 +48,7 @@ async def call_with_fallbacks(
             runtime.provider(target),
             clock=runtime.clock,
             on_retry=on_retry,
+            on_log_line=on_log_line,
             before_repeat=before_repeat,
         )
         outcome = _joined(outcome, fallback, name)

@@ -7,6 +7,7 @@ from agentv.reports.run.report_json import report_to_json
 from agentv.reports.text.printable import printable_json
 from agentv.types.events import (
     AnswerArrived,
+    LogLine,
     RetryNoted,
     RowBegun,
     RowFinished,
@@ -67,20 +68,20 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:  # noqa: 
             }
         case RowsCounted(planned, cases):
             return {"event": "rows_counted", "planned": planned, "cases": cases}
-        case RowBegun(slot):
-            return {"event": "row_begun", **slot.to_json()}
+        case RowBegun(slot) | RowLeft(slot):
+            return {"event": "row_begun" if isinstance(event, RowBegun) else "row_left", **slot.to_json()}
         case AnswerArrived(answer):
             error = None if answer.error is None else {"kind": answer.error.kind, "message": answer.error.message}
             place = answer.slot.to_json()
             return {"event": "answer_arrived", **place, "duration_ms": answer.duration_ms, "error": error}
         case RowFinished(result):
             return {"event": "row_finished", "row": to_record(result)}
-        case RowLeft(slot):
-            return {"event": "row_left", **slot.to_json()}
         case RowKept(result):
             return {"event": "row_kept", "row": to_record(result)}
         case RetryNoted(target, eval_id, kind, wait_s):
             return {"event": "retry", "target": target, "eval_id": eval_id, "kind": kind, "wait_s": wait_s}
+        case LogLine(slot, target, text):
+            return {"event": "log_line", **slot.to_json(), "called": target, "text": text}
         case RunNote(message):
             return {"event": "note", "message": message}
         case RunStopping(reason, drains):
