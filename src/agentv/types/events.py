@@ -111,7 +111,7 @@ class RunEnded(Struct, frozen=True):
     report: RunReport
 
 
-RunEvent: TypeAlias = (
+ProgressEvent: TypeAlias = (
     RunStarted
     | RowsCounted
     | RowBegun
@@ -120,11 +120,13 @@ RunEvent: TypeAlias = (
     | RowLeft
     | RowKept
     | RetryNoted
-    | LogLine
     | RunNote
     | RunStopping
     | RunEnded
 )
+"""The events that an observer receives unless it lists others."""
+
+RunEvent: TypeAlias = ProgressEvent | LogLine
 
 
 class Observer(Protocol):

@@ -240,6 +240,7 @@ def judged_row(
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
+    is_judge_estimated = any(map(has_estimated_call, results))
     cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
     location = case.location or _NOWHERE
     return CaseResult(
@@ -274,7 +275,8 @@ def judged_row(
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
         usage_by=UsageBy.of(
-            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated), Spent.of(judge_usage, judge_cost)
+            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
+            Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
         ),
         cost_usd=cost_usd,
         duration_ms=answer.duration_ms,
@@ -305,6 +307,11 @@ def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, f
     costs = [result.cost_usd for result in results if result.usage is not None]
     known = [cost for cost in costs if cost is not None]
     return total_usage(usages), sum(known) if len(known) == len(costs) else None
+
+
+def has_estimated_call(result: EvaluatorResult) -> bool:
+    """Return True if a part of the usage of an evaluator's judge, or of a member's, was estimated."""
+    return any(call.estimated for call in result.judge_calls) or any(map(has_estimated_call, result.evaluator_results))
 
 
 def _total_cost(target_cost: float | None, judge_usage: Usage | None, judge_cost: float | None) -> float | None:

@@ -8,6 +8,7 @@ from agentv.reports.text.printable import printable_json
 from agentv.types.events import (
     AnswerArrived,
     LogLine,
+    ProgressEvent,
     RetryNoted,
     RowBegun,
     RowFinished,
@@ -31,7 +32,7 @@ ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
 
 
 class JsonLines:
-    """An observer that writes every event as one JSON object with `schema` and `event`."""
+    """An observer that writes every event but lines of logs as one JSON object with `schema` and `event`."""
 
     def __init__(self, stream: TextIO, *, to_record: ToRecord) -> None:
         self._stream = stream
@@ -39,6 +40,8 @@ class JsonLines:
 
     def notify(self, event: RunEvent) -> None:
         """Write one event."""
+        if isinstance(event, LogLine):
+            return
         line = compact_json({"schema": DISPLAY_SCHEMA, **event_to_json(event, self._to_record)})
         self._stream.write(printable_json(line) + "\n")
         self._stream.flush()
@@ -48,7 +51,7 @@ class JsonLines:
         self._stream.flush()
 
 
-def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event
+def event_to_json(event: ProgressEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event
     """Return an event as JSON."""
     match event:
         case RunStarted():
@@ -68,20 +71,20 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:  # noqa: 
             }
         case RowsCounted(planned, cases):
             return {"event": "rows_counted", "planned": planned, "cases": cases}
-        case RowBegun(slot) | RowLeft(slot):
-            return {"event": "row_begun" if isinstance(event, RowBegun) else "row_left", **slot.to_json()}
+        case RowBegun(slot):
+            return {"event": "row_begun", **slot.to_json()}
         case AnswerArrived(answer):
             error = None if answer.error is None else {"kind": answer.error.kind, "message": answer.error.message}
             place = answer.slot.to_json()
             return {"event": "answer_arrived", **place, "duration_ms": answer.duration_ms, "error": error}
         case RowFinished(result):
             return {"event": "row_finished", "row": to_record(result)}
+        case RowLeft(slot):
+            return {"event": "row_left", **slot.to_json()}
         case RowKept(result):
             return {"event": "row_kept", "row": to_record(result)}
         case RetryNoted(target, eval_id, kind, wait_s):
             return {"event": "retry", "target": target, "eval_id": eval_id, "kind": kind, "wait_s": wait_s}
-        case LogLine(slot, target, text):
-            return {"event": "log_line", **slot.to_json(), "called": target, "text": text}
         case RunNote(message):
             return {"event": "note", "message": message}
         case RunStopping(reason, drains):
