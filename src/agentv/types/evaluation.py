@@ -107,7 +107,8 @@ def _own_score(value: JsonValue) -> float | bool | str:
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     """One call of a judge model, with its unchanged reply. `score` is None when the reply had none.
 
-    For the role `embedding` it is an embedding request: `reply` is empty, and there is no score.
+    For the role `embedding` it is an embedding request: `reply` is empty, and there is no score. `estimated` says that
+    a part of `usage` was estimated from texts.
     """
 
     judge: str
@@ -118,6 +119,7 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     cost_usd: float | None = None
     duration_ms: float | None = None
     cached: bool = always(False)
+    estimated: bool = False
 
 
 PASS_SCORE = 0.8

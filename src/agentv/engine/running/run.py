@@ -223,6 +223,7 @@ async def _run_targets(
         sink=recorder,
         fingerprints=Fingerprints(runtime),
         on_retry=recorder.on_retry,
+        on_log_line=recorder.emit if recorder.shows_log_lines else None,
     )
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:

@@ -332,6 +332,11 @@ class Summary:
         """Return the number of rows or results under that name that have an error."""
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
+    def is_estimated(self, name: str) -> bool:
+        """Return True if a gate's metric is a sum with estimated parts."""
+        tallies = self.counts.targets.values() if name == "cost_usd" else ()
+        return any(tally.target.is_estimated or tally.judge.is_estimated for tally in tallies)
+
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
         return trial_moments(
             name, int(k or 1), [each for tally in self.counts.targets.values() for each in tally.trials()]

@@ -476,12 +476,14 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None)."""
+    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None), one estimated: estimated."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
+    is_estimated: bool = False
 
-    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool) -> None:
+    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool, is_estimated: bool) -> None:
+        self.is_estimated = self.is_estimated or is_estimated
         if usage is not None:
             self.usage += usage
         if cost_usd is not None and self.cost_usd is not None:
@@ -515,7 +517,7 @@ class TargetTally(Struct):
         is_answered = result.error is None or result.error.stage == "evaluator"
         spent = None if result.usage_by is None else result.usage_by.target
         usage, cost_usd = (None, None) if spent is None else (spent.usage, spent.cost_usd)
-        self.target.add(usage, cost_usd, called=is_answered)
+        self.target.add(usage, cost_usd, called=is_answered, is_estimated=result.is_target_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
@@ -530,7 +532,8 @@ class TargetTally(Struct):
 
     def _add_judges(self, result: CaseResult) -> None:
         unpriced = any(map(has_unpriced_call, result.evaluator_results))
-        self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
+        cost_usd = None if unpriced else result.judge_cost_usd
+        self.judge.add(result.judge_usage, cost_usd, called=unpriced, is_estimated=result.is_judge_estimated)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
         self.judged_by_judges += _called_judge(result)
@@ -550,6 +553,8 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         latency_median_s=_percentile_s(tally.latencies, 0.5),
         latency_p95_s=_percentile_s(tally.latencies, 0.95),
         saved_usd=tally.saved_usd,
+        is_target_estimated=tally.target.is_estimated,
+        is_judge_estimated=tally.judge.is_estimated,
         unverified=tally.unverified,
         pass_rate_interval=tally.rows.pass_rate_interval,
         mean_interval=tally.rows.mean_interval,

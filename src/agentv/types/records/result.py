@@ -176,6 +176,11 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.usage_by is not None and self.usage_by.target is not None and self.usage_by.target.estimated
 
     @property
+    def is_judge_estimated(self) -> bool:
+        """True if a part of the judges' usage and cost was estimated."""
+        return self.usage_by is not None and self.usage_by.judge is not None and self.usage_by.judge.estimated
+
+    @property
     def judge_cost_usd(self) -> float | None:
         """The cost of the judges."""
         return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.cost_usd
