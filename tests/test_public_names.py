@@ -32,6 +32,7 @@ PUBLIC = [
     "EvaluatorError",
     "EvaluatorKind",
     "EvaluatorResult",
+    "JudgeUnavailable",
     "LlmJudgeEvaluator",
     "LlmJudgeEvaluatorOptions",
     "Message",

@@ -43,6 +43,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "ConfigError",
         "EvalFileError",
         "EvaluatorError",
+        "JudgeUnavailable",
         "MissingExtraError",
         "PluginError",
         "ProviderError",

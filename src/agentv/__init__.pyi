@@ -41,6 +41,7 @@ from agentv.types.errors import AgentvError as AgentvError
 from agentv.types.errors import ConfigError as ConfigError
 from agentv.types.errors import EvalFileError as EvalFileError
 from agentv.types.errors import EvaluatorError as EvaluatorError
+from agentv.types.errors import JudgeUnavailable as JudgeUnavailable
 from agentv.types.errors import MissingExtraError as MissingExtraError
 from agentv.types.errors import PluginError as PluginError
 from agentv.types.errors import ProviderError as ProviderError
