@@ -60,6 +60,7 @@ PUBLIC = [
     "evaluate",
     "evaluate_async",
     "evaluator",
+    "fleiss_kappa",
     "is_evaluator_kind",
     "krippendorff_alpha",
     "load_suite",

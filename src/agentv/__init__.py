@@ -28,7 +28,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.engine.criteria.runner": ("EvaluationRunner",),
     "agentv.engine.running.evaluators_for_case": ("run_evaluators_for_case",),
     "agentv.engine.plugins.plugins": ("evaluator", "provider", "report", "store"),
-    "agentv.scoring.judges.agreement": ("cohen_kappa", "krippendorff_alpha", "weighted_kappa"),
+    "agentv.scoring.judges.agreement": ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "weighted_kappa"),
     "agentv.scoring.tools.traces": ("summarize_trace",),
     "agentv.storage.judgements.json_file": ("JsonFileStorageProvider",),
     "agentv.types.criteria.aggregated_result": (

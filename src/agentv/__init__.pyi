@@ -24,6 +24,7 @@ from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions as LlmJu
 from agentv.evaluators.judges.llm_judge import PromptEvaluator as PromptEvaluator
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator as ToolTrajectoryEvaluator
 from agentv.scoring.judges.agreement import cohen_kappa as cohen_kappa
+from agentv.scoring.judges.agreement import fleiss_kappa as fleiss_kappa
 from agentv.scoring.judges.agreement import krippendorff_alpha as krippendorff_alpha
 from agentv.scoring.judges.agreement import weighted_kappa as weighted_kappa
 from agentv.scoring.tools.traces import summarize_trace as summarize_trace
