@@ -45,6 +45,7 @@ PUBLIC = [
     "ProviderResponse",
     "ResolvedTarget",
     "RunReport",
+    "Sampler",
     "StorageError",
     "TargetConfig",
     "TargetError",

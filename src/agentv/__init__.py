@@ -26,6 +26,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.evaluators.tools.tool_trajectory": ("ToolTrajectoryEvaluator",),
     "agentv.engine.criteria.config": ("EvaluationRunConfig",),
     "agentv.engine.criteria.runner": ("EvaluationRunner",),
+    "agentv.engine.criteria.sampler": ("Sampler",),
     "agentv.engine.running.evaluators_for_case": ("run_evaluators_for_case",),
     "agentv.engine.plugins.plugins": ("evaluator", "provider", "report", "store"),
     "agentv.scoring.judges.agreement": ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "weighted_kappa"),

@@ -7,6 +7,7 @@ from agentv.api import run_evaluation as run_evaluation
 from agentv.api import run_evaluation_sync as run_evaluation_sync
 from agentv.engine.criteria.config import EvaluationRunConfig as EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner as EvaluationRunner
+from agentv.engine.criteria.sampler import Sampler as Sampler
 from agentv.engine.plugins.evaluator_registry import build_evaluator_registry as build_evaluator_registry
 from agentv.engine.plugins.plugins import evaluator as evaluator
 from agentv.engine.plugins.plugins import provider as provider
