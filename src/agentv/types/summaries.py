@@ -16,6 +16,7 @@ IntervalMethod: TypeAlias = Literal[
     "student-t",
     "order-statistics",
     "linearized-t",
+    "jackknife-t",
     "lang-reiczigel",
     "fisher-z",
     "cluster-t",
