@@ -41,17 +41,12 @@ _UNKNOWN = (
 
 
 class LoggedAnswer(Struct, frozen=True):
-    """One logged answer: what is judged, and what the log says about the call.
+    """One logged answer, with what the log says about the call.
 
-    `latency_ms`, `usage` and `cost_usd` are also in the input's metadata, for evaluators and reports. `mapped` are the
-    fields of `--map` that the line has. `notes` are about the whole log; equal ones are reported once.
+    `mapped` are the fields of `--map` that the line has. `notes` are about the whole log; equal ones are reported once.
     """
 
     given: EvaluationInput
-    model: str | None = None
-    latency_ms: float | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
     mapped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -120,16 +115,12 @@ class _Reader:
             for name in INPUT_KEYS
             if name in fields and (fields[name].form == "own" or name not in ("prompt", "response"))
         }
-        given |= {name: _name(given[name]) for name in ("id", "session_id", "agent_id") if name in given}
+        given |= {name: _name(given[name]) for name in ("id", "session_id", "agent_id", "target") if name in given}
         if (at := fields.get("timestamp")) is not None:
             given["timestamp"] = self._timestamp(at)
-        model = fields.get("model")
-        if model is not None and not isinstance(model.value, str):
-            self._problems.add(model.at, f"must be a string, got {type(model.value).__name__}")
-        numbers = {name: self._number(fields[name]) for name in ("latency_ms", "cost_usd") if name in fields}
-        usage = self._usage()
+        given |= self._call()
         given |= self._said(given)
-        metadata = self._metadata({**numbers, "model": self._value("model")}, usage)
+        metadata = self._metadata()
         unread = self._record.unread
         if extra == "metadata":
             metadata |= {key: self._line[key] for key in unread if key not in metadata}
@@ -142,18 +133,33 @@ class _Reader:
             self._no_answer()
         if extra == "error" and "response" in given:
             self._refuse(unread)
-        return LoggedAnswer(
-            read,
-            model=cast(str | None, self._value("model")),
-            latency_ms=numbers.get("latency_ms"),
-            usage=usage,
-            cost_usd=numbers.get("cost_usd"),
-            notes=tuple(self._notes),
-        )
+        return LoggedAnswer(read, notes=tuple(self._notes))
 
-    def _value(self, name: str) -> JsonValue:
-        field = self._record.fields.get(name)
-        return None if field is None else field.value
+    def _call(self) -> dict[str, JsonValue]:
+        """Return what the log says about the call: model, duration, usage, cost, and tags."""
+        fields = self._record.fields
+        call: dict[str, JsonValue] = {
+            name: self._number(fields[name]) for name in ("duration_ms", "cost_usd") if name in fields
+        }
+        if (model := fields.get("model")) is not None:
+            if isinstance(model.value, str):
+                call["model"] = model.value
+            else:
+                self._problems.add(model.at, f"must be a string, got {type(model.value).__name__}")
+        if (usage := self._usage()) is not None:
+            call["usage"] = cast(JsonValue, usage)
+        if (tags := fields.get("tags")) is not None:
+            call["tags"] = self._tags(tags)
+        return call
+
+    def _tags(self, field: Found) -> JsonValue:
+        """Return tags; programs write them as a list, or as a text that holds one."""
+        tags = decoded(field.value) or field.value if isinstance(field.value, str) else field.value
+        listed = [tags] if isinstance(tags, str) else tags
+        if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
+            return listed
+        self._problems.add(field.at, "must be a list of strings")
+        return []
 
     def _number(self, field: Found) -> float | None:
         """Return a number; some programs write exact ones as text."""
@@ -179,7 +185,7 @@ class _Reader:
             self._notes.append(f"{field.at} has no token counts that are understood; write {{input, output}}")
         return usage
 
-    def _metadata(self, known: JsonObject, usage: Usage | None) -> dict[str, JsonValue]:
+    def _metadata(self) -> dict[str, JsonValue]:
         fields = self._record.fields
         field = fields.get("metadata")
         written = None if field is None else field.value
@@ -190,9 +196,8 @@ class _Reader:
             metadata = dict(written)
         elif field is not None:
             self._problems.add(field.at, f"must be an object, got {type(written).__name__}")
-        counts = None if usage is None else {"input": usage.input, "output": usage.output, "total": usage.total}
         named = {name[9:]: item.value for name, item in fields.items() if name.startswith("metadata.")}
-        for name, item in {**named, **known, "usage": counts}.items():
+        for name, item in named.items():
             if item is not None and item != []:
                 metadata.setdefault(name, item)
         return metadata
