@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
-from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import named_files
 from agentv.scoring.keys.identity import CaseKeys, canonical_json, digest, evaluator_to_json, score_key, target_key
@@ -22,6 +22,18 @@ MAX_DIGESTS = 1024
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+class JudgedBy(Protocol):
+    """What a score depends on besides its evaluator: the target, which may name the judge, and the known targets."""
+
+    @property
+    def target(self) -> ResolvedTarget:
+        """The target that answered."""
+
+    @property
+    def known(self) -> KnownTargets:
+        """The targets that evaluators may call."""
 
 
 class WrittenEvaluators(Struct, frozen=True):
@@ -64,7 +76,7 @@ class Fingerprints:
         return written
 
     def score_keys(
-        self, task: CaseTask, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
+        self, task: JudgedBy, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
     ) -> dict[str, str]:
         """Return the key of each evaluator's score of one answer, by the evaluator's name."""
         names = [config_of(evaluator).name for evaluator in evaluators]
@@ -74,7 +86,7 @@ class Fingerprints:
             for name, setup_digest in zip(names, digests, strict=True)
         }
 
-    def setup_digest(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+    def setup_digest(self, evaluator: EvaluatorLike, task: JudgedBy) -> str:
         """Return the digest of all that an evaluator's scores depend on besides the answer and the expectation."""
         cache_key = (id(evaluator), id(task.target))
         known = self._setup_digests.get(cache_key)
@@ -107,7 +119,7 @@ class Fingerprints:
         for member in member_configs(settings):
             yield from self._runs(member)
 
-    def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
+    def _judges(self, config: EvaluatorConfig, task: JudgedBy) -> Iterator[str]:
         """Yield the keys of the targets that a config and its members call."""
         settings = self._runtime.settings(config)
         names = list(judge_targets(settings))

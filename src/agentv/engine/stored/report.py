@@ -105,6 +105,7 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
         order=plan_order(run),
+        are_given=run.are_given,
     )
 
 

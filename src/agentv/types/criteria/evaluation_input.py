@@ -256,16 +256,33 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
             problems.add(error.at, error.what, allowed=error.advice)
 
 
+def input_messages(given: EvaluationInput) -> tuple[Message, ...]:
+    """Return the messages that were answered: the history up to the user's last one, or the prompt after it."""
+    return _split(given)[0]
+
+
+def _split(given: EvaluationInput) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return the messages that were answered, and the steps that followed them."""
+    asked = () if given.prompt is None else (Message("user", given.prompt),)
+    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
+    if not places:
+        before = tuple(message for message in given.message_history if message.role == "system")
+        steps = tuple(message for message in given.message_history if message.role != "system")
+        return (*before, *asked), steps
+    prompts = [content_text(given.message_history[index].content) for index in places]
+    if given.prompt is not None and given.prompt not in prompts:
+        # A prompt that is not in the history came after it: the messages there answer earlier prompts.
+        return (*given.message_history, *asked), ()
+    after = places[-1] + 1
+    steps = tuple(message for message in given.message_history[after:] if message.role != "system")
+    return given.message_history[:after], steps
+
+
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
     """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
-    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
-    prompts = [content_text(given.message_history[index].content) for index in places]
-    is_new = bool(prompts) and given.prompt is not None and given.prompt not in prompts
-    # A prompt that is not in the history came after it: the messages there answer earlier prompts.
-    since = () if is_new else given.message_history[places[-1] + 1 if places else 0 :]
-    since = tuple(message for message in since if message.role != "system")
+    since = _split(given)[1]
     answer = given.response
     if isinstance(answer, str):
         if not since or _is_answer(since[-1], answer):
