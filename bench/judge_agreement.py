@@ -38,7 +38,8 @@ def main() -> None:
         lines = [json.loads(line) for line in (SETS / f"{name}.jsonl").read_text("utf-8").splitlines()]
         lines = lines[: options.first]
         given = scores(name, lines, options)
-        pairs = [(each["metadata"]["label"], given[each["id"]]) for each in lines if given.get(each["id"]) is not None]
+        both = ((each["metadata"]["label"], given.get(each["id"])) for each in lines)
+        pairs = [(label, score) for label, score in both if score is not None]
         print(f"| `{name}` | {len(lines)} | {len(pairs) / len(lines):.0%} | {row(pairs)} |", flush=True)
 
 

@@ -83,7 +83,7 @@ def test_a_judge_without_what_it_needs_is_not_called(kind: str, message: str) ->
 
 def test_context_recall_needs_a_reference_answer() -> None:
     case = replace(CASE, expected_messages=())
-    found = {"context": {"documents": ["a"]}, "judge": judge_saying(HALF)}
+    found: dict[str, Any] = {"context": {"documents": ["a"]}, "judge": judge_saying(HALF)}
     context = make_context(eval_case=case, reference_answer=None, ground_truth=None, **found)
     with pytest.raises(EvaluatorError, match="there is no reference answer"):
         evaluate("context_recall", context)
@@ -111,7 +111,7 @@ def test_every_ready_made_judge_is_an_evaluator_type_with_a_prompt_of_its_own(ki
     judge = judge_saying(HALF)
     made = make_evaluator(EvaluatorConfig(kind, kind, {"target": "judge"}), Tools({"judge": judge}))
     called = make_context(output_messages=CALLED, evaluator=EvaluatorConfig(kind, kind))
-    score = asyncio.run(made.evaluate(called))  # type: ignore[arg-type]  # this evaluator is asynchronous
+    score: EvaluationScore = asyncio.run(made.evaluate(called))  # type: ignore[arg-type]  # it is asynchronous
     assert score.score == 0.5
     assert (judge.requests[0].system_prompt or "").startswith(READY_MADE[kind].instructions)
     assert EVALUATORS.get(kind).cost == "paid"

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,18 +14,22 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.capture import Cleaner
-from agentv.engine.calling.given_answer import context_of_input
+from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedPlan, fit, settled_criteria
 from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import SuiteTools, run_evaluators
 from agentv.evaluators.isolation import DueEvaluator
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.loading.files.places import find_home
+from agentv.registry import Specs
+from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.aggregated_result import (
@@ -38,8 +42,9 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
+from agentv.types.targets import ResolvedTarget
 
 
 def snapshot_of(given: EvaluationInput) -> EvaluationInput:
@@ -53,6 +58,23 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
         return replace(given, **copies)
     except RecursionError:
         raise ConfigError("the input is nested too deeply to be judged, or contains itself") from None
+
+
+_LONG_SETTINGS = 2_000
+"""The length of an evaluator's JSON from which it is stored with the run only, not with every case."""
+
+
+class JudgingSetup(Struct, frozen=True):
+    """What judges the answers with one list of criteria, as it is stored with their cases.
+
+    `evaluators` is JSON, `canonical` the text that identifies it. `digests` has for each evaluator, by name, the digest
+    of all that its scores depend on besides answer and expectations.
+    """
+
+    criteria: tuple[EvaluationCriteria, ...]
+    evaluators: JsonValue
+    canonical: str
+    digests: Mapping[str, str]
 
 
 MAX_FITS = 64
@@ -69,6 +91,7 @@ class _Fit(Struct):
     """Evaluators without state between answers, by their position in the plan."""
     may_call_judge: bool = False
     """True if evaluators given as objects may call the configuration's judge."""
+    setup: JudgingSetup | None = None
     returns_at_once: bool = False
     """True if all evaluators are live, and quick enough to be called in the event loop."""
 
@@ -84,6 +107,13 @@ class _Fit(Struct):
     def _check_live(self) -> None:
         quick = [position for position, each in self.live.items() if getattr(each, "inline", False)]
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
+
+
+class _Judges(Struct, frozen=True):
+    """The target that names the judge, and the known targets."""
+
+    target: ResolvedTarget
+    known: KnownTargets
 
 
 class Judgement(Struct, frozen=True):
@@ -106,6 +136,7 @@ class EvaluationRunner:
         self._clock = clock or make_clock()
         self._fits: dict[tuple[EvaluationCriteria, ...], _Fit] = {}
         self._runtime: Runtime | None = None
+        self._fingerprints: Fingerprints | None = None
 
     async def __aenter__(self) -> Self:
         """Open the connections that answers share. Raises ConfigError if the runner is open already."""
@@ -143,6 +174,11 @@ class EvaluationRunner:
         return settled_criteria(self._plan)
 
     @property
+    def specs(self) -> Specs:
+        """The known plug-ins."""
+        return self._plan.specs
+
+    @property
     def has_evaluators(self) -> bool:
         """True if the configuration selects at least one evaluator."""
         return bool(self._plan.selected)
@@ -168,6 +204,33 @@ class EvaluationRunner:
         duration_ms = (time.perf_counter() - started) * 1000
         judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
         return Judgement(await self._stored(judgement.result), judgement.evaluators)
+
+    def setup(self, criteria: Sequence[EvaluationCriteria] = ()) -> JudgingSetup:
+        """Return what judges answers with these criteria. Raises EvalFileError as `check` does."""
+        fitted = self._fit_to(tuple(criteria))
+        if fitted.setup is None:
+            fitted.setup = self._make_setup(fitted.plan)
+        return fitted.setup
+
+    def _make_setup(self, plan: FittedPlan) -> JudgingSetup:
+        if self._fingerprints is None:
+            self._fingerprints = Fingerprints(self._make_runtime())
+        given = [each.config if isinstance(each.given, EvaluatorConfig) else each.given for each in plan.evaluators]
+        judge = None if self._plan.judge is None else self._plan.judge.name
+        judges = _Judges(replace(GIVEN_TARGET, judge_target=judge), self._plan.known)
+        entries = [evaluator_to_json(each) for each in given]
+        digests = {
+            each.config.name: self._fingerprints.setup_digest(evaluator, judges)
+            for each, evaluator in zip(plan.evaluators, given, strict=True)
+        }
+        short = [_short(entry) for entry in entries]
+        return JudgingSetup(plan.criteria, short, canonical_json(entries), digests)
+
+    @property
+    def snapshot(self) -> JsonObject:
+        """The configuration as judgements record it, with secrets redacted."""
+        decoded: JsonObject = msgspec.json.decode(self._fit_to(()).snapshot)
+        return decoded
 
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
@@ -264,6 +327,13 @@ class EvaluationRunner:
         """Save a judgement in every store; a store that fails adds a run error and affects nothing else."""
         errors = [error for store in self._plan.stores if (error := await _save(store, result)) is not None]
         return replace(result, run_errors=(*result.run_errors, *errors)) if errors else result
+
+
+def _short(entry: dict[str, JsonValue]) -> JsonObject:
+    """Return an evaluator as JSON; of a long one only name, type and the hash of the whole."""
+    if len(canonical_json(entry)) <= _LONG_SETTINGS:
+        return entry
+    return {"name": entry["name"], "type": entry["type"], "sha256": digest(entry)}
 
 
 async def _save(store: EvaluationStorageProvider, result: AggregatedEvaluationResult) -> EvaluationRunError | None:

@@ -199,7 +199,9 @@ def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
         raise ProviderError(Failure("unexpected_shape", f"the recorded line is a part of a trace: {logged.kind}"))
     messages = output_messages(logged.given)
     text = logged.given.text
-    return ProviderResponse(text, output_messages=messages, usage=logged.usage, model=logged.model, cost_usd=0.0)
+    return ProviderResponse(
+        text, output_messages=messages, usage=logged.given.usage, model=logged.given.model, cost_usd=0.0
+    )
 
 
 def _own_answer(recorded: JsonObject) -> ProviderResponse:

@@ -32,7 +32,7 @@ class VerboseLines:
         match event:
             case AnswerArrived(answer):
                 outcome = f"error {answer.error.kind}" if answer.error else count_text(len(answer.text), "character")
-                took = seconds_text(answer.duration_ms / 1000)
+                took = seconds_text(None if answer.duration_ms is None else answer.duration_ms / 1000)
                 self._line(f"answer: {_name(answer.slot)} {answer.slot.target}: {outcome} in {took}")
             case RetryNoted(target, eval_id, kind, wait_s):
                 self._line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")

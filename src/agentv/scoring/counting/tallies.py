@@ -261,9 +261,13 @@ class SingleRows(Struct):
 
 
 class Tally(Struct):
-    """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows."""
+    """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows.
+
+    Rows of one session form one cluster in intervals; `clusters` is None as long as the cases are the clusters.
+    """
 
     cases: CaseSums | None = None
+    clusters: CaseSums | None = None
     _counts: Counter[str] = field(default_factory=Counter)
     _single: SingleRows = field(default_factory=SingleRows)
     _passes: ClusterMoments = _NOTHING
@@ -272,8 +276,13 @@ class Tally(Struct):
     _alike: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
     _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
-    def add(self, state: RowState, score: float | None, rows: int = 1, case: int | None = None) -> None:
-        """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group."""
+    def add(
+        self, state: RowState, score: float | None, rows: int = 1, case: int | None = None, session: int | None = None
+    ) -> None:
+        """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group.
+
+        `session` (case_sums.session_of) is that of a row whose case belongs to one; such a row needs its `case`, too.
+        """
         if case is None:
             self._alike[state, score] += rows
             if len(self._alike) == _MAX_PENDING:
@@ -285,7 +294,11 @@ class Tally(Struct):
         self._repeated_units += round(score * _PER_POINT)
         if self.cases is None:
             self.cases = CaseSums()
+        if session is not None and self.clusters is None:
+            self.clusters = self.cases.copy()
         self.cases.add(case, passed=state == "pass", score=score)
+        if self.clusters is not None:
+            self.clusters.add(session or case, passed=state == "pass", score=score)
 
     def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
         """Count `cases` cases that consist of exactly these rows in this group, so that no case needs to be stored."""
@@ -358,14 +371,15 @@ class Tally(Struct):
     def passes(self) -> ClusterMoments:
         """Return the sums over cases for an interval of the pass rate."""
         alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
-        repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
+        repeated = ClusterMoments.of_clusters((each.rows, each.passed) for each in self.clusters or self.cases or ())
         return alone + repeated + self._passes
 
     def scores(self) -> ClusterMoments:
         """Return the sums over cases for an interval of the mean."""
         single = self.single
         alone = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
-        repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
+        clusters = self.clusters or self.cases or ()
+        repeated = ClusterMoments.of_clusters((each.rows, each.score_sum) for each in clusters)
         return (alone + self._units).in_units(_PER_POINT) + repeated
 
     @property

@@ -22,6 +22,9 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
+SCORED = "scored"
+"""The key of the plan of a run of given answers, which says how its lines were read."""
+
 
 def slot_name(key: ResultKey) -> str:
     """Return a result key as one text, for sets and maps of digests."""
@@ -123,6 +126,11 @@ class StoredRun:
         planned = self.run.plan.get("suites")
         paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
         return tuple(path for path in paths if isinstance(path, str))
+
+    @property
+    def are_given(self) -> bool:
+        """True if the run judged answers that existed already, and called no target."""
+        return SCORED in self.run.plan
 
     def may_repeat_cases(self) -> bool:
         """Return False if no case has more than one row, so that a summary need not remember each case.

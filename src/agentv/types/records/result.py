@@ -103,6 +103,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     suite: str = always("")
     dataset: str
     conversation_id: str | None = None
+    session_id: str | None = None
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
     target: str = always("")
@@ -149,6 +150,11 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         force_setattr(self, "target", target)
         force_setattr(self, "trial", trial)
         force_setattr(self, "prompt", self.slot.prompt)
+
+    @property
+    def session(self) -> str | None:
+        """The session that the row belongs to, None if it is not known. Rows of one session are not independent."""
+        return self.session_id or self.conversation_id
 
     @property
     def answer_seq(self) -> int | None:
