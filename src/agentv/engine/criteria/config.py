@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from msgspec import Struct, field
 
-from agentv.engine.planning.given import TargetLike
+from agentv.engine.planning.given_targets import JudgeLike
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.judgement_stores import Storage
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
@@ -43,7 +43,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     """
 
     evaluators: Sequence[GivenEvaluator]
-    judge: TargetLike | None = None
+    judge: JudgeLike | None = None
     storage: Storage | Sequence[Storage] | None = None
     metadata: JsonObject = field(default_factory=dict)
     only: Literal["free"] | Sequence[str] | None = None

@@ -38,6 +38,7 @@ from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
+from agentv.types.targets import ResolvedTarget
 
 
 def snapshot_of(given: EvaluationInput) -> EvaluationInput:
@@ -61,6 +62,14 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
 
 MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
+
+
+DEFAULT_JUDGE_WORKERS = 10
+
+
+def judge_workers(judge: ResolvedTarget) -> int:
+    """Return the number of concurrent calls of a judge."""
+    return judge.workers or DEFAULT_JUDGE_WORKERS
 
 
 class _Fit(Struct):
@@ -165,7 +174,7 @@ class EvaluationRunner:
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
         home = str(find_home(Path(self.config.base_dir)))
-        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
+        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home, workers=judge_workers)
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
         known = self._fits.get(criteria)

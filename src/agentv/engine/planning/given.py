@@ -9,10 +9,12 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.planning.given_targets import JudgeLike, NoSettings, TargetLike, named_judge, named_target
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.plugins import as_evaluator
+from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_eval_files
 from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
@@ -24,17 +26,8 @@ from agentv.types.provider import Provider
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
 Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
-TargetLike: TypeAlias = str | TargetConfig | Provider
-
-GIVEN = "given"
-"""The provider name of targets given as objects."""
-
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
-
-
-class NoSettings(Struct, frozen=True):
-    """The settings of a plug-in that was given as an object."""
 
 
 class Given(Struct, frozen=True):
@@ -42,7 +35,7 @@ class Given(Struct, frozen=True):
 
     target: TargetLike | None = None
     task: object | None = None
-    judge: TargetLike | None = None
+    judge: JudgeLike | None = None
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -72,10 +65,11 @@ def load_given(
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
-    target = named_target(given.target, "target", inputs.specs)
+    env = load_env(cwd, os.environ)
+    target = named_target(given.target, "target", inputs.specs, env)
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
-    judge = named_target(given.judge, "judge", inputs.specs)
+    judge = named_judge(given.judge, "judge", inputs.specs, env)
     known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
     suites = tuple(
         SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
@@ -112,26 +106,6 @@ def _task_target(task: object, specs: Specs) -> TargetConfig:
 def _name_of(task: object) -> str:
     name = getattr(task, "__name__", type(task).__name__)
     return "task" if name == "<lambda>" else name
-
-
-def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
-    """Return a target as a config or a name; a live provider is registered under the name of its role."""
-    if given is None or isinstance(given, str | TargetConfig):
-        return given
-    if not isinstance(given, Provider):
-        raise ConfigError(f"{role}= takes a target's name, a TargetConfig or a Provider; got {type(given).__name__}")
-    kind = f"{GIVEN} {role}"
-    specs.providers.add(
-        Spec(
-            kind,
-            f"the {role} given from Python",
-            NoSettings,
-            lambda _target, _tools: given,
-            can_judge=True,
-            is_code=getattr(given, "is_code", True),
-        )
-    )
-    return TargetConfig(role, kind)
 
 
 def _with_targets(

@@ -559,12 +559,13 @@ def make_llm_judge(
 ) -> LlmJudgeEvaluator:
     """Make the evaluator of `llm_judge` or `rubric`, which share a class."""
     own = structs.asdict(settings)
-    target, names = own.pop("target"), own.pop("judges")
-    resolve = None if target is None else partial(_named_judge, tools.judge(target))
+    del own["target"], own["judges"]
+    judges = tuple(map(tools.judge, settings.judge_targets))
+    resolve = partial(_named_judge, judges[0]) if judges and not settings.judges else None
     return LlmJudgeEvaluator(
         **own,
         resolve_judge_provider=resolve,
-        judges=tuple(map(tools.judge, names)),
+        judges=judges if settings.judges else (),
         source=config.source,
         base_dir=config.base_dir,
         config=None if settings.judge_targets else config,
