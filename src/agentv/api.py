@@ -4,10 +4,10 @@ import asyncio
 import os
 import random
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,21 +15,23 @@ from msgspec.structs import replace
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.planning.given import Given, Source, load_given
+from agentv.engine.planning.given_evaluators import GivenEvaluator
 from agentv.engine.planning.given_targets import JudgeLike, TargetLike
 from agentv.engine.planning.inputs import load_project_parts
-from agentv.engine.planning.options import RunOptions, make_options
+from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
-from agentv.types.cases import EvalSuite, EvaluatorLike
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
+from agentv.types.cases import EvalSuite
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RowFinished, RunEvent
@@ -66,12 +68,12 @@ def evaluate(
     *,
     target: TargetLike | None = None,
     task: object | None = None,
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
+    evaluators: Sequence[GivenEvaluator] | None = None,
     judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
     observers: Sequence[Observer] = (),
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
@@ -107,12 +109,12 @@ async def evaluate_async(
     *,
     target: TargetLike | None = None,
     task: object | None = None,
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
+    evaluators: Sequence[GivenEvaluator] | None = None,
     judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
     observers: Sequence[Observer] = (),
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
@@ -143,7 +145,7 @@ async def _evaluate(
         for observer in observers:
             watching.callback(observer.close)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
-    return replace(report, results=tuple(rows.results))
+    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
 
 
 async def run_evaluation(

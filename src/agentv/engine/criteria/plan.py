@@ -9,7 +9,8 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.criteria.config import EvaluationRunConfig, GivenEvaluator
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.planning.given_evaluators import GivenEvaluator
 from agentv.engine.planning.given_targets import named_judge
 from agentv.engine.planning.inline_targets import default_judge, key_variables
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
