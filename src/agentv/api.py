@@ -4,32 +4,36 @@ import asyncio
 import os
 import random
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.planning.given import Given, Source, TargetLike, load_given
+from agentv.engine.planning.given import Given, Source, load_given
+from agentv.engine.planning.given_evaluators import GivenEvaluator
+from agentv.engine.planning.given_targets import JudgeLike, TargetLike
 from agentv.engine.planning.inputs import load_project_parts
-from agentv.engine.planning.options import RunOptions, make_options
+from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
-from agentv.types.cases import EvalSuite, EvaluatorLike
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
+from agentv.types.cases import EvalSuite
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
@@ -64,12 +68,12 @@ def evaluate(
     *,
     target: TargetLike | None = None,
     task: object | None = None,
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
-    judge: TargetLike | None = None,
+    evaluators: Sequence[GivenEvaluator] | None = None,
+    judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
     observers: Sequence[Observer] = (),
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
@@ -105,12 +109,12 @@ async def evaluate_async(
     *,
     target: TargetLike | None = None,
     task: object | None = None,
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
-    judge: TargetLike | None = None,
+    evaluators: Sequence[GivenEvaluator] | None = None,
+    judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
     observers: Sequence[Observer] = (),
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
@@ -141,15 +145,16 @@ async def _evaluate(
         for observer in observers:
             watching.callback(observer.close)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
-    return replace(report, results=tuple(rows.results))
+    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
 
 
 async def run_evaluation(
-    input: EvaluationInput,  # noqa: A002 - the name that the specification gives it
-    config: EvaluationRunConfig,
+    input: EvaluationInput | Mapping[str, Any],  # noqa: A002 - the name that the specification gives it
+    config: EvaluationRunConfig | Mapping[str, Any],
 ) -> AggregatedEvaluationResult:
     """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
 
+    Both may be dicts, with the keys of `EvaluationInput` and of a configuration file (`EvaluationRunConfig.from_dict`).
     Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
     anything runs; failures of evaluators, judges and stores are in the result's `run_errors`.
@@ -162,12 +167,17 @@ async def run_evaluation(
         result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
         assert result.overall_score == 1.0
     """
-    return await _runner_of(config).run(input)
+    given = EvaluationInput.from_dict(input) if isinstance(input, Mapping) else input
+    settings = EvaluationRunConfig.from_dict(config) if isinstance(config, Mapping) else config
+    for value, name, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
+        if not isinstance(value, kind):
+            raise ConfigError(f"`{name}` must be an {kind.__name__} or a dict of its keys, not {value!r:.80}")
+    return await _runner_of(settings).run(given)
 
 
 def run_evaluation_sync(
-    input: EvaluationInput,  # noqa: A002 - as above
-    config: EvaluationRunConfig,
+    input: EvaluationInput | Mapping[str, Any],  # noqa: A002 - as above
+    config: EvaluationRunConfig | Mapping[str, Any],
 ) -> AggregatedEvaluationResult:
     """Do the same as `run_evaluation` from synchronous code, also inside a running event loop (a notebook)."""
     return _run_blocking(run_evaluation(input, config))

@@ -29,13 +29,13 @@ def test_an_input_keeps_what_is_known_of_the_call() -> None:
 def test_the_new_fields_are_keywords_and_the_old_ones_keep_their_places() -> None:
     assert EvaluationInput("a", (), "q").prompt == "q"
     with pytest.raises(TypeError, match="positional"):
-        EvaluationInput("a", (), "q", {}, None, None, (), None, None, None, {}, "id", "target")  # type: ignore[call-arg]
+        EvaluationInput("a", (), "q", {}, None, None, (), None, None, None, {}, "id", "target")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("duration_ms", -1), ("cost_usd", float("nan")), ("usage", {"input": 1}), ("tags", [1]), ("model", 4)],
+    [("duration_ms", -1), ("cost_usd", float("nan")), ("usage", {"words": 1}), ("tags", [1]), ("model", 4)],
 )
 def test_a_wrong_value_is_refused_with_its_place(name: str, value: object) -> None:
     with pytest.raises(EvalFileError, match=name):
-        EvaluationInput("a", **{name: value})  # type: ignore[arg-type]
+        EvaluationInput("a", **{name: value})  # type: ignore[call-overload]

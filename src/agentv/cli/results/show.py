@@ -251,9 +251,9 @@ def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *,
 
 def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
     """Print the selected cases, each with its results of the selected prompts and targets."""
-    from agentv.cli.results.report_tools import read_details
     from agentv.cli.screen import terminal_style
     from agentv.engine.stored.report import plan_order
+    from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.side_by_side import CaseAnswers, SideBySide, cases_of
     from agentv.reports.text.amounts import count_text
 
@@ -313,7 +313,7 @@ def _print_corrected(stored: "StoredRun") -> None:
 
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
-    from agentv.cli.results.report_tools import read_details
+    from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.case_view import CaseView
 
     rows = list(shown.rows)

@@ -142,7 +142,7 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
         yield CheckedOutput(f"--log-file {output.log_file}", log)
     if not output.outputs:
         return
-    from agentv.cli.results.report_tools import report_tools
+    from agentv.engine.stored.report_tools import report_tools
     from agentv.reports.run.exports import make_export
 
     for target in output.outputs:

@@ -360,7 +360,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=8,
+    default=10,
     show_default=True,
     metavar="N",
     help="Lines to score concurrently.",

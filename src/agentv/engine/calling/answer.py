@@ -21,7 +21,7 @@ from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
 from agentv.types.messages import Message
 from agentv.types.protocols import Clock
-from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
+from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
@@ -74,6 +74,8 @@ async def call_target(
             request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
         )
         calls = result.calls
+        if result.trace is not None and provider.is_code and TRACE_NOTE not in result.notes:
+            result = replace(result, notes=(*result.notes, TRACE_NOTE))
     except ProviderError as error:
         return failed_outcome(error, started_at=started_at, ended_at=clock())
     except Exception as error:  # noqa: BLE001 - plug-in code: its error is the result of this row

@@ -81,6 +81,14 @@ MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
 
 
+DEFAULT_JUDGE_WORKERS = 10
+
+
+def judge_workers(judge: ResolvedTarget) -> int:
+    """Return the number of concurrent calls of a judge."""
+    return judge.workers or DEFAULT_JUDGE_WORKERS
+
+
 class _Fit(Struct):
     """A plan fitted to one list of criteria, with its config snapshot and reusable evaluators."""
 
@@ -235,7 +243,7 @@ class EvaluationRunner:
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
         home = str(find_home(Path(self.config.base_dir)))
-        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
+        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home, workers=judge_workers)
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
         known = self._fits.get(criteria)

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
@@ -76,6 +76,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.spellings import make_options
 from agentv.types.targets import Unsigned
 
 
@@ -405,11 +406,42 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     timer: Callable[[], float] = time.perf_counter
 
 
+class LlmJudgeKeywords(TypedDict, total=False):
+    """The keywords of LlmJudgeEvaluator: the fields of LlmJudgeEvaluatorOptions."""
+
+    resolve_judge_provider: ResolveJudge | None
+    prompt: str | None
+    model: str | None
+    max_output_tokens: int | None
+    temperature: float | None
+    criteria: Sequence[str]
+    rubrics: Sequence[RubricItem | str | Mapping[str, Any]]
+    include_trace: bool
+    judges: Sequence[Provider]
+    vote: Vote
+    samples: int
+    unsigned: Unsigned
+    allow_unknown: bool
+    plain_prompt: Literal["prompt", "outcome"]
+    prompt_script: str | Sequence[str] | None
+    prompt_config: JsonObject
+    prompt_contract: Contract
+    vars: Mapping[str, JsonValue]
+    ready_made: ReadyMade | None
+    sources: tuple[str, ...]
+    is_aggregator: bool
+    source: str
+    base_dir: str
+    config: EvaluatorConfig | None
+    nonce: Callable[[], str]
+    timer: Callable[[], float]
+
+
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object, keywords of the same names, or both. Raises ConfigError for a prompt with unknown names, or
-    one that never shows the answer.
+    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option,
+    for a prompt with unknown names, or one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -417,8 +449,13 @@ class LlmJudgeEvaluator:
 
     kind = "llm_judge"
 
-    def __init__(self, options: LlmJudgeEvaluatorOptions | None = None, /, **keywords: Any) -> None:
-        given = replace(options, **keywords) if options is not None else LlmJudgeEvaluatorOptions(**keywords)
+    def __init__(
+        self,
+        options: LlmJudgeEvaluatorOptions | Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[LlmJudgeKeywords],
+    ) -> None:
+        given = make_options(LlmJudgeEvaluatorOptions, options, keywords)
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given
@@ -601,10 +638,10 @@ def make_llm_judge(
 
 def _judges_of(config: EvaluatorConfig, settings: JudgeCallSettings, tools: EvaluatorTools) -> dict[str, Any]:
     """Return the options that follow from the config and the judges it names."""
-    target = settings.target
+    judges = tuple(map(tools.judge, settings.judge_targets))
     return {
-        "resolve_judge_provider": None if target is None else partial(_named_judge, tools.judge(target)),
-        "judges": tuple(map(tools.judge, settings.judges)),
+        "resolve_judge_provider": partial(_named_judge, judges[0]) if judges and not settings.judges else None,
+        "judges": judges if settings.judges else (),
         "source": config.source,
         "base_dir": config.base_dir,
         "config": None if settings.judge_targets else config,

@@ -22,7 +22,7 @@ from agentv.scoring.results.sources import parse_source
 from agentv.templating.variables import template_problems, variable_names
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonValue
-from agentv.types.targets import Unsigned
+from agentv.types.targets import Unsigned, name_of_target
 
 _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
@@ -32,9 +32,12 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
 
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     target: Annotated[
-        str | None,
+        str | Mapping[str, JsonValue] | None,
         Meta(
-            description="the target that judges, instead of the tested target's `judge_target`",
+            description=(
+                "the target that judges, instead of the tested target's `judge_target`: its name, `provider:model`, "
+                "or `{provider: …}` with its settings"
+            ),
             extra={"aliases": ("judge", "llm")},
         ),
     ] = None
@@ -42,7 +45,9 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     temperature: Annotated[
         float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
     ] = None
-    judges: Annotated[tuple[str, ...], Meta(description="several targets that judge together")] = ()
+    judges: Annotated[
+        tuple[str | Mapping[str, JsonValue], ...], Meta(description="several targets that judge together")
+    ] = ()
     vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
     samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
     unsigned: Annotated[
@@ -62,8 +67,9 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
-        """The named targets that judge."""
-        return self.judges or (() if self.target is None else (self.target,))
+        """The names of the targets that judge."""
+        given = self.judges or (() if self.target is None else (self.target,))
+        return tuple(map(name_of_target, given))
 
     @property
     def needs_judge(self) -> bool:

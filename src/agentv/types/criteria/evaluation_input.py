@@ -1,10 +1,10 @@
 """The input of the criteria API: an existing answer and its context."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast, overload
 
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
@@ -17,6 +17,7 @@ from agentv.types.message_shapes.reading import read_answer, read_message
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
+from agentv.types.spellings import CamelKeywords
 from agentv.types.usage import Usage
 
 _FOREIGN_NAMES = {
@@ -32,12 +33,48 @@ _FOREIGN_NAMES = {
 """Names that other tools use for the same fields."""
 
 
+class MoreOfInput(TypedDict, total=False):
+    """The keywords of EvaluationInput besides response, prompt and criteria."""
+
+    context: JsonObject
+    ground_truth: JsonValue
+    agent_config: JsonObject | None
+    message_history: Sequence[Message | Mapping[str, Any]]
+    timestamp: datetime | str | float | None
+    session_id: str | None
+    agent_id: str | None
+    metadata: JsonObject
+    id: str | None
+    target: str | None
+    model: str | None
+    duration_ms: float | None
+    usage: Usage | Mapping[str, Any] | None
+    cost_usd: float | None
+    tags: Sequence[str] | str
+
+
+class _InputKeywords(CamelKeywords):
+    """Takes criteria and prompt in either order: they cannot be mistaken for each other."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
+            """Make an input; criteria in second place are those of the order (response, criteria, prompt)."""
+            if len(arguments) > 1 and isinstance(arguments[1], list | tuple) and "criteria" not in keywords:
+                response, criteria, *others = arguments
+                given = {"criteria": criteria, **keywords}
+                if others and "prompt" not in keywords:
+                    return super().__call__(response, others[0], criteria, *others[1:], **keywords)
+                return super().__call__(response, *others, **given)
+            return super().__call__(*arguments, **keywords)
+
+
 class _InputFields(Struct, frozen=True):
     """The fields of an input that may be given by position."""
 
     response: str | Message
-    criteria: tuple[EvaluationCriteria, ...] = ()
     prompt: str | None = None
+    criteria: tuple[EvaluationCriteria, ...] = ()
     context: JsonObject = field(default_factory=dict)
     ground_truth: JsonValue = None
     agent_config: JsonObject | None = None
@@ -49,13 +86,14 @@ class _InputFields(Struct, frozen=True):
     id: str | None = None
 
 
-class EvaluationInput(_InputFields, frozen=True, kw_only=True):
+class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputKeywords):
     """One answer with its context (the PRD's EvaluationInput).
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
     answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
-    last message. `timestamp` is when the answer was given, always with a time zone; a number is read as milliseconds
-    since 1970. Answers of one `session_id` are not independent: they form one cluster in every interval.
+    last message. Messages, criteria and usage may be dicts, as `from_dict` reads them. `timestamp` is when the answer
+    was given, always with a time zone; a number is read as milliseconds since 1970. Answers of one `session_id` are not
+    independent: they form one cluster in every interval.
 
     `id` is the question's name: answers with the same id, in one file or several, are answers to the same question.
     `target` is who answered, with `model`, in `duration_ms`, for `usage` tokens and `cost_usd` dollars; None where that
@@ -69,16 +107,33 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True):
     cost_usd: float | None = None
     tags: tuple[str, ...] = ()
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self,
+            response: str | Message | Mapping[str, Any],
+            prompt: str | None = None,
+            criteria: Sequence[EvaluationCriteria | Mapping[str, Any]] = (),
+            **more: Unpack[MoreOfInput],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            response: str | Message | Mapping[str, Any],
+            criteria: Sequence[EvaluationCriteria | Mapping[str, Any]],
+            prompt: str | None = None,
+            **more: Unpack[MoreOfInput],
+        ) -> None: ...
+        def __init__(self, response: Any, *arguments: Any, **keywords: Any) -> None: ...
+
     def __post_init__(self) -> None:
-        """Convert sequences to tuples, and the timestamp as `moment_of` does.
+        """Convert sequences to tuples, dicts to values, and the timestamp as `moment_of` does.
 
         Raises EvalFileError with every field of the wrong type.
         """
-        for name in ("criteria", "message_history", "tags"):
-            value = getattr(self, name)
-            if not isinstance(value, tuple):
-                force_setattr(self, name, (value,) if isinstance(value, str) else tuple(value or ()))
         problems = Problems(type(self).__name__)
+        _convert(self, problems)
         _check_types(self, problems)
         moment: object = self.timestamp
         if moment is not None:
@@ -161,16 +216,46 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True):
         return {key: value for key, value in known.items() if value is not None}
 
 
+def _convert(given: EvaluationInput, problems: Problems) -> None:
+    """Convert lists to tuples, and messages and criteria written as dicts."""
+    if isinstance(given.response, Mapping):
+        force_setattr(given, "response", _response(given.response, problems, "$.response") or "")
+    tags: object = given.tags
+    if isinstance(tags, str):
+        force_setattr(given, "tags", (tags,))
+    usage: object = given.usage
+    if isinstance(usage, Mapping):
+        try:
+            force_setattr(given, "usage", _usage(usage))
+        except ValueError as error:
+            problems.add("$.usage", str(error))
+    for name in ("criteria", "message_history", "tags"):
+        value = getattr(given, name)
+        if isinstance(value, str | Mapping):
+            problems.add(f"$.{name}", f"must be a list, got {type(value).__name__}")
+            force_setattr(given, name, ())
+        elif not isinstance(value, tuple):
+            force_setattr(given, name, tuple(value or ()))
+    if any(isinstance(each, Mapping) for each in given.criteria):
+        items = [
+            EvaluationCriteria.read(each, problems, f"$.criteria[{place}]") if isinstance(each, Mapping) else each
+            for place, each in enumerate(given.criteria)
+        ]
+        force_setattr(given, "criteria", tuple(items))
+    if any(isinstance(each, Mapping) for each in given.message_history):
+        placed = ((f"$.message_history[{place}]", each) for place, each in enumerate(given.message_history))
+        force_setattr(given, "message_history", tuple(_messages(cast(Any, placed), problems)))
+
+
 def _check_types(given: EvaluationInput, problems: Problems) -> None:
     """Record a problem for every field of the wrong type."""
     response: object = given.response
     if not isinstance(response, str | Message):
-        advice = "EvaluationInput.from_dict reads messages written as dicts"
-        problems.add("$.response", f"must be a string or a Message, got {type(response).__name__}", allowed=advice)
+        problems.add("$.response", f"must be a string or a message, got {type(response).__name__}")
     for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
         for place, item in enumerate(getattr(given, name)):
             if not isinstance(item, kind):
-                advice = f"{kind.__name__} objects; EvaluationInput.from_dict reads dicts"
+                advice = f"{kind.__name__} objects, or dicts of their keys"
                 problems.add(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
     for name in ("context", "metadata", "agent_config"):
         value = getattr(given, name)
@@ -190,7 +275,7 @@ def _check_spending(given: EvaluationInput, problems: Problems) -> None:
         if value is not None and not (is_number and isfinite(cast(float, value)) and cast(float, value) >= 0):
             problems.add(f"$.{name}", f"must be a number of at least 0, got {value!r}")
     usage: object = given.usage
-    if usage is not None and not isinstance(usage, Usage):
+    if usage is not None and not isinstance(usage, Usage | Mapping):
         problems.add("$.usage", f"must be a Usage, got {type(usage).__name__}")
     tags: tuple[object, ...] = given.tags
     for place, tag in enumerate(tags):
