@@ -119,7 +119,7 @@ def test_a_table_may_be_a_log() -> None:
     Path("log.csv").write_text("id,prompt,response,latency_ms\nx,Where?,Here.,310\n")
     [case] = cases([], "{file: log.csv}")
     assert (case.id, case.expected_messages) == ("x", (Message("assistant", "Here."),))
-    assert case.metadata == {"latency_ms": 310.0}
+    assert case.metadata == {"duration_ms": 310.0}
 
 
 def test_wrong_messages_are_errors_with_their_line() -> None:

@@ -60,10 +60,11 @@ def read_logged_row(row: JsonObject, paths: LogMap | None = None) -> LoggedRow |
     last = max((place for place, each in enumerate(said) if each.role == "user"), default=-1)
     truth = given.ground_truth
     expected = given.text if truth is None else truth if isinstance(truth, str) else pretty_json(truth)
+    known = {"model": given.model, "duration_ms": given.duration_ms, "context": given.context or None}
     return LoggedRow(
         messages=said[: last + 1],
         expected=expected,
         id=given.id or "",
         session_id=given.session_id,
-        metadata={**given.metadata, **({"context": given.context} if given.context else {})},
+        metadata={**given.metadata, **{name: value for name, value in known.items() if value is not None}},
     )
