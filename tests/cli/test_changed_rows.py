@@ -150,6 +150,16 @@ def test_rows_appended_later_are_no_difference(project: Project) -> None:
     assert "4 of 4 judged results passed" in said
 
 
+def test_a_result_that_is_appended_again_is_refused(project: Project) -> None:
+    project.cases["b"] = "wrong"
+    project.evaluators = "{name: has, type: contains, value: question}"
+    assert project.call("run", "suite.yaml", "--gate", "pass_rate >= 80%")[0] == 1
+    write_lines(project, [*lines_of(project), *lines_of(project)[:1] * 9])
+    code, said = project.call("report", "--exit-code")
+    assert code == 3
+    assert "results.jsonl:4: repeats the result of case 'a' in line 1; delete the line" in " ".join(said.split())
+
+
 def test_a_copied_run_is_reported_like_the_original(project: Project) -> None:
     project.call("run", "suite.yaml")
     _, said = project.call("report", "latest", "--json")

@@ -39,10 +39,12 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     Callers that iterate over the rows anyway pass them as `rows`.
 
     If the run recorded another verdict when it had as many rows, the verdict is exit code 3 and quotes both. Raises
-    StorageError for a row that cannot be read.
+    StorageError for a row that cannot be read, and for one that is stored twice.
     """
     judging = _load_judging(run)
     counts = judging.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+    if judging.planned is not None and counts.summary.all.rows > judging.planned:
+        run.refuse_repeated_results()
     difference = _difference(run, judging, counts)
     verdict = judging.of(counts) if difference is None else difference.verdict
     corrected, correction_notes = corrected_or_note(run)

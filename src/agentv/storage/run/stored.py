@@ -178,6 +178,18 @@ class StoredRun:
         """
         return self._current("results.jsonl", RESULTS, lines)
 
+    def refuse_repeated_results(self) -> None:
+        """Raise StorageError for a line of results.jsonl that has the result key and generation of an earlier one."""
+        name, seen = "results.jsonl", DigestMap("I")
+        for number, _, line in self.current_lines(name):
+            key = self._head(name, number, line).slot
+            first = seen.setdefault(slot_name(key), number)
+            if first != number:
+                raise StorageError(
+                    f"{self.folder / name}:{number}: repeats the result of case {key.eval_id!r} in line {first}; "
+                    "delete the line"
+                )
+
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the results of every generation."""
         return self._read("results.jsonl", RESULTS)
