@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.importers.generations import is_agentv_suite
 from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
 from agentv.loading.importers.promptfoo_assertions import SET_KEYS, Assertion, Settings, convert_assertion
 from agentv.loading.importers.promptfoo_code import PythonCode, PythonModule, relative_path
@@ -65,8 +66,8 @@ _OPTION = "use the options of `agentv run`"
 
 
 def is_promptfoo(value: JsonValue) -> bool:
-    """Return True for the content of a promptfoo configuration."""
-    if not isinstance(value, Mapping) or "evalcases" in value or "cases" in value:
+    """Return True for the content of a promptfoo configuration. `prompts` alone may be ours or AgentV's as well."""
+    if not isinstance(value, Mapping) or is_agentv_suite(value):
         return False
     return bool(_MARKS & value.keys())
 
