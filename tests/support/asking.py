@@ -14,7 +14,7 @@ from agentv.storage.run.find import find_run
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import ClosingProvider, Provider, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 T = TypeVar("T")
@@ -48,7 +48,11 @@ def with_provider(target: ResolvedTarget, use: Callable[[Provider], Awaitable[T]
     async def run() -> T:
         async with asyncio.timeout(2 * PATIENCE_S), SharedResources() as shared:
             provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, str(home)))
-            return await use(provider)
+            try:
+                return await use(provider)
+            finally:
+                if isinstance(provider, ClosingProvider):
+                    await provider.aclose()
 
     return asyncio.run(run())
 

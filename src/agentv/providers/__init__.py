@@ -137,6 +137,13 @@ PROVIDERS: Registry = make_registry(
             is_web_service=True,
         ),
         Spec(
+            name="mcp",
+            summary="a tool of an MCP server, or the list of its tools",
+            settings="agentv.providers.protocols.mcp_settings:McpSettings",
+            factory="agentv.providers.protocols.mcp_provider:McpProvider",
+            extra="mcp",
+        ),
+        Spec(
             name="python",
             summary="a Python function, sync or async",
             settings="agentv.providers.local.python:PythonSettings",
