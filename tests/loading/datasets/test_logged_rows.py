@@ -123,7 +123,10 @@ def test_a_table_may_be_a_log() -> None:
 
 
 def test_wrong_messages_are_errors_with_their_line() -> None:
-    rows = [{"id": "a", "messages": TURNS}, {"id": "b", "messages": [{"role": "user", "contents": "Hello"}]}]
+    rows: list[Mapping[str, Any]] = [
+        {"id": "a", "messages": TURNS},
+        {"id": "b", "messages": [{"role": "user", "contents": "Hello"}]},
+    ]
     with pytest.raises(EvalFileError) as caught:
         suite(rows)
     [problem] = str(caught.value).splitlines()
