@@ -20,11 +20,12 @@ from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
+from agentv.engine.criteria.log_stream import LogStream
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
-from agentv.execution.processes.line_stream import STDIN, LineStream
+from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
@@ -83,7 +84,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output.save(line, scoring.stop)
             screen.progress(scoring)
 
-        lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
+        lines = DrawnLines(LogStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
         summary = stream_summary_for(gates)
         scoring = LineScoring(
             lines,
@@ -299,7 +300,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers in JSON Lines or JSON files (also .gz), or on standard input with -.
+    """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
     Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI and Phoenix.
     Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
