@@ -107,6 +107,7 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
+    `prompt_ids` are those of the suite's prompts that it is sent with, all if there are none.
     `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
     the id.
     """
@@ -129,6 +130,7 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     timeout_s: float | None = None
     pass_score: float | None = None
     targets: tuple[str, ...] = ()
+    prompt_ids: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
 

@@ -123,7 +123,7 @@ def test_a_table_may_be_a_log() -> None:
 
 
 def test_wrong_messages_are_errors_with_their_line() -> None:
-    rows: list[dict[str, Any]] = [
+    rows: list[Mapping[str, Any]] = [
         {"id": "a", "messages": TURNS},
         {"id": "b", "messages": [{"role": "user", "contents": "Hello"}]},
     ]

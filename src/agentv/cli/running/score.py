@@ -22,6 +22,7 @@ from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
+from agentv.engine.criteria.log_stream import LogStream
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
 from agentv.engine.planning.options import RunOptions
@@ -30,7 +31,7 @@ from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.running.run_stores import with_team_store
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.engine.stored.team_store import kept_name, named_store
-from agentv.execution.processes.line_stream import STDIN, LineStream
+from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
@@ -101,7 +102,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output.save(line, scoring.stop)
             screen.progress(scoring)
 
-        lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
+        lines = DrawnLines(LogStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
         clock = make_clock()
         scoring = LineScoring(
             lines,
@@ -391,7 +392,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers in JSON Lines or JSON files (also .gz), or on standard input with -.
+    """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
     Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI and Phoenix.
     Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from agentv.loading.datasets.log_rows import logged_values
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.mapping import LogMap
 from agentv.types.log_shapes.reading import TraceStep, is_export, read_conversation
@@ -52,7 +53,7 @@ def _is_json(value: JsonValue) -> bool:
 
 def read_logged_row(row: JsonObject, paths: LogMap | None = None) -> LoggedRow | TraceStep:
     """Return the conversation of a row. Raises EvalFileError with every problem, at paths in the row."""
-    logged = read_conversation(row, paths=paths)
+    logged = read_conversation(logged_values(row), paths=paths)
     if isinstance(logged, TraceStep):
         return logged
     given = logged.given

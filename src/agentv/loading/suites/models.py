@@ -141,6 +141,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
 
     evaluators: Evaluators = None
     targets: list[Name] = field(default_factory=list)
+    prompts: list[Name] = field(default_factory=list)
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     pass_score: Share | None = None
