@@ -8,7 +8,6 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import keep_call
-from agentv.providers.apis.chat_stream import ChatCollector
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
@@ -24,10 +23,11 @@ from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import Healthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
+from agentv.providers.local.http_events import ServiceEvents
 from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import ChatMessage, Message
@@ -211,7 +211,7 @@ class HttpProvider:
             answer = self._at_paths(lambda _: value)
         return replace(self._with_spent(answer, lambda _: value), request_id=response.request_id)
 
-    def _parse_events(self, events: "ServiceEvents") -> ProviderResponse:
+    def _parse_events(self, events: ServiceEvents) -> ProviderResponse:
         if events.text is not None:
             messages = None if self._messages is None else self._messages.search(events.source(self._messages))
             answer = ProviderResponse(events.text, output_messages=_messages_in(messages) if messages else None)
@@ -222,7 +222,7 @@ class HttpProvider:
             answer = self._at_paths(events.source)
         return self._with_spent(answer, events.source)
 
-    def _partial(self, events: "ServiceEvents") -> ProviderResponse | None:
+    def _partial(self, events: ServiceEvents) -> ProviderResponse | None:
         """Return what a stream brought before it failed; None if that is nothing of an answer."""
         try:
             events.check()
@@ -313,84 +313,3 @@ def _last_answer(messages: tuple[Message, ...], value: JsonValue) -> str:
     if text is None:
         raise wrong_shape("no assistant message with content", value)
     return text
-
-
-class ServiceEvents:
-    """Collects events. Without `event_text` chunks of the chat API are recognised by their `choices`.
-
-    At the path `event_text` each event has the next piece of the answer. What is at `answer` and `spent` comes once:
-    the last event that has it counts.
-    """
-
-    is_over = False
-
-    def __init__(
-        self, event_text: AnswerPath | None, *, answer: Sequence[AnswerPath], spent: Sequence[AnswerPath]
-    ) -> None:
-        self.chat: ChatCollector | None = None
-        self._event_text = event_text
-        self._answer = answer
-        self._spent = spent
-        self._texts: list[str] | None = None
-        self._first: JsonObject = {}
-        self._having: dict[str, JsonObject] = {}
-
-    @property
-    def is_complete(self) -> bool:
-        """True if the stream may end here; only that of the chat API has an end that can be recognised."""
-        return self.chat is None or self.chat.is_complete
-
-    @property
-    def text(self) -> str | None:
-        """The text so far at the path `event_text`; None if no event had it."""
-        return None if self._texts is None else "".join(self._texts)
-
-    def add(self, event: JsonObject) -> int:
-        """Add an event and return how many characters of the answer it brought."""
-        self._first = self._first or event
-        if self._event_text is None and isinstance(event.get("choices"), list):
-            self.chat = self.chat or ChatCollector()
-        if self.chat is not None:
-            return self.chat.add(event) or 0
-        for path in self._spent:
-            self._found_at(path, event)
-        answers = [value for path in self._answer for value in self._found_at(path, event)]
-        if self._event_text is None:
-            return sum(map(len, map(_text, answers)))
-        return self._add_texts(self._event_text.search(event))
-
-    def _found_at(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
-        found = path.search(event)
-        if found:
-            self._having[path.called] = event
-        return found
-
-    def _add_texts(self, found: list[JsonValue]) -> int:
-        if not found:
-            return 0
-        texts = [_text(value) for value in found if value is not None]
-        self._texts = self._texts or []
-        self._texts += texts
-        return sum(map(len, texts))
-
-    def value(self) -> JsonObject:
-        """Return the chat completion; for other events the first one, as an example."""
-        return self._first if self.chat is None else self.chat.value()
-
-    def source(self, path: AnswerPath) -> JsonValue:
-        """Return the JSON in which to look for a path: the last event that has it, or the chat completion."""
-        return self._having.get(path.called, self._first) if self.chat is None else self.chat.value()
-
-    def check(self) -> None:
-        """Raise ProviderError if the events have no place for an answer."""
-        if self.chat is not None or self._texts is not None:
-            return
-        if self._event_text is not None:
-            self._event_text.find(self._first)
-        elif not self._answer:
-            needed = "event_text, the JSONPath to the text in an event, such as $.delta"
-            raise wrong_shape(f"events of an unknown form; set {needed}", self._first)
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else compact_json(value)
