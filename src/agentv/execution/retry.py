@@ -140,11 +140,11 @@ async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, att
 
 def _with_request(failure: Failure, policy: RetryPolicy) -> Failure:
     """Return a failure whose message names a delay that the server requested, if it is longer than will be waited."""
-    asked_s = failure.retry_after_s
-    if asked_s is None or asked_s <= policy.max_delay_s:
+    requested_s = failure.retry_after_s
+    if requested_s is None or requested_s <= policy.max_delay_s:
         return failure
     most = f"at most {policy.max_delay_s:,g} s is waited (retry_max_delay_ms)"
-    return replace(failure, message=f"{failure.message}; the server asks to wait {asked_s:,.0f} s, {most}")
+    return replace(failure, message=f"{failure.message}; the server asks to wait {requested_s:,.0f} s, {most}")
 
 
 def _failed(

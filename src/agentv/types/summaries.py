@@ -36,7 +36,24 @@ class Interval(Struct, frozen=True):
     level: float = LEVEL
 
 
-class GroupSummary(Struct, frozen=True):
+class CountsByState:
+    """The numbers of the rows of a summary, from its `counts` by state."""
+
+    __slots__ = ()
+    counts: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(self.counts.values())
+
+    @property
+    def judged(self) -> int:
+        """The number of rows with a verdict."""
+        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+
+
+class GroupSummary(CountsByState, Struct, frozen=True):
     """Counts, rate and mean of the rows of one group. `by` is its kind: `tag`, `dataset`, `criterion` and others.
 
     For evaluators and criteria, results are counted instead of rows. Rate and mean are over the judged ones. `target`
@@ -53,16 +70,6 @@ class GroupSummary(Struct, frozen=True):
     target: str | None = None
     prompt: str | None = None
 
-    @property
-    def rows(self) -> int:
-        """All rows of this group."""
-        return sum(self.counts.values())
-
-    @property
-    def judged(self) -> int:
-        """The number of rows with a verdict."""
-        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
-
 
 class TrialSummary(Struct, frozen=True):
     """pass@k and pass^k: means over the `cases` with at least `k` judged trials.
@@ -78,7 +85,7 @@ class TrialSummary(Struct, frozen=True):
     pass_hat_interval: Interval | None = None
 
 
-class TargetSummary(Struct, frozen=True):
+class TargetSummary(CountsByState, Struct, frozen=True):
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
@@ -107,18 +114,8 @@ class TargetSummary(Struct, frozen=True):
     latency_p95_interval: Interval | None = None
     trials: tuple[TrialSummary, ...] = ()
 
-    @property
-    def rows(self) -> int:
-        """All rows of this target."""
-        return sum(self.counts.values())
 
-    @property
-    def judged(self) -> int:
-        """The number of rows with a verdict."""
-        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
-
-
-class CellSummary(Struct, frozen=True):
+class CellSummary(CountsByState, Struct, frozen=True):
     """Counts, rate and mean of the rows of one prompt with one target; `prompt` is None for suites without prompts."""
 
     prompt: str | None
@@ -128,16 +125,6 @@ class CellSummary(Struct, frozen=True):
     pass_rate: float | None
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
-
-    @property
-    def rows(self) -> int:
-        """All rows of this cell."""
-        return sum(self.counts.values())
-
-    @property
-    def judged(self) -> int:
-        """The number of rows with a verdict."""
-        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
 
 class BestCell(Struct, frozen=True):

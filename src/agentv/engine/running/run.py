@@ -4,9 +4,11 @@ import asyncio
 import platform
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
@@ -16,18 +18,17 @@ from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
-from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.counting import count_beside
 from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.execution.user_code import call_user_code
-from agentv.types.errors import ProviderError, StorageError
-from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
+from agentv.types.errors import AgentvError, ProviderError, StorageError
+from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
 from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderResponse
@@ -332,3 +333,55 @@ def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStart
         budget_usd=plan.options.budget_usd,
         spent_usd=0.0 if spent is None else spent.usd,
     )
+
+
+def count_beside(plan: RunPlan, emit: Callable[[RowsCounted], None]) -> Callable[[], None]:
+    """Count the rows of a plan of unknown size in a thread, and emit the result; return a function that cancels this.
+
+    Nothing is emitted if a part cannot be counted. The thread does not keep the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    is_wanted = True
+
+    def tell(counted: RowsCounted) -> None:
+        if is_wanted:
+            emit(counted)
+
+    def count() -> None:
+        counted = counted_rows(plan)
+        if counted is not None and is_wanted:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(tell, counted)
+
+    def cancel() -> None:
+        nonlocal is_wanted
+        is_wanted = False
+
+    if plan.planned is None:
+        Thread(target=count, name="agentv-counting", daemon=True).start()
+    return cancel
+
+
+def counted_rows(plan: RunPlan) -> RowsCounted | None:
+    """Return the number of rows and cases of a plan; None if a part cannot be counted."""
+    rows = cases = 0
+    for suite in plan.suites:
+        count = _cases_of(suite)
+        if count is None:
+            return None
+        cases += count
+        of_suite = suite.rows
+        rows += count * (suite.options.trials or suite.suite.trials) * suite.times if of_suite is None else of_suite
+    return RowsCounted(rows, cases)
+
+
+def _cases_of(suite: SuitePlan) -> int | None:
+    selection = suite.selection
+    if selection.count is not None:
+        return selection.count
+    counter = getattr(suite.suite.cases, "count_rows", None)
+    try:
+        count: int | None = None if counter is None else counter()
+    except AgentvError:  # the run reports it
+        return None
+    return count if count is None or selection.shard is None else count // selection.shard.count

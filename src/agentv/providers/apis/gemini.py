@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
-from agentv.providers.apis.content_stream import ContentCollector
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
 from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
-from agentv.providers.apis.replies import count, filtered, member, objects, text_or_none, wrong_shape
+from agentv.providers.apis.replies import count, filtered, member, name_of, objects, text_or_none, wrong_shape
 from agentv.providers.apis.request_json import Image, function_of, json_request, without_none
+from agentv.providers.apis.streamed_reply import first_of_all, text_in
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -162,7 +162,7 @@ class ContentDialogue(Struct, frozen=True):
             reasoning=_text(parts, thought=True) or None,
         )
 
-    def collector(self) -> ContentCollector:
+    def collector(self) -> "ContentCollector":
         """Return a new collector for the responses of one turn."""
         return ContentCollector()
 
@@ -311,3 +311,80 @@ def make_credentials(settings: GeminiSettings) -> Credentials:
     if settings.api_key:
         return FixedHeaders({"x-goog-api-key": settings.api_key})
     return google_token() if settings.project and not settings.has_header("Authorization") else FixedHeaders({})
+
+
+_KEYS = ("candidates", "promptFeedback", "usageMetadata")
+_TEXT_KEYS = frozenset({"text", "thought"})
+
+
+class ContentCollector:
+    """Collects responses, each of which holds the next parts of the first candidate."""
+
+    is_over = False
+
+    def __init__(self) -> None:
+        self._head: dict[str, JsonValue] = {}
+        self._candidate: dict[str, JsonValue] = {}
+        self._content: dict[str, JsonValue] = {}
+        self._parts: list[_Part] = []
+
+    @property
+    def is_complete(self) -> bool:
+        """True if there is a reason for the end, or the prompt was blocked."""
+        blocked = member(self._head, "promptFeedback", "blockReason")
+        return self._candidate.get("finishReason") is not None or blocked is not None
+
+    def add(self, event: JsonObject) -> int | None:
+        """Add a response and return how many characters the model wrote in it; None if it is none of this API."""
+        if not any(name in event for name in _KEYS):
+            return None
+        self._head.update({name: value for name, value in event.items() if name != "candidates"})
+        given = event.get("candidates")
+        if given is not None and not isinstance(given, list):
+            raise wrong_shape(f"candidates that are {name_of(given)}", event)
+        candidates = first_of_all(given)
+        if not candidates:
+            return 0
+        candidate = candidates[0]
+        self._candidate.update({name: value for name, value in candidate.items() if name != "content"})
+        content = candidate.get("content")
+        if content is None:
+            return 0
+        if not isinstance(content, Mapping):
+            raise wrong_shape(f"a content that is {name_of(content)}", event)
+        self._content.update({name: value for name, value in content.items() if name != "parts"})
+        return sum(map(self._add_part, objects(content.get("parts"))))
+
+    def _add_part(self, part: JsonObject) -> int:
+        """Add a part; a text that goes on with the one before it becomes one part with it."""
+        is_text = part.keys() <= _TEXT_KEYS
+        if not is_text:
+            self._parts.append(_Part(part, None))
+            return max(1, len(str(part.get("text", ""))))
+        text = text_in(part, "text")
+        last = self._parts[-1] if self._parts else None
+        if not text and last is not None:
+            return 0
+        if last is None or last.texts is None or last.part.get("thought") != part.get("thought"):
+            self._parts.append(_Part(part, [text]))
+        else:
+            last.texts.append(text)
+        return len(text)
+
+    def value(self) -> JsonObject:
+        """Return the response so far."""
+        if not self._candidate and not self._content and not self._parts:
+            return self._head
+        content: JsonObject = {**self._content, "parts": [part.value() for part in self._parts]}
+        return {**self._head, "candidates": [{**self._candidate, "content": content}]}
+
+
+class _Part:
+    """A part, and its pieces if it is only text."""
+
+    def __init__(self, part: JsonObject, texts: list[str] | None) -> None:
+        self.part = part
+        self.texts = texts
+
+    def value(self) -> JsonObject:
+        return self.part if self.texts is None else {**self.part, "text": "".join(self.texts)}

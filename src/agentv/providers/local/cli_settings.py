@@ -1,7 +1,7 @@
 """The settings of a `cli` target (docs/reference/providers/cli.md)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
@@ -36,6 +36,18 @@ class CommandHealthcheck(Struct, frozen=True):
         _check_timeout(self.timeout_seconds)
 
 
+Healthcheck: TypeAlias = Annotated[
+    HttpHealthcheck | CommandHealthcheck | None,
+    Meta(
+        description=(
+            "Check before the first case: {type: http, url, timeout_seconds} or "
+            "{type: command, command_template, cwd, timeout_seconds}."
+        )
+    ),
+]
+"""The setting `healthcheck` of a command or a web service."""
+
+
 class CliSettings(Struct, frozen=True):
     """The command of a `cli` target and its input."""
 
@@ -58,15 +70,7 @@ class CliSettings(Struct, frozen=True):
     cwd: Annotated[
         str | None, Meta(description="Working folder, relative to the eval file; default: the folder of the eval file.")
     ] = None
-    healthcheck: Annotated[
-        HttpHealthcheck | CommandHealthcheck | None,
-        Meta(
-            description=(
-                "Check before the first case: {type: http, url, timeout_seconds} or "
-                "{type: command, command_template, cwd, timeout_seconds}."
-            )
-        ),
-    ] = None
+    healthcheck: Healthcheck = None
     verbose: Annotated[bool, Meta(description="Add each command line to the notes of its result.")] = False
     keep_temp_files: Annotated[bool, Meta(description="Do not delete {PROMPT_FILE} and {OUTPUT_FILE}.")] = False
     env: Annotated[Mapping[str, str], Meta(description="Additional environment variables of the command.")] = field(

@@ -20,7 +20,7 @@ from agentv.providers.apis.replies import (
 )
 from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import send
-from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.cli_settings import Healthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
 from agentv.providers.local.http_events import ServiceEvents
 from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
@@ -79,15 +79,7 @@ class HttpSettings(Struct, frozen=True):
             )
         ),
     ] = None
-    healthcheck: Annotated[
-        HttpHealthcheck | CommandHealthcheck | None,
-        Meta(
-            description=(
-                "Check before the first case: {type: http, url, timeout_seconds} or "
-                "{type: command, command_template, cwd, timeout_seconds}."
-            )
-        ),
-    ] = None
+    healthcheck: Healthcheck = None
 
     def __post_init__(self) -> None:
         """Reject invalid settings; the message starts with the setting's name."""
