@@ -29,7 +29,7 @@ class PairedDifferences(Struct, frozen=True):
     step: float = 0.0
 
     @classmethod
-    def of(cls, differences: Sequence[float]) -> "PairedDifferences":
+    def of(cls, differences: Sequence[float]) -> Self:
         """Summarize differences, one per case; there is at least one."""
         cases = len(differences)
         mean = math.fsum(differences) / cases
