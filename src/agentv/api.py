@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,12 +28,20 @@ from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
 from agentv.types.cases import EvalSuite, EvaluatorLike
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
+from agentv.types.criteria.aggregated_result import (
+    AggregatedEvaluationResult,
+    CriteriaEvaluator,
+    EvaluationRunError,
+)
 from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.targets import TargetConfig
+
+if TYPE_CHECKING:
+    from agentv.engine.criteria.process_runs import ProcessRun
 
 T = TypeVar("T")
 
@@ -147,8 +155,15 @@ async def _evaluate(
 async def run_evaluation(
     input: EvaluationInput,  # noqa: A002 - the name that the specification gives it
     config: EvaluationRunConfig,
+    *,
+    store: Literal["runs"] | None = None,
+    name: str | None = None,
 ) -> AggregatedEvaluationResult:
     """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
+
+    `store="runs"` stores it in a run as well, which `agentv compare`, `report` and other commands take: one for each
+    configuration of a process. With a `name`, the run of that name is continued. A judgement that could not be stored
+    is in `run_errors`.
 
     Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
@@ -162,15 +177,44 @@ async def run_evaluation(
         result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
         assert result.overall_score == 1.0
     """
-    return await _runner_of(config).run(input)
+    if store is None and name is None:
+        return await _runner_of(config).run(input)
+    if store != "runs":
+        raise ConfigError(f"store={store!r}: must be 'runs'")
+    made = await _runner_of(config).judge(input)
+    try:
+        await asyncio.to_thread(_run_of(config, name).add, made)
+    except StorageError as error:
+        failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
+        return replace(made.result, run_errors=(*made.result.run_errors, failed))
+    return made.result
 
 
 def run_evaluation_sync(
     input: EvaluationInput,  # noqa: A002 - as above
     config: EvaluationRunConfig,
+    *,
+    store: Literal["runs"] | None = None,
+    name: str | None = None,
 ) -> AggregatedEvaluationResult:
     """Do the same as `run_evaluation` from synchronous code, also inside a running event loop (a notebook)."""
-    return _run_blocking(run_evaluation(input, config))
+    return _run_blocking(run_evaluation(input, config, store=store, name=name))
+
+
+def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
+    """Return the run that a configuration's judgements are stored in: one for each process and name."""
+    from agentv.engine.criteria.process_runs import ProcessRun  # noqa: PLC0415 - only for judgements stored as runs
+
+    key = f"_run {os.getpid()} {name!r}"
+    with _RUNS_LOCK:
+        attributes = vars(config)
+        if key not in attributes:
+            attributes[key] = ProcessRun(_runner_of(config), name=name, path=config.path)
+        run: ProcessRun = attributes[key]
+    return run
+
+
+_RUNS_LOCK = threading.Lock()
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:

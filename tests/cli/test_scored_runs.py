@@ -13,6 +13,7 @@ from agentv.engine.criteria.scored_run import input_of
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 from agentv.types.log_shapes.reading import LoggedAnswer, read_logged
+from agentv.types.records.run import CaseRecord
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -207,7 +208,7 @@ def numbers(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else []
 
 
-LINES = [
+LINES: list[dict[str, Any]] = [
     {"id": "a", "prompt": "Where?", "response": "Wait, please.", "context": {"k": [1]}, "metadata": {"n": 1}},
     {"id": "b", "sessionId": "s", "response": "No.", "groundTruth": {"answer": ["Yes"]}, **CALL},
     {"id": "a", "sessionId": "t", "prompt": "Where else?", "response": "There.", "agentId": "x", "metadata": {"n": 2}},
@@ -254,7 +255,7 @@ def test_a_stored_answer_is_the_input_that_was_logged(folder: Path, agentv: Call
     log(folder / "v1.jsonl", *LINES)
     score(agentv, "v1", "--workers", "1")
     run = stored(folder)
-    cases = {}
+    cases: dict[str, CaseRecord] = {}
     for case in run.cases():
         cases.setdefault(case.eval_id, case)
     for line, answer in zip(LINES, run.answers(), strict=True):

@@ -194,6 +194,10 @@ class LineScoring(Struct):
             return replace(line, failure=Failure("config_error", message, stage="evaluator"))
         return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
 
+    def count(self, row: CaseResult) -> None:
+        """Count a row that is saved already."""
+        self._count(row, has_trials=False)
+
     def carry(self, row: CaseResult) -> None:
         """Count a stored row that stays as it is."""
         self.unchanged += 1
