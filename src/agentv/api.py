@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,13 +31,16 @@ from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
 from agentv.types.cases import EvalSuite
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.targets import TargetConfig
+
+if TYPE_CHECKING:
+    from agentv.engine.criteria.process_runs import ProcessRun
 
 T = TypeVar("T")
 
@@ -151,10 +154,17 @@ async def _evaluate(
 async def run_evaluation(
     input: EvaluationInput | Mapping[str, Any],  # noqa: A002 - the name that the specification gives it
     config: EvaluationRunConfig | Mapping[str, Any],
+    *,
+    store: Literal["runs"] | None = None,
+    name: str | None = None,
 ) -> AggregatedEvaluationResult:
     """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
 
     Both may be dicts, with the keys of `EvaluationInput` and of a configuration file (`EvaluationRunConfig.from_dict`).
+    `store="runs"` stores it in a run as well, which `agentv compare`, `report` and other commands take: one for each
+    configuration of a process. With a `name`, the run of that name is continued. A judgement that could not be stored
+    is in `run_errors`.
+
     Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
     anything runs; failures of evaluators, judges and stores are in the result's `run_errors`.
@@ -172,15 +182,46 @@ async def run_evaluation(
     for value, name, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
         if not isinstance(value, kind):
             raise ConfigError(f"`{name}` must be an {kind.__name__} or a dict of its keys, not {value!r:.80}")
-    return await _runner_of(settings).run(given)
+    if store is None and name is None:
+        return await _runner_of(settings).run(given)
+    if store != "runs":
+        raise ConfigError(f"store={store!r}: must be 'runs'")
+    if name is None and settings is not config:
+        raise ConfigError("store='runs' needs a `name`, or one EvaluationRunConfig for all answers of a run")
+    made = await _runner_of(settings).judge(given)
+    try:
+        await asyncio.to_thread(_run_of(settings, name).add, made)
+    except StorageError as error:
+        failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
+        return replace(made.result, run_errors=(*made.result.run_errors, failed))
+    return made.result
 
 
 def run_evaluation_sync(
     input: EvaluationInput | Mapping[str, Any],  # noqa: A002 - as above
     config: EvaluationRunConfig | Mapping[str, Any],
+    *,
+    store: Literal["runs"] | None = None,
+    name: str | None = None,
 ) -> AggregatedEvaluationResult:
     """Do the same as `run_evaluation` from synchronous code, also inside a running event loop (a notebook)."""
-    return _run_blocking(run_evaluation(input, config))
+    return _run_blocking(run_evaluation(input, config, store=store, name=name))
+
+
+def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
+    """Return the run that a configuration's judgements are stored in: one for each process and name."""
+    from agentv.engine.criteria.process_runs import ProcessRun  # noqa: PLC0415 - only for judgements stored as runs
+
+    key = f"_run {os.getpid()} {name!r}"
+    with _RUNS_LOCK:
+        attributes = vars(config)
+        if key not in attributes:
+            attributes[key] = ProcessRun(_runner_of(config), name=name, path=config.path)
+        run: ProcessRun = attributes[key]
+    return run
+
+
+_RUNS_LOCK = threading.Lock()
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentv.cli.main import main
+from agentv.engine.criteria.scored_run import input_of
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
+from agentv.types.log_shapes.reading import LoggedAnswer, read_logged
+from agentv.types.records.run import CaseRecord
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -202,3 +206,79 @@ def numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [found for each in value for found in numbers(each)]
     return [value] if isinstance(value, int | float) else []
+
+
+LINES: list[dict[str, Any]] = [
+    {"id": "a", "prompt": "Where?", "response": "Wait, please.", "context": {"k": [1]}, "metadata": {"n": 1}},
+    {"id": "b", "sessionId": "s", "response": "No.", "groundTruth": {"answer": ["Yes"]}, **CALL},
+    {"id": "a", "sessionId": "t", "prompt": "Where else?", "response": "There.", "agentId": "x", "metadata": {"n": 2}},
+    {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello, please."}]},
+]
+
+
+def test_resume_scores_the_lines_that_were_added(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *LINES[:2])
+    score(agentv, "v1")
+    log(folder / "v1.jsonl", *LINES)
+    code, said, _ = agentv("resume", "v1")
+    assert code == 0
+    assert "4 of 4" in said
+    rows = list(stored(folder).results())
+    assert [(row.line, row.slot.trial) for row in sorted(rows, key=lambda row: row.line)] == [
+        (1, 0),
+        (2, 0),
+        (3, 1),
+        (4, 0),
+    ]
+
+
+def test_rescore_judges_the_stored_answers_by_the_present_configuration(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *LINES)
+    score(agentv, "v1")
+    before = {(row.slot.eval_id, row.slot.trial): row for row in stored(folder).results()}
+    (folder / "v1.jsonl").unlink()
+    assert "4 results unchanged" in agentv("rescore", "v1")[1]
+    (folder / "judges.yaml").write_text(CONFIG.replace("max: 4", "max: 1"))
+    assert agentv("rescore", "v1")[0] == 0
+    rows = list(stored(folder).results())
+    assert len(rows) == len(LINES)
+    for row in rows:
+        old = before[row.slot.eval_id, row.slot.trial]
+        assert (row.generation, row.answer_ref) == (old.generation + 1, old.answer_ref)
+        assert (row.session_id, row.metadata, row.tags) == (old.session_id, old.metadata, old.tags)
+        polite, _ = row.evaluator_results
+        assert polite == old.evaluator_results[0]  # its setup is unchanged
+    assert {row.score for row in rows} == {0.25, 0.75}
+
+
+def test_a_stored_answer_is_the_input_that_was_logged(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *LINES)
+    score(agentv, "v1", "--workers", "1")
+    run = stored(folder)
+    cases: dict[str, CaseRecord] = {}
+    for case in run.cases():
+        cases.setdefault(case.eval_id, case)
+    for line, answer in zip(LINES, run.answers(), strict=True):
+        read = read_logged(line)
+        assert isinstance(read, LoggedAnswer)
+        found = input_of(cases[answer.slot.eval_id], answer)
+        same = replace(found, id=read.given.id, target=None, timestamp=None)
+        assert replace(same, metadata=read.given.metadata) == read.given
+
+
+def test_retry_judges_answers_again_whose_judge_failed(folder: Path, agentv: Call) -> None:
+    (folder / "own.py").write_text(
+        "from pathlib import Path\n"
+        "def judge(context):\n"
+        "    if context['candidate_answer'] == 'No.' and not Path('mended').exists():\n"
+        "        raise RuntimeError('down')\n"
+        "    return 1.0\n"
+    )
+    (folder / "judges.yaml").write_text("evaluators: [{type: code_judge, name: own, python: 'own.py:judge'}]")
+    log(folder / "v1.jsonl", *LINES)
+    assert score(agentv, "v1")[0] == 3
+    (folder / "mended").touch()
+    assert agentv("retry", "v1")[0] == 0
+    rows = {row.line: row for row in stored(folder).results()}
+    assert [rows[line].generation for line in (1, 2, 3, 4)] == [0, 1, 0, 0]
+    assert {row.status for row in rows.values()} == {"pass"}

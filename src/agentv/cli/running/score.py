@@ -86,8 +86,8 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Output of evaluators goes to standard error."""
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
-        config = _load_config(options)
-        gates = _parse_gates(options, config)
+        config = load_config(options)
+        gates = parse_gates(options, config)
         runner = EvaluationRunner(config)
         runner.check()
         _check_gate_names(gates or (), runner.criteria_names)
@@ -190,12 +190,13 @@ def _new_run(
     return ScoredRun(runner, plan, open_store, clock)
 
 
-def _load_config(options: ScoreOptions) -> EvaluationRunConfig:
+def load_config(options: ScoreOptions) -> EvaluationRunConfig:
+    """Return the configuration, with the judge and the selection of the options."""
     config = EvaluationRunConfig.load(options.config, allow_paths=options.allow_paths)
     return replace(config, judge=options.judge or config.judge, only=options.only or config.only)
 
 
-def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
+def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the command line, else those of the configuration; None means the default gate."""
     gates = options.gates if options.gates is not None else (tuple(config.gates) or None)
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
@@ -210,6 +211,15 @@ def _check_gate_names(gates: Sequence[ScopedGate], criteria: frozenset[str] | No
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:
     """Refuse files that cannot be read, and an output that is also an input, before anything is evaluated."""
+    check_sources(files)
+    for path in (Path(file) for file in files if file != STDIN):
+        if output.path is not None and output.path.exists() and path.samefile(output.path):
+            raise ConfigError(f"-o {output.path}: is also an input file; choose another output file")
+    output.check()
+
+
+def check_sources(files: Sequence[str]) -> None:
+    """Refuse files that cannot be read, before anything is evaluated."""
     if files.count(STDIN) > 1:
         raise ConfigError("standard input (-) can be read only once")
     for path in (Path(file) for file in files if file != STDIN):
@@ -219,9 +229,6 @@ def _check_files(files: Sequence[str], output: "_Output") -> None:
             raise ConfigError(f"{path}: is a folder; give the files in it")
         if not os.access(path, os.R_OK):
             raise ConfigError(f"{path}: cannot be read: permission denied")
-        if output.path is not None and output.path.exists() and path.samefile(output.path):
-            raise ConfigError(f"-o {output.path}: is also an input file; choose another output file")
-    output.check()
 
 
 class _Output:
@@ -275,7 +282,10 @@ class Screen:
             return
         self._shown_at = time.monotonic()
         text = score_progress_text(
-            scoring.summary.all, read=scoring.lines.read, elapsed_s=self.elapsed_s, signs=self._signs
+            scoring.summary.all,
+            read=0 if scoring.lines is None else scoring.lines.read,
+            elapsed_s=self.elapsed_s,
+            signs=self._signs,
         )
         if self._display == "live":
             text = f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K"

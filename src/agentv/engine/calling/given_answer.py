@@ -74,8 +74,10 @@ def context_of_input(
 
 
 def metadata_of(given: EvaluationInput) -> JsonObject:
-    """Return the metadata of an input, with its model, so that results can be grouped by it."""
-    return given.metadata if given.model is None else {"model": given.model, **given.metadata}
+    """Return the metadata of an input, with its model and agent, so that results can be grouped by them."""
+    known = {"model": given.model, "agent_id": given.agent_id}
+    named = {name: value for name, value in known.items() if value is not None}
+    return {**named, **given.metadata} if named else given.metadata
 
 
 def question_of(given: EvaluationInput) -> str:

@@ -93,7 +93,18 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         file = Path(path)
         folder = file.resolve().parent
         read = load_run_config(file, specs or load_project_parts([folder])[0], allow_paths=allow_paths)
-        return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
+        made = cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
+        vars(made)[_PATH] = str(file.resolve())
+        return made
+
+    @property
+    def path(self) -> str | None:
+        """The file that the configuration was read from, None for one from Python."""
+        found = vars(self).get(_PATH)
+        return found if isinstance(found, str) else None
+
+
+_PATH = "_path"
 
 
 def _faults(config: EvaluationRunConfig) -> Iterator[str]:

@@ -14,7 +14,7 @@ from agentv.types.criteria.evaluation_input import milliseconds_of, output_messa
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.records.answer import AnswerRef, ResultKey
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 
 
@@ -32,7 +32,8 @@ class RowPlace(Struct, frozen=True):
 class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that prevented one. Lines count from 1.
 
-    `evaluators` are the results behind the judgement, each with those of the criteria that it judged.
+    `evaluators` are the results behind the judgement, each with those of the criteria that it judged. `slot` is its
+    place in a run; `answer` is stored there already if it is judged again, which makes a new `generation`.
     """
 
     file: str
@@ -42,6 +43,8 @@ class JudgedLine(Struct, frozen=True):
     evaluators: tuple[EvaluatorResult, ...] = ()
     failure: Failure | None = None
     slot: ResultKey | None = None
+    answer: Answer | None = None
+    generation: int = 0
 
     @property
     def source(self) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -12,10 +13,10 @@ from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
+from agentv.engine.criteria.scored_run import ScoredRun, case_of_input, score_keys, target_of_file
+from agentv.engine.criteria.stored_answers import StoredAnswer
 from agentv.engine.running.notes import REPORTED, reported_fields
 from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
@@ -24,6 +25,7 @@ from agentv.scoring.counting.groups import METADATA, Groups, kind_named
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
+from agentv.scoring.keys.identity import DigestSet, keys_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.stored import open_run
 from agentv.types.criteria.evaluation_input import EvaluationInput
@@ -49,13 +51,33 @@ class LogReading(Struct, frozen=True):
     extra: Extra = "error"
 
 
+class Lines(Protocol):
+    """The lines of a stream or the stored answers of a run, as they come. `read` counts them so far."""
+
+    @property
+    def read(self) -> int:
+        """The number of lines so far."""
+
+    async def next(self) -> "ReadLine | StoredAnswer | None":
+        """Wait for the next one; None at the end."""
+
+    def stop(self) -> None:
+        """Return no more."""
+
+    async def close(self) -> None:
+        """Close the files."""
+
+    def missing_key(self) -> str | None:
+        """Return the sampling key if no line had it."""
+
+
 class LineScoring(Struct):
     """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
 
     `target_field` is the field of a line that names its target, else the line's own `target` or the file's name does.
     """
 
-    lines: DrawnLines
+    lines: Lines | None
     runner: EvaluationRunner
     save: SaveLine
     clock: Clock
@@ -75,6 +97,8 @@ class LineScoring(Struct):
     summary: Summary = field(default_factory=Summary)
     groups: Groups | None = None
     without_target: int = 0
+    done: DigestSet | None = None
+    unchanged: int = 0
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
     def __post_init__(self) -> None:
@@ -95,17 +119,20 @@ class LineScoring(Struct):
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         finally:
-            await self.lines.close()
+            if self.lines is not None:
+                await self.lines.close()
 
     def _stop_reading(self) -> None:
-        self.lines.stop()
+        if self.lines is not None:
+            self.lines.stop()
         self.on_stopping(self.stop.reason or "")
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         gave_way_at = loop.time()
-        while self.stop.state == "finished" and (line := await self.lines.next()) is not None:
-            judged = await self._judged(line)
+        lines = self.lines
+        while lines is not None and self.stop.state == "finished" and (line := await lines.next()) is not None:
+            judged = await (self._again(line) if isinstance(line, StoredAnswer) else self._judged(line))
             if judged is not None:
                 self._take(judged)
             if loop.time() - gave_way_at > YIELD_INTERVAL_S:
@@ -117,6 +144,8 @@ class LineScoring(Struct):
 
         None for a part of a longer trace, which is counted.
         """
+        if self.done is not None and not self.done.add(f"{line.file}:{line.number}"):
+            return None
         if not isinstance(line, Line):
             return self._failed(line, line.message)
         paths, extra = self.reading.paths, self.reading.extra
@@ -140,6 +169,39 @@ class LineScoring(Struct):
             evaluators=made.evaluators,
             slot=slot,
         )
+
+    async def _again(self, stored: StoredAnswer) -> JudgedLine | None:
+        """Return the judgement of a stored answer; None, after its row is counted, if nothing has changed."""
+        row, given = stored.row, stored.given
+        line = JudgedLine(
+            row.file, row.line, self.clock(), slot=row.slot, answer=stored.answer, generation=stored.generation
+        )
+        try:
+            setup = self.runner.setup(given.criteria)
+            expectation = keys_of(case_of_input(given, row.eval_id), setup.criteria).expectation
+            keys = score_keys(stored.answer.answer_key, expectation, setup)
+            known = {
+                each.name: each
+                for each in row.evaluator_results
+                if each.status in ("scored", "unverified") and keys.get(each.name) == row.score_keys.get(each.name, "")
+            }
+            if not stored.must_judge and keys == row.score_keys and row.status != "error":
+                self.carry(row)
+                return None
+            made = await self.runner.judge(given, known)
+        except EvalFileError as error:
+            message = "; ".join(problem.render() for problem in error.problems)
+            return replace(line, failure=Failure("config_error", message, stage="evaluator"))
+        return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
+
+    def count(self, row: CaseResult) -> None:
+        """Count a row that is saved already."""
+        self._count(row, has_trials=False)
+
+    def carry(self, row: CaseResult) -> None:
+        """Count a stored row that stays as it is."""
+        self.unchanged += 1
+        self._count(row, has_trials=False)
 
     def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
         return run.place(given, self._target_of(given, line.file), f"{line.file}:{line.number}")
@@ -215,7 +277,7 @@ class LineScoring(Struct):
         verdict = run_verdict(self.summary, ending, gates=self.gates, max_errors=max_errors)
         return replace(
             self.summary.report("", ending.state, verdict),
-            read=self.lines.read,
+            read=self.summary.all.rows if self.lines is None else max(self.lines.read, self.summary.all.rows),
             notes=tuple(self._notes_at_end()),
             duration_s=duration_s,
             run_id="" if self.run is None or self.run.opened is None else self.run.opened.run_id,
@@ -248,7 +310,9 @@ class LineScoring(Struct):
         if self.without_target:
             lines = "1 line has" if self.without_target == 1 else f"{self.without_target:,} lines have"
             yield f"{lines} no {self.target_field!r}; their target is the file's name"
-        if (key := self.lines.missing_key()) is not None:
+        if self.unchanged:
+            yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
+        if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
     def _why_nothing(self) -> str:
@@ -256,7 +320,8 @@ class LineScoring(Struct):
             return (
                 f"all {self.steps.total():,} lines are parts of a trace, none its root; --map response=PATH scores them"
             )
-        return f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there are no lines"
+        read = 0 if self.lines is None else self.lines.read
+        return f"no line is in the sample ({read:,} read)" if read else "there are no lines"
 
     def _ending(self) -> Ending:
         """Return how the stream ended; it failed if the configuration's storage lost a judgement."""

@@ -79,6 +79,7 @@ class JudgingSetup(Struct, frozen=True):
 
 MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
+_NO_RESULTS: Mapping[str, EvaluatorResult] = {}
 
 
 DEFAULT_JUDGE_WORKERS = 10
@@ -199,16 +200,19 @@ class EvaluationRunner:
         """
         return (await self.judge(given)).result
 
-    async def judge(self, given: EvaluationInput) -> Judgement:
-        """Return what `run` does, with the evaluators' results, each with those of the criteria that it judged."""
+    async def judge(self, given: EvaluationInput, known: Mapping[str, EvaluatorResult] = _NO_RESULTS) -> Judgement:
+        """Return what `run` does, with the evaluators' results, each with those of the criteria that it judged.
+
+        Evaluators whose results are `known`, by name, do not judge again.
+        """
         started = time.perf_counter()
         snapshot, metadata = snapshot_of(given), deep_copy(self.config.metadata)
         fitted = self._fit_to(given.criteria)
         if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge):
-            results = await self._run_evaluators(given, fitted, self._runtime)
+            results = await self._run_evaluators(given, fitted, self._runtime, known)
         else:
             async with self._make_runtime() as runtime:
-                results = await self._run_evaluators(given, fitted, runtime)
+                results = await self._run_evaluators(given, fitted, runtime, known)
         duration_ms = (time.perf_counter() - started) * 1000
         judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
         return Judgement(await self._stored(judgement.result), judgement.evaluators)
@@ -264,7 +268,11 @@ class EvaluationRunner:
         return known
 
     async def _run_evaluators(
-        self, given: EvaluationInput, fitted: _Fit, runtime: Runtime | None
+        self,
+        given: EvaluationInput,
+        fitted: _Fit,
+        runtime: Runtime | None,
+        known_results: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
         """Return the result of each evaluator, in order."""
         judge = None if runtime is None or self._plan.judge is None else runtime.provider(self._plan.judge)
@@ -277,9 +285,13 @@ class EvaluationRunner:
                 live=fitted.live.get(position),
             )
             for position, each in enumerate(fitted.plan.evaluators)
+            if each.config.name not in known_results
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
         results = await run_evaluators(context, due, seconds=time.perf_counter, concurrency=concurrency)
+        if known_results:
+            made = iter(results)
+            results = tuple(known_results.get(each.config.name) or next(made) for each in fitted.plan.evaluators)
         known = self._plan.known
         if runtime is None or not (known.secrets or any(target.secrets for target in known.resolved.values())):
             return results

@@ -17,6 +17,7 @@ from agentv.loading.files.places import find_repository_root
 from agentv.loading.suites.suites import relative_name
 from agentv.scoring.keys.identity import (
     DigestMap,
+    DigestSet,
     answer_key,
     case_key,
     criterion_to_json,
@@ -98,6 +99,9 @@ class ScoredRun(Struct):
     trials: Trials = field(default_factory=Trials)
     targets: dict[str, None] = field(default_factory=dict)
     opened: ResultStore | None = None
+    cases: DigestSet = field(default_factory=DigestSet)
+    unjudged: dict[str, Answer] = field(default_factory=dict)
+    """Stored answers that have no row, because the run was killed, by their source."""
 
     @property
     def suite(self) -> str:
@@ -130,6 +134,8 @@ class ScoredRun(Struct):
 
     def place(self, given: EvaluationInput, target: str, source: str) -> ResultKey:
         """Return the result key of an answer of `target`: the next trial of its case. `source` is as in `log:2`."""
+        if source in self.unjudged:
+            return self.unjudged[source].slot
         eval_id, _ = eval_id_of(given, source), self.store
         self.targets[target] = None
         return ResultKey(self.suite, eval_id, target, self.trials.take(self.suite, eval_id, target))
@@ -140,27 +146,44 @@ class ScoredRun(Struct):
         Raises StorageError.
         """
         if line.judged is None or line.slot is None:
-            return self.store.append(line.to_row(self.store.run_id, self._unread(line)))
+            place = self._unread(line) if line.slot is None else self._unjudged(line.slot, line)
+            return self.store.append(line.to_row(self.store.run_id, place))
         given, slot = line.judged.input_snapshot, line.slot
         case, setup = case_of_input(given, slot.eval_id), self.runner.setup(given.criteria)
         keys = keys_of(case, setup.criteria)
         record = _case_record(case, given, setup, line, suite=self.suite, key=case_key(keys, setup.canonical))
         self.store.append_case(record)
         key = answer_key(keys.question, digest([slot.target, GIVEN_ANSWER]), slot.trial)
-        answer = self.store.append_answer(_answer(given, line, slot, key, record, repaired=repaired))
-        scores = {
-            name: score_key(answer=key, expectation=keys.expectation, setup_digest=each)
-            for name, each in setup.digests.items()
-        }
+        is_first = self.cases.add(f"{slot.suite}\0{slot.eval_id}")
+        answer = line.answer or self.unjudged.pop(line.source, None)
+        if answer is None:
+            made = _answer(given, line, slot, key, record if is_first else None)
+            answer = self.store.append_answer(replace(made, repaired=repaired))
+        scores = score_keys(key, keys.expectation, setup)
         ref = None if answer.seq is None else AnswerRef(answer.seq)
-        place = RowPlace(slot, self.plan.dataset, key, scores, ref)
+        place = RowPlace(slot, self.plan.dataset, key, scores, ref, line.generation)
         return self.store.append(line.to_row(self.store.run_id, place))
+
+    def _unjudged(self, slot: ResultKey, line: JudgedLine) -> RowPlace:
+        """Return the place of a stored answer that could not be judged again."""
+        answer = line.answer
+        ref = None if answer is None or answer.seq is None else AnswerRef(answer.seq)
+        key = "" if answer is None else answer.answer_key
+        return RowPlace(slot, self.plan.dataset, key, answer_ref=ref, generation=line.generation)
 
     def _unread(self, line: JudgedLine) -> RowPlace:
         """Return the place of a line that could not be read: its case is named by file and line."""
         target = target_of_file(line.file)
         trial = self.trials.take(self.suite, line.source, target)
         return RowPlace(ResultKey(self.suite, line.source, target, trial), self.plan.dataset)
+
+
+def score_keys(answer: str, expectation: str, setup: JudgingSetup) -> dict[str, str]:
+    """Return the key of each evaluator's score of an answer."""
+    return {
+        name: score_key(answer=answer, expectation=expectation, setup_digest=each)
+        for name, each in setup.digests.items()
+    }
 
 
 def target_of_file(file: str) -> str:
@@ -192,9 +215,8 @@ def _case_record(
     )
 
 
-def _answer(
-    given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str, case: CaseRecord, *, repaired: bool
-) -> Answer:
+def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str, case: CaseRecord | None) -> Answer:
+    """Return the answer of an input. `case` is None if the stored case was made of another input."""
     ended_at = given.timestamp or line.timestamp
     answer = Answer(
         slot=slot,
@@ -207,14 +229,16 @@ def _answer(
         started_at=ended_at - timedelta(milliseconds=given.duration_ms or 0.0),
         ended_at=ended_at,
         duration_ms=given.duration_ms,
-        repaired=repaired,
         origin=Origin(line.file, line.number),
     )
     told, known = _told(given), _told_by(case, answer)
     rest = {name: told.get(name) for name in {**told, **known} if told.get(name) != known.get(name)}
+    if case is None:
+        rest |= {name: told.get(name) for name in _OF_CASE}
     return replace(answer, given=rest) if rest else answer
 
 
+_OF_CASE = ("prompt", "messageHistory", "criteria", "groundTruth", "sessionId", "metadata", "tags")
 _IMPLIED = ("id", "target", "timestamp")
 """Keys of an input that its result key and the time of its answer stand for."""
 
@@ -225,32 +249,35 @@ def _told(given: EvaluationInput) -> dict[str, JsonValue]:
     return {**told, "metadata": metadata_of(given)}
 
 
-def _told_by(case: CaseRecord, answer: Answer) -> dict[str, JsonValue]:
+def _told_by(case: CaseRecord | None, answer: Answer) -> dict[str, JsonValue]:
     """Return the keys of an input that a stored case and answer hold, without `_IMPLIED`; unknown ones are left out."""
     output = answer.output_messages
-    said: dict[str, JsonValue] = {"prompt": case.question or None, "response": answer.text}
-    if output is not None:
-        history = messages_to_json((*case.input_messages, *output[:-1]))
-        said = {"messageHistory": history, "response": message_to_json(output[-1])}
     known: dict[str, JsonValue] = {
-        **said,
-        "criteria": [],
-        "groundTruth": case.reference_answer,
-        "sessionId": case.session_id,
-        "metadata": case.metadata,
+        "response": answer.text if output is None else message_to_json(output[-1]),
         "durationMs": answer.duration_ms,
         "usage": None if answer.usage is None else structs.asdict(answer.usage),
         "costUsd": answer.cost_usd,
-        "tags": list(case.tags) or None,
     }
+    if case is not None:
+        known |= {
+            "criteria": [],
+            "groundTruth": case.reference_answer,
+            "sessionId": case.session_id,
+            "metadata": case.metadata,
+            "tags": list(case.tags) or None,
+        }
+        if output is None:
+            known["prompt"] = case.question or None
+        else:
+            known["messageHistory"] = messages_to_json((*case.input_messages, *output[:-1]))
     return {name: value for name, value in known.items() if value is not None}
 
 
-def input_of(case: CaseRecord, answer: Answer) -> EvaluationInput:
+def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
     """Return the input that a stored case and answer were made of. Raises EvalFileError if it cannot be read."""
     told = {**_told_by(case, answer), **(answer.given or {})}
     implied: dict[str, JsonValue] = {
-        "id": case.eval_id,
+        "id": answer.slot.eval_id,
         "target": answer.slot.target,
         "timestamp": milliseconds_of(answer.ended_at),
     }
