@@ -5,6 +5,7 @@ from agentv.api import load_suite as load_suite
 from agentv.api import load_targets as load_targets
 from agentv.api import run_evaluation as run_evaluation
 from agentv.api import run_evaluation_sync as run_evaluation_sync
+from agentv.engine.calling.made_context import make_context as make_context
 from agentv.engine.criteria.config import EvaluationRunConfig as EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner as EvaluationRunner
 from agentv.engine.criteria.sampler import Sampler as Sampler
@@ -33,6 +34,7 @@ from agentv.storage.judgements.json_file import JsonFileStorageProvider as JsonF
 from agentv.types.cases import EvalCase as EvalCase
 from agentv.types.cases import EvalSuite as EvalSuite
 from agentv.types.cases import EvaluatorConfig as EvaluatorConfig
+from agentv.types.cases import RubricItem as RubricItem
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult as AggregatedEvaluationResult
 from agentv.types.criteria.aggregated_result import CriteriaEvaluator as CriteriaEvaluator
 from agentv.types.criteria.aggregated_result import EvaluationRunError as EvaluationRunError
@@ -56,6 +58,7 @@ from agentv.types.evaluation import EvaluationResult as EvaluationResult
 from agentv.types.evaluation import EvaluationScore as EvaluationScore
 from agentv.types.evaluation import Evaluator as Evaluator
 from agentv.types.evaluation import EvaluatorResult as EvaluatorResult
+from agentv.types.evaluation import PromptInputs as PromptInputs
 from agentv.types.messages import Message as Message
 from agentv.types.messages import ToolCall as ToolCall
 from agentv.types.messages import TraceEvent as TraceEvent

@@ -179,9 +179,9 @@ async def run_evaluation(
     """
     given = EvaluationInput.from_dict(input) if isinstance(input, Mapping) else input
     settings = EvaluationRunConfig.from_dict(config) if isinstance(config, Mapping) else config
-    for value, name, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
+    for value, argument, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
         if not isinstance(value, kind):
-            raise ConfigError(f"`{name}` must be an {kind.__name__} or a dict of its keys, not {value!r:.80}")
+            raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict of its keys, not {value!r:.80}")
     if store is None and name is None:
         return await _runner_of(settings).run(given)
     if store != "runs":

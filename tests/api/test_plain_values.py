@@ -15,6 +15,8 @@ from agentv import (
     EvaluationScore,
     LlmJudgeEvaluator,
     Message,
+    ProviderResponse,
+    TraceEvent,
     evaluate,
     run_evaluation_sync,
     run_evaluators_for_case,
@@ -169,3 +171,14 @@ def test_typed_keywords_are_the_fields_of_their_options() -> None:
         assert tuple(keywords.__annotations__) == options.__struct_fields__
     more = {"response", "prompt", "criteria", *MoreOfInput.__annotations__}
     assert more == set(EvaluationInput.__struct_fields__)
+
+
+def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:
+    def task(_request: object) -> ProviderResponse:
+        return ProviderResponse("x", trace=(TraceEvent("tool_call", name="lookup"),))
+
+    cases = [EvalCase(name, "q") for name in ("a", "b")]  # type: ignore[arg-type]
+    report = evaluate(cases, task=task, evaluators=[{"type": "contains", "value": "x"}])
+    noted = [note for note in report.notes if "'trace', which is deprecated" in note]
+    assert len(noted) == 1
+    assert noted[0].startswith("target 'task': its replies have the key 'trace'")

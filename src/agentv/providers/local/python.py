@@ -44,7 +44,7 @@ class PythonProvider:
     kind = "python"
     keeps_deadlines = True
 
-    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools | None) -> None:  # noqa: ARG002 - the factory's signature
         given = cast(PythonSettings, target.settings).callable
         self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
         self._function = function_of(
