@@ -239,6 +239,29 @@ def test_workers_share_the_limit_of_a_target(project: Path) -> None:
     assert [len(run) for run in rows(project)] == [12]
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_an_interrupt_ends_the_run_and_keeps_its_rows(project: Path, options: tuple[str, ...]) -> None:
+    (project / "targets.yaml").write_text("targets: [{name: default, provider: python, callable: target.py:answer}]")
+    (project / "target.py").write_text(
+        "import os, signal, threading\n"
+        "def answer(request):\n"
+        "    if request.eval_case_id == 'days': return 'within 30 days'\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    threading.Event().wait(20)\n"
+    )
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/refunds.yaml', case=['days', 'money'])\ndef test_refunds(): pass\n"
+    )
+    session = Session(project, *options)
+    assert session.code == 2
+    assert "INTERRUPTED: " in session.output
+    assert "CancelledError" not in session.output
+    (run,) = rows(project)
+    assert {row["eval_id"] for row in run} <= {"days"}
+    (folder,) = (project / ".agentv" / "runs").iterdir()
+    assert '"state":"interrupted"' in (folder / "events.jsonl").read_text()
+
+
 def test_the_module_can_be_named_without_autoload(project: Path) -> None:
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     session = Session(project, "-p", "agentv", "-k", "test_checked", env=env)
