@@ -126,7 +126,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_each_case_is_a_test_and_the_session_one_run(project: Path, options: tuple[str, ...]) -> None:
-    session = Session(project, *options)
+    session = Session(project, "-W", "error", *options)
     assert session.outcomes == OUTCOMES, session.output
     assert session.code == 1
     (run,) = rows(project)  # one run, whatever the number of processes
@@ -279,6 +279,23 @@ def test_nothing_of_agentv_is_imported():
     modules = {name for name in sys.modules if name.split(".")[0] in ("agentv", "msgspec", "pydantic", "yaml")}
     assert modules == {"agentv", "agentv.version", "agentv.pytest_plugin"}
 """
+
+
+CONTROLLER = """
+import sys
+def pytest_terminal_summary(terminalreporter):
+    ours = sorted(name for name in sys.modules if name.split(".")[0] in ("agentv", "msgspec", "pydantic", "yaml"))
+    terminalreporter.write_line(f"modules of the controller: {ours}")
+"""
+
+
+def test_workers_that_ask_for_nothing_cost_their_controller_no_imports(tmp_path: Path) -> None:
+    project = make_project(tmp_path, ORDINARY)
+    (project / "conftest.py").write_text(CONTROLLER)
+    session = Session(project, "-n", "2")
+    assert "29 passed" in session.output
+    modules = "['agentv', 'agentv.pytest_plugin', 'agentv.pytest_plugin.workers', 'agentv.version']"
+    assert f"modules of the controller: {modules}" in session.output
 
 
 def test_ordinary_tests_are_not_changed(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ class AgentvFixture:
         if session.rows is None:
             worker = getattr(config, "workerinput", {})
             if MARKER in worker:
-                from agentv.pytest_plugin.workers import RowsOfController  # noqa: PLC0415 - only with pytest-xdist
+                from agentv.pytest_plugin.remote import RowsOfController  # noqa: PLC0415 - only with pytest-xdist
 
                 session.rows = RowsOfController(worker[MARKER])
             else:
