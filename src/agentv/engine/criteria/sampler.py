@@ -269,7 +269,8 @@ class Sampler:
         loop = asyncio.get_running_loop()
         logged_at = loop.time()
         async with self._runner:
-            self._runner.warm()
+            with suppress(AgentvError):  # each judgement reports it
+                self._runner.warm()
             warm.set_result(None)
             while (not self._is_closing or self._lines or tasks) and not self._is_late:
                 freed.clear()
