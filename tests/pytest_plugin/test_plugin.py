@@ -281,6 +281,20 @@ def test_nothing_of_agentv_is_imported():
 """
 
 
+def test_a_fixture_of_the_project_with_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    project = make_project(
+        tmp_path,
+        "import pytest\n"
+        "@pytest.fixture\ndef agentv(): return 'ours'\n"
+        "def test_own(agentv): assert agentv == 'ours'\n"
+        "@pytest.mark.parametrize('agentv', ['given'])\ndef test_given(agentv): assert agentv == 'given'\n"
+        "@pytest.mark.agentv('evals/refunds.yaml', case='days')\ndef test_marked(): pass\n",
+    )
+    session = Session(project)
+    assert session.outcomes == {"test_own": "PASSED", "test_given[given]": "PASSED", "test_marked[days]": "FAILED"}
+    assert "a fixture of this project hides the fixture `agentv`" in session.output
+
+
 CONTROLLER = """
 import sys
 def pytest_terminal_summary(terminalreporter):
