@@ -206,13 +206,31 @@ def test_wrong_checks_are_failures_that_say_what_to_do(tmp_path: Path) -> None:
         tmp_path,
         "def test_name(agentv): agentv.check('x', contain='x')\n"
         "def test_none(agentv): agentv.check('x')\n"
-        "def test_value(agentv): agentv.check('x', length=4)\n",
+        "def test_value(agentv): agentv.check('x', length=4)\n"
+        "def test_object(agentv): agentv.check(object(), contains='x')\n"
+        "def test_shape(agentv): agentv.check({'what': 1}, contains='x')\n",
     )
     session = Session(project)
     assert session.code == 1
     assert "Did you mean 'contains'?" in session.output
     assert "agentv.check needs at least one evaluator" in session.output
+    assert set(session.outcomes.values()) == {"FAILED"}
+    assert "agentv.check takes texts, numbers, lists and dicts" in session.output
+    assert "the answer cannot be checked: " in session.output
     assert "length=4: give its settings as a dict" in session.output
+
+
+def test_an_answer_may_be_what_an_api_returned(tmp_path: Path) -> None:
+    call = "{'id': 'c1', 'type': 'function', 'function': {'name': 'lookup', 'arguments': '{}'}}"
+    message = f"{{'role': 'assistant', 'content': '30 days', 'tool_calls': [{call}]}}"
+    project = make_project(
+        tmp_path,
+        f"ANSWER = {{'choices': [{{'message': {message}}}]}}\n"
+        "def test_call(agentv):\n"
+        "    calls = {'mode': 'any_order', 'minimums': {'lookup': 1}}\n"
+        "    assert agentv.check(ANSWER, contains='30 days', tool_trajectory=calls).candidate_answer == '30 days'\n",
+    )
+    assert Session(project).outcomes == {"test_call": "PASSED"}
 
 
 def test_workers_share_the_limit_of_a_target(project: Path) -> None:
