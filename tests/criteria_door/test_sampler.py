@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.fake_server import serving_fake
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, Sampler, TargetConfig
 from agentv.cli.main import main
 from agentv.engine.criteria.sampler import SamplerStats
+from agentv.scoring.counting.sampling import make_sample
 from agentv.types.errors import ConfigError, EvalFileError
 
 CONFIG = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "Paris"}])
@@ -87,9 +90,23 @@ def test_a_dict_and_an_input_of_a_session_are_sampled_alike() -> None:
     results = Results()
     with Sampler(CONFIG, sample=0.3, by="session_id", on_result=results) as sampler:
         for number in range(60):
-            given = EvaluationInput(response="Paris", prompt="Capital?", session_id=f"s{number // 3}", id=f"a{number}")
-            assert sampler.offer(line(number)) == sampler.offer(given)
+            same = EvaluationInput(response="Paris", prompt="Capital?", session_id=f"s{number // 3}", id=f"a{number}")
+            assert sampler.offer(line(number)) == sampler.offer(same)
     assert results.ids[::2] == results.ids[1::2] != []
+
+
+@given(st.lists(st.text(), min_size=1, max_size=50))
+def test_sessions_with_any_name_are_sampled_as_by_the_command(names: list[str]) -> None:
+    sampler, sample = Sampler(CONFIG, sample=0.5, by="session_id", queue=1), make_sample("0.5", by="session_id", seed=0)
+    sampler.close()
+    for name in names:
+        offered = {"session_id": name, "response": "x"}
+        sampled = sampler.stats.sampled
+        if not sampler._is_usual_and_skipped(offered):
+            sampler._taken(offered)
+        key = sample.key_of(offered)
+        assert key is not None
+        assert sampler.stats.sampled - sampled == sample.keeps(sample.place(key))
 
 
 def test_a_line_may_be_changed_after_it_was_offered() -> None:

@@ -126,7 +126,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_each_case_is_a_test_and_the_session_one_run(project: Path, options: tuple[str, ...]) -> None:
-    session = Session(project, *options)
+    session = Session(project, "-W", "error", *options)
     assert session.outcomes == OUTCOMES, session.output
     assert session.code == 1
     (run,) = rows(project)  # one run, whatever the number of processes
@@ -206,13 +206,31 @@ def test_wrong_checks_are_failures_that_say_what_to_do(tmp_path: Path) -> None:
         tmp_path,
         "def test_name(agentv): agentv.check('x', contain='x')\n"
         "def test_none(agentv): agentv.check('x')\n"
-        "def test_value(agentv): agentv.check('x', length=4)\n",
+        "def test_value(agentv): agentv.check('x', length=4)\n"
+        "def test_object(agentv): agentv.check(object(), contains='x')\n"
+        "def test_shape(agentv): agentv.check({'what': 1}, contains='x')\n",
     )
     session = Session(project)
     assert session.code == 1
     assert "Did you mean 'contains'?" in session.output
     assert "agentv.check needs at least one evaluator" in session.output
+    assert set(session.outcomes.values()) == {"FAILED"}
+    assert "agentv.check takes texts, numbers, lists and dicts" in session.output
+    assert "the answer cannot be checked: " in session.output
     assert "length=4: give its settings as a dict" in session.output
+
+
+def test_an_answer_may_be_what_an_api_returned(tmp_path: Path) -> None:
+    call = "{'id': 'c1', 'type': 'function', 'function': {'name': 'lookup', 'arguments': '{}'}}"
+    message = f"{{'role': 'assistant', 'content': '30 days', 'tool_calls': [{call}]}}"
+    project = make_project(
+        tmp_path,
+        f"ANSWER = {{'choices': [{{'message': {message}}}]}}\n"
+        "def test_call(agentv):\n"
+        "    calls = {'mode': 'any_order', 'minimums': {'lookup': 1}}\n"
+        "    assert agentv.check(ANSWER, contains='30 days', tool_trajectory=calls).candidate_answer == '30 days'\n",
+    )
+    assert Session(project).outcomes == {"test_call": "PASSED"}
 
 
 def test_workers_share_the_limit_of_a_target(project: Path) -> None:
@@ -239,6 +257,29 @@ def test_workers_share_the_limit_of_a_target(project: Path) -> None:
     assert [len(run) for run in rows(project)] == [12]
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_an_interrupt_ends_the_run_and_keeps_its_rows(project: Path, options: tuple[str, ...]) -> None:
+    (project / "targets.yaml").write_text("targets: [{name: default, provider: python, callable: target.py:answer}]")
+    (project / "target.py").write_text(
+        "import os, signal, threading\n"
+        "def answer(request):\n"
+        "    if request.eval_case_id == 'days': return 'within 30 days'\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    threading.Event().wait(20)\n"
+    )
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/refunds.yaml', case=['days', 'money'])\ndef test_refunds(): pass\n"
+    )
+    session = Session(project, *options)
+    assert session.code == 2
+    assert "INTERRUPTED: " in session.output
+    assert "CancelledError" not in session.output
+    (run,) = rows(project)
+    assert {row["eval_id"] for row in run} <= {"days"}
+    (folder,) = (project / ".agentv" / "runs").iterdir()
+    assert '"state":"interrupted"' in (folder / "events.jsonl").read_text()
+
+
 def test_the_module_can_be_named_without_autoload(project: Path) -> None:
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     session = Session(project, "-p", "agentv", "-k", "test_checked", env=env)
@@ -256,6 +297,37 @@ def test_nothing_of_agentv_is_imported():
     modules = {name for name in sys.modules if name.split(".")[0] in ("agentv", "msgspec", "pydantic", "yaml")}
     assert modules == {"agentv", "agentv.version", "agentv.pytest_plugin"}
 """
+
+
+def test_a_fixture_of_the_project_with_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    project = make_project(
+        tmp_path,
+        "import pytest\n"
+        "@pytest.fixture\ndef agentv(): return 'ours'\n"
+        "def test_own(agentv): assert agentv == 'ours'\n"
+        "@pytest.mark.parametrize('agentv', ['given'])\ndef test_given(agentv): assert agentv == 'given'\n"
+        "@pytest.mark.agentv('evals/refunds.yaml', case='days')\ndef test_marked(): pass\n",
+    )
+    session = Session(project)
+    assert session.outcomes == {"test_own": "PASSED", "test_given[given]": "PASSED", "test_marked[days]": "FAILED"}
+    assert "a fixture of this project hides the fixture `agentv`" in session.output
+
+
+CONTROLLER = """
+import sys
+def pytest_terminal_summary(terminalreporter):
+    ours = sorted(name for name in sys.modules if name.split(".")[0] in ("agentv", "msgspec", "pydantic", "yaml"))
+    terminalreporter.write_line(f"modules of the controller: {ours}")
+"""
+
+
+def test_workers_that_ask_for_nothing_cost_their_controller_no_imports(tmp_path: Path) -> None:
+    project = make_project(tmp_path, ORDINARY)
+    (project / "conftest.py").write_text(CONTROLLER)
+    session = Session(project, "-n", "2")
+    assert "29 passed" in session.output
+    modules = "['agentv', 'agentv.pytest_plugin', 'agentv.pytest_plugin.workers', 'agentv.version']"
+    assert f"modules of the controller: {modules}" in session.output
 
 
 def test_ordinary_tests_are_not_changed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentv.pytest_plugin.workers import WorkerServer
 
 SESSION: "pytest.StashKey[AgentvSession]" = pytest.StashKey()
+_MARKED: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
 MARKER = "agentv"
 FIXTURE = "agentv"
 _MARKER_LINE = (
@@ -87,6 +88,7 @@ def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
     fixture = AgentvFixture(request.node)
     marked = getattr(request, "param", None)
     if marked is not None:
+        request.node.stash[_MARKED] = fixture
         fixture.run_case(marked)
     return fixture
 
@@ -94,9 +96,11 @@ def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
     """Fail a marked test whose case was judged as not passed; its function runs only if it passed."""
-    fixture: AgentvFixture | None = getattr(item, "funcargs", {}).get(FIXTURE)
+    fixture = item.stash.get(_MARKED, None)
     if fixture is not None:
         fixture.assert_passed()
+    elif FIXTURE in getattr(getattr(item, "callspec", None), "params", ()) and item.get_closest_marker(MARKER):
+        pytest.fail("a fixture of this project hides the fixture `agentv`, so that the case was not run", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from _pytest.outcomes import Failed
 
@@ -29,6 +30,16 @@ class RowFailedError(Failed):
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message, pytrace=False)
         self.agentv_kind = kind
+
+
+def _plain(value: object) -> JsonValue:
+    """Return a value as JSON, as it is sent between processes. Raises ConfigError for other objects."""
+    __tracebackhide__ = True
+    try:
+        decoded: JsonValue = msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"agentv.check takes texts, numbers, lists and dicts: {error}") from None
+    return decoded
 
 
 class AgentvFixture:
@@ -82,7 +93,7 @@ class AgentvFixture:
         judges, by default that of `--agentv-target`, or of the default target.
 
         Raises AssertionError with the reasons unless the verdict is `pass`, JudgeUnavailable if an evaluator could not
-        judge, and ConfigError for evaluators that cannot be used.
+        judge, and ConfigError for an answer or evaluators that cannot be used.
         """
         __tracebackhide__ = True
         if not evaluators:
@@ -90,13 +101,15 @@ class AgentvFixture:
         given = GivenAnswer(
             id=self._id_of_check(),
             file=self._item.nodeid.partition("::")[0],
-            answer=answer,
+            answer=_plain(answer),
             prompt=prompt,
             expected=expected,
-            evaluators=evaluators,
+            evaluators={name: _plain(value) for name, value in evaluators.items()},
             judge=judge,
         )
         row = self._rows().of_answer(given, wanted_of(self._item.session.items))
+        if row.error is not None and row.error.stage != "evaluator":
+            raise ConfigError(f"the answer cannot be checked: {row.error.message}")
         if row.status == "error":
             raise JudgeUnavailable(broken_text(row))
         if row.verdict != "pass":
@@ -116,7 +129,7 @@ class AgentvFixture:
         if session.rows is None:
             worker = getattr(config, "workerinput", {})
             if MARKER in worker:
-                from agentv.pytest_plugin.workers import RowsOfController  # noqa: PLC0415 - only with pytest-xdist
+                from agentv.pytest_plugin.remote import RowsOfController  # noqa: PLC0415 - only with pytest-xdist
 
                 session.rows = RowsOfController(worker[MARKER])
             else:

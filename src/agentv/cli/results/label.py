@@ -29,7 +29,7 @@ def command() -> None:
     """
 
 
-@command.command(IMPORT)
+@command.command(IMPORT, short_help="Import human scores of a run's answers.")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with scores; - is standard input.")
 @click.option("--annotator", metavar="NAME", help="Annotator to record for scores without one.")
@@ -79,7 +79,7 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
     return 0
 
 
-@command.command("agreement")
+@command.command("agreement", short_help="Measure how far annotators agree beyond chance.")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--labels", metavar="FILE", help="Use the human scores in FILE instead of the imported labels.")
 @click.option("--criterion", metavar="NAME", help="Only this criterion (default: all with labels).")

@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +39,7 @@ from agentv.types.criteria.aggregated_result import (
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.deep_copies import deep_copy
-from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
@@ -167,15 +166,17 @@ class EvaluationRunner:
         self._fit_to(tuple(criteria))
 
     def warm(self) -> None:
-        """Import and create what the first answer would: the judge and the evaluators of an open runner."""
+        """Import and create what the first answer would: the judge and the evaluators of an open runner.
+
+        Raises AgentvError for one that cannot be created.
+        """
         fitted, runtime = self._fit_to(()), self._runtime
         if runtime is None:
             return
-        with suppress(AgentvError):  # each answer reports it
-            if self._plan.judge is not None:
-                runtime.provider(self._plan.judge)
-            for position in range(len(fitted.plan.evaluators)):
-                self._made(fitted, position, runtime)
+        if self._plan.judge is not None:
+            runtime.provider(self._plan.judge)
+        for position in range(len(fitted.plan.evaluators)):
+            self._made(fitted, position, runtime)
 
     @property
     def criteria_names(self) -> frozenset[str] | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class RequestedRows:
         try:
             loop = self._opened.result()
             return asyncio.run_coroutine_threadsafe(self._results(tasks), loop).result()
-        except (RuntimeError, asyncio.CancelledError) as error:
+        except (RuntimeError, asyncio.CancelledError, CancelledError) as error:  # closed, or interrupted
             raise RunEndedError(f"the run has ended: {self._why_ended()}") from error
 
     def close(self) -> None:
