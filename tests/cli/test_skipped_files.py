@@ -121,3 +121,11 @@ def test_skipped_files_are_stored_with_the_run(project: Project, folder: Path) -
     dump(folder / "alone.jsonl", CASE)
     project.call("run", "some", "--display", "none")
     assert "some/alone.jsonl" in project.call("report")[1]
+
+
+def test_a_circle_of_links_is_no_file(project: Project, folder: Path) -> None:
+    dump(folder / "suite.yaml", {"evalcases": [CASE]})
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    (folder / "dangling.yaml").symlink_to("nothing.yaml")
+    code, output = project.call("check", "some")
+    assert (code, "1 file checked: no problems found" in output) == (0, True), output

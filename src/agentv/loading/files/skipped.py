@@ -1,5 +1,6 @@
 """Files of a folder that look like eval files and are not read, so that none is skipped without a line."""
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -28,10 +29,10 @@ def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collect
 
     Results, labels and baselines are not listed, nor JSON and JSON Lines files that a YAML file of the folder names.
     """
-    known = {path.resolve() for path in found}
+    known = set(map(os.path.realpath, found))
     folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]
-    files = [path for folder in folders for path in files_below(folder) if path.resolve() not in known]
-    skipped = {path.resolve(): each for path in files if (each := _skipped(path, cwd)) is not None}
+    files = [path for folder in folders for path in files_below(folder) if os.path.realpath(path) not in known]
+    skipped = {os.path.realpath(path): each for path in files if (each := _skipped(path, cwd)) is not None}
     if not skipped:
         return ()
     named = _named_lines([*files, *found])
