@@ -36,6 +36,9 @@ def dump(path: Path, record: object) -> None:
         ("loud.YAML", {"evalcases": [CASE]}, "the name does not end in .yaml or .yml"),
         ("suite.json", {"evalcases": [CASE]}, "JSON"),
         ("other.yml", {"evalCases": [CASE]}, "its cases are under 'evalCases'"),
+        ("typo.yaml", {"evalcase": [CASE]}, "its cases are under 'evalcase'"),
+        ("questions.yaml", {"questions": [CASE]}, "it has cases, but no 'evalcases'"),
+        ("list.yaml", [CASE], "it has cases, but no 'evalcases'"),
     ],
 )
 def test_a_file_that_is_not_read_is_named(project: Project, folder: Path, name: str, record: object, why: str) -> None:
@@ -67,6 +70,8 @@ def test_records_and_files_in_use_are_not_listed(project: Project, folder: Path)
     dump(folder / "lines.jsonl", CASE | {"id": "c"})
     (folder / "lines.yaml").write_text("description: top-level keys of lines.jsonl\n")
     (folder / "whole.yaml").write_text("evalcases: {file: cases.jsonl}\n")
+    dump(folder / "listed.yaml", [CASE | {"id": "d"}])
+    (folder / "of-rows.yaml").write_text("evalcases: {file: listed.yaml}\n")
     (folder / "parts.yaml").write_text("evalcases:\n  file: './part-*.jsonl'\n")
     (folder / ".hidden").mkdir()
     dump(folder / ".hidden" / "x.jsonl", CASE)
