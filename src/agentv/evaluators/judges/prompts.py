@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from agentv.evaluators.judges.basis import WHOLE, Task
-from agentv.evaluators.named_files import is_file
+from agentv.evaluators.named_files import is_file, real_path
 from agentv.scoring.judge_replies.replies import MAX_LINES
 from agentv.scoring.judge_replies.rubrics import MARKS
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, template_problems, variable_names
@@ -166,7 +166,7 @@ def prompt_problems(
     if prompt is None or not prompt.strip():
         return ()
     path = prompt_path(prompt, base_dir)
-    if path is not None and not path.is_file():
+    if path is not None and not is_file(path):
         return ()
     try:
         template = load_prompt(prompt, base_dir)
@@ -186,7 +186,7 @@ def usable_prompt(prompt: str, base_dir: str, problems_of: Callable[[str], Itera
 def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:
     """Return the file that a prompt names, if any, as a tuple."""
     path = None if prompt is None else prompt_path(prompt, base_dir)
-    return () if path is None else (str(path.resolve()),)
+    return () if path is None else (real_path(path),)
 
 
 class WrittenPrompt(NamedTuple):

@@ -299,7 +299,7 @@ def _are_admitted(
     guard = scope.guard
     if guard is None:
         return True
-    outside = [path for path in files if not guard.admits(Path(path).resolve())]
+    outside = [path for path in files if not guard.admits_path(Path(path))]
     for path in outside:
         # An evaluator may read a file of a folder that a setting names.
         names = (path, str(Path(path).parent))
