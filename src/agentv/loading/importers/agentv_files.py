@@ -17,6 +17,7 @@ from agentv.loading.importers.generations import (
     fifth_key,
     find_generation,
     generation_of_lines,
+    is_agentv_suite,
 )
 from agentv.loading.importers.rewriting import with_source_paths
 from agentv.loading.models.reader import Reader
@@ -163,7 +164,7 @@ def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | Non
     if key is None:
         return None
     place = reader.document.mark((key,), on_key=True)
-    if isinstance(value, Mapping) and "providers" in value:
+    if isinstance(value, Mapping) and "providers" in value and not is_agentv_suite(value):
         return Problem(shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}")
     advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
     return Problem(shown(path), FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)
