@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.ports import free_port, running
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
@@ -335,24 +335,9 @@ def test_the_healthcheck_looks_for_the_tool() -> None:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with subprocess.Popen(
-        [sys.executable, str(SERVER), "http", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
-        try:
-            deadline = time.monotonic() + 60
-            while True:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert time.monotonic() < deadline
-                assert server.poll() is None
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            server.kill()
+    port = free_port()
+    with running([sys.executable, str(SERVER), "http", str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def at(url: str, **settings: Any) -> ResolvedTarget:
@@ -378,9 +363,7 @@ def test_a_wrong_path_is_a_failure_with_the_status(url: str) -> None:
 
 
 def test_no_server_at_a_url_is_a_failure_of_transport() -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        failure = failure_of(at(f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"), question("shout", text="a"))
+    failure = failure_of(at(f"http://127.0.0.1:{free_port()}/mcp"), question("shout", text="a"))
 
     assert failure.kind == "transport"
     assert "no connection to 127.0.0.1:" in failure.message
