@@ -171,17 +171,7 @@ def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationRes
     """Return a result with a reason: the evaluator's own, if this is its only result."""
     if each.reasoning is not None or each.error is not None or len(result.results) > 1:
         return each
-    # Written out instead of `replace`, which is slower: this runs for every result (bench/run_evaluation.py).
-    return EvaluationResult(
-        criterion_name=each.criterion_name,
-        score=each.score,
-        value=each.value,
-        scale=each.scale,
-        reasoning=_reason(result),
-        evaluator_type=each.evaluator_type,
-        error=None,
-        metadata=each.metadata,
-    )
+    return replace(each, reasoning=_reason(result))
 
 
 def _reason(result: EvaluatorResult) -> str | None:

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,7 @@ from typing import Self
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
@@ -54,9 +55,12 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
     fields = ("response", "context", "ground_truth", "agent_config", "message_history", "metadata")
     try:
         copies = deep_copy({name: getattr(given, name) for name in fields})
-        return replace(given, **copies)
     except RecursionError:
         raise ConfigError("the input is nested too deeply to be judged, or contains itself") from None
+    snapshot = copy(given)  # `replace` would check all fields once more
+    for name, own in copies.items():
+        force_setattr(snapshot, name, own)
+    return snapshot
 
 
 _LONG_SETTINGS = 2_000

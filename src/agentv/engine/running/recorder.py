@@ -48,17 +48,19 @@ JUDGE_STOP = "judge_stop"
 """The event of a run that stopped because a judge kept failing; its rows are judged again by a resume."""
 
 
-def judge_outcomes(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, Failure | None]]:
-    """Yield each judge that evaluators and their members called, with its failure, None if it gave a verdict."""
+def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failure | None]]:
+    """Return each judge that evaluators and their members called, with its failure, None if it gave a verdict."""
+    found: list[tuple[str, Failure | None]] = []
     for result in results:
         if result.evaluator_results:
-            yield from judge_outcomes(result.evaluator_results)
+            found += judge_outcomes(result.evaluator_results)
         failed = None if result.error is None else (result.error.details or {}).get("judge")
-        for judge in dict.fromkeys(call.judge for call in result.judge_calls):
-            if judge != failed:
-                yield judge, None
+        found += [
+            (judge, None) for judge in dict.fromkeys(call.judge for call in result.judge_calls) if judge != failed
+        ]
         if isinstance(failed, str) and result.error is not None and result.error.kind == "judge_error":
-            yield failed, result.error
+            found.append((failed, result.error))
+    return found
 
 
 class JudgeFailures(Struct):

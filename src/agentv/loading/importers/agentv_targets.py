@@ -4,7 +4,7 @@ Nothing is looked up in the environment but optional settings, which AgentV leav
 `use_target` and `fallback_targets` are keys of ours as well, and stay as they are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from agentv.loading.files.documents import Document, JsonPath
@@ -211,7 +211,7 @@ def _openrouter(translation: Translation, at: JsonPath) -> None:
 def _cc_mirror(translation: Translation, at: JsonPath) -> None:
     """Translate a variant of Claude Code, which is installed as a program of its own name."""
     translation.put(at, "provider", "claude", like="provider")
-    _rename_first(translation, at, "executable", "binary", "command", "variant")
+    _rename(translation, at, {"executable": ("binary", "command", "variant")})
     if "executable" not in translation.entries(at):
         translation.put(at, "executable", translation.entries(at).get("name"), like="provider")
     translation.remove(at, "variant", "binary", "command")
@@ -231,6 +231,10 @@ def _agentv(translation: Translation, at: JsonPath) -> None:
             translation.put(at, key, value, like="provider")
 
 
+_UNUSED_KEYS = ("cwd", "model", "timeout_seconds", "log_format", "log_dir")
+"""Keys of an agent that a replay of its log has no use for."""
+
+
 def _copilot_log(translation: Translation, at: JsonPath) -> None:
     translation.put(at, "provider", "replay", like="provider")
     translation.rename(at, "session_dir", "copilot_log")
@@ -239,7 +243,7 @@ def _copilot_log(translation: Translation, at: JsonPath) -> None:
     if "copilot_log" not in translation.entries(at):
         translation.put(at, "copilot_log", f"{folder}/{session}", like="provider")
     translation.remove(at, "session_state_dir", "session_id", "discover")
-    translation.ignore(at, "cwd", "model", "timeout_seconds", "log_format", "log_dir")
+    translation.ignore(at, *_UNUSED_KEYS)
 
 
 _SPECIAL: Mapping[str, Translate] = {
@@ -253,20 +257,27 @@ _SPECIAL: Mapping[str, Translate] = {
 }
 
 
-def _rename_first(translation: Translation, at: JsonPath, new: str, *olds: str) -> None:
-    """Rename the first of several spellings, unless the new one is there."""
-    for old in olds:
-        translation.rename(at, old, new)
+def _rename(translation: Translation, at: JsonPath, spellings: Mapping[str, Sequence[str]]) -> None:
+    """Rename the first of several spellings of each key, unless the key itself is there."""
+    for key, others in spellings.items():
+        for other in others:
+            translation.rename(at, other, key)
 
 
 def _cli(translation: Translation, at: JsonPath) -> None:
-    _rename_first(translation, at, "command_template", "command")
-    _rename_first(translation, at, "verbose", "cli_verbose", "cliVerbose")
-    _rename_first(translation, at, "keep_temp_files", "keep_output_files", "keepOutputFiles")
+    _rename(
+        translation,
+        at,
+        {
+            "command_template": ("command",),
+            "verbose": ("cli_verbose", "cliVerbose"),
+            "keep_temp_files": ("keep_output_files", "keepOutputFiles"),
+        },
+    )
     check = translation.entries((*at, "healthcheck"))
     if check:
         place = (*at, "healthcheck")
-        _rename_first(translation, place, "command_template", "command")
+        _rename(translation, place, {"command_template": ("command",)})
         if "type" not in check:
             kind = "http" if "url" in check else "command"
             translation.put(place, "type", kind, like="url" if "url" in check else "command_template")
@@ -282,20 +293,17 @@ def _workspace_template(translation: Translation, at: JsonPath) -> None:
 
 
 def _model_api(translation: Translation, at: JsonPath) -> None:
-    _rename_first(translation, at, "max_output_tokens", "maxTokens")
-    _rename_first(translation, at, "model", "deployment", "variant")
+    _rename(translation, at, {"max_output_tokens": ("maxTokens",), "model": ("deployment", "variant")})
     translation.remove(at, "deployment", "variant")
 
 
 def _openai(translation: Translation, at: JsonPath) -> None:
     _model_api(translation, at)
-    _rename_first(translation, at, "base_url", "endpoint")
-    _rename_first(translation, at, "api", "api_format")
+    _rename(translation, at, {"base_url": ("endpoint",), "api": ("api_format",)})
 
 
 def _azure(translation: Translation, at: JsonPath) -> None:
-    _rename_first(translation, at, "max_output_tokens", "maxTokens")
-    _rename_first(translation, at, "api_version", "version")
+    _rename(translation, at, {"max_output_tokens": ("maxTokens",), "api_version": ("version",)})
     if translation.entries(at).get("api_format") == "chat":
         translation.ignore(at, "api_format")
     elif "api_format" in translation.entries(at):
@@ -305,10 +313,16 @@ def _azure(translation: Translation, at: JsonPath) -> None:
 
 def _agent(translation: Translation, at: JsonPath) -> None:
     """Translate what all coding agents have in common."""
-    _rename_first(translation, at, "executable", "command", "binary", "cli_path")
-    _rename_first(translation, at, "args", "arguments")
-    _rename_first(translation, at, "log_dir", "log_directory")
-    _rename_first(translation, at, "log_format", "log_output_format")
+    _rename(
+        translation,
+        at,
+        {
+            "executable": ("command", "binary", "cli_path"),
+            "args": ("arguments",),
+            "log_dir": ("log_directory",),
+            "log_format": ("log_output_format",),
+        },
+    )
     translation.remove(at, "command", "binary")
     _workspace_template(translation, at)
     args = translation.entries(at).get("args")
@@ -337,7 +351,7 @@ def _claude(translation: Translation, at: JsonPath) -> None:
 
 def _pi(translation: Translation, at: JsonPath) -> None:
     _agent(translation, at)
-    _rename_first(translation, at, "pi_provider", "subprovider")
+    _rename(translation, at, {"pi_provider": ("subprovider",)})
     tools = translation.entries(at).get("tools")
     if isinstance(tools, str) and not is_reference(tools):
         translation.put(at, "tools", [tool.strip() for tool in tools.split(",") if tool.strip()], like="tools")
@@ -401,9 +415,9 @@ def _add_env(translation: Translation, at: JsonPath, values: Mapping[str, JsonVa
 
 
 def _replay(translation: Translation, at: JsonPath) -> None:
-    _rename_first(translation, at, "file", "fixtures")
-    _rename_first(translation, at, "recorded_target", "source_target")
-    _rename_first(translation, at, "recorded_suite", "suite")
+    _rename(
+        translation, at, {"file": ("fixtures",), "recorded_target": ("source_target",), "recorded_suite": ("suite",)}
+    )
 
 
 def _mock(translation: Translation, at: JsonPath) -> None:
@@ -413,7 +427,7 @@ def _mock(translation: Translation, at: JsonPath) -> None:
 
 
 def _vscode(translation: Translation, at: JsonPath) -> None:
-    _rename_first(translation, at, "command", "executable")
+    _rename(translation, at, {"command": ("executable",)})
 
 
 _BY_PROVIDER: Mapping[str, Translate] = {

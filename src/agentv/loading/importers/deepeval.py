@@ -87,7 +87,7 @@ def _lines(path: Path, losses: Losses) -> Iterable[Located]:
         if document is None:
             raise EvalFileError(shown(path), problems)
         start = Document(document.path, document.value, Mark(number, 1), document.marks)
-        yield Located(start, losses, path.parent, (), document.value)
+        yield Located(start, losses, path.parent, value=document.value)
 
 
 def _keys(item: Located) -> frozenset[str]:

@@ -149,7 +149,7 @@ def _listed(listed: Located, taken: set[str], values: JsonObject) -> list[JsonVa
             place.lose(f"`{name}` is not carried over", advice)
             continue
         first, make = maker
-        spec = _Spec(name, place, first, values.get("expected"), "expected" in values)
+        spec = _Spec(name, place, first, expected=values.get("expected"), has_expected="expected" in values)
         settings = make(spec)
         if settings is None:
             continue

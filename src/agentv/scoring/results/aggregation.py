@@ -97,7 +97,7 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
     """
     if result.status == "skipped":
         return True
-    if not _is_satisfied(result):
+    if result.required is not False and not _is_satisfied(result):
         return False
     members = result.evaluator_results
     return required_items_met(result.results) and (not members or all(map(is_requirement_met, members)))

@@ -43,16 +43,18 @@ def numbered(value: N, *, seq: int, run_id: str) -> N:
 def answer_line(answer: Answer) -> Answer:
     """Return an answer ready to be encoded."""
     changes: dict[str, Any] = {}
-    if not (_is_utc(answer.started_at) and _is_utc(answer.ended_at)):
-        changes = {"started_at": answer.started_at.astimezone(UTC), "ended_at": answer.ended_at.astimezone(UTC)}
+    if not _are_utc(answer.started_at, answer.ended_at, *[call.started_at for call in answer.calls]):
+        changes = {
+            "started_at": answer.started_at.astimezone(UTC),
+            "ended_at": answer.ended_at.astimezone(UTC),
+            "calls": tuple(replace(call, started_at=call.started_at.astimezone(UTC)) for call in answer.calls),
+        }
     if answer.output_messages is not None:
         changes["output_messages"] = messages_to_json(answer.output_messages)
     if answer.error is not None:
         changes["error"] = failure_to_record(answer.error)
     if answer.partial is not None:
         changes["partial"] = _partial_entry(answer.partial, with_trace=True)
-    if any(not _is_utc(call.started_at) for call in answer.calls):
-        changes["calls"] = tuple(replace(call, started_at=call.started_at.astimezone(UTC)) for call in answer.calls)
     return _changed(answer, changes)
 
 
@@ -63,7 +65,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
     (`answer_ref`) has them.
     """
     changes: dict[str, Any] = {}
-    if not _is_utc(result.timestamp):
+    if not _are_utc(result.timestamp):
         changes["timestamp"] = result.timestamp.astimezone(UTC)
     if not with_trace:
         if result.trace is not None:
@@ -188,9 +190,9 @@ def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str,
     return record | {key: value for key, value in optional.items() if value is not None}
 
 
-def _is_utc(moment: datetime) -> bool:
-    """Return True for a plain datetime in UTC, which msgspec encodes as required; others are converted first."""
-    return moment.tzinfo is UTC and type(moment) is datetime
+def _are_utc(*moments: datetime) -> bool:
+    """Return True for plain datetimes in UTC, which msgspec encodes as required; others are converted first."""
+    return not [moment for moment in moments if moment.tzinfo is not UTC or type(moment) is not datetime]
 
 
 def _changed(value: S, changes: dict[str, Any]) -> S:
