@@ -52,7 +52,7 @@ class RunReport(Struct, frozen=True):
     all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` lists what is required to
     resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
     was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
-    read, and the percentiles of the time to judge one.
+    read, and the percentiles of the time to judge one. `by` are the kinds of the `groups` to show as tables.
     """
 
     run_id: str
@@ -79,10 +79,16 @@ class RunReport(Struct, frozen=True):
     read: int | None = None
     judging_median_s: float | None = None
     judging_p95_s: float | None = None
+    by: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""
         return repr_without(self, "results")
+
+    @property
+    def shown_groups(self) -> tuple[GroupSummary, ...]:
+        """The groups to show as tables."""
+        return tuple(group for group in self.groups if group.by in self.by)
 
     @property
     def exit_code(self) -> int:
