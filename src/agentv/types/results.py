@@ -72,7 +72,7 @@ class RunReport(Struct, frozen=True):
     resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
     was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
     read, and the percentiles of the time to judge one. `is_imported` is True for a run that was made from the log of
-    another program, which cannot be resumed.
+    another program, which cannot be resumed. `by` are the kinds of the `groups` to show as tables.
     """
 
     run_id: str
@@ -101,6 +101,7 @@ class RunReport(Struct, frozen=True):
     judging_p95_s: float | None = None
     is_imported: bool = False
     outputs: ReportOutputs | None = None
+    by: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""
@@ -165,6 +166,11 @@ class RunReport(Struct, frozen=True):
             )
             for each in self.targets
         ]
+
+    @property
+    def shown_groups(self) -> tuple[GroupSummary, ...]:
+        """The groups to show as tables."""
+        return tuple(group for group in self.groups if group.by in self.by)
 
     @property
     def exit_code(self) -> int:

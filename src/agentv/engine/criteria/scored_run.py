@@ -88,8 +88,7 @@ class Trials:
 class ScoredRun(Struct):
     """The run that judgements are saved in. It is opened for its first answer, so that no run is empty.
 
-    `plan` is what its run.json says, `dataset` the label of its suite. `continues` says that the store is that of a
-    run with rows.
+    `plan` is what its run.json says. `trials`, `targets` and `cases` are those that it has so far.
     """
 
     runner: EvaluationRunner
