@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
 from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_rows
-from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, open_rows
+from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, SpanFile, is_span_file, open_rows
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.dotenv import load_env
@@ -234,7 +234,9 @@ class CasesReader(Struct):
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
                 head = _cases_of(read)
                 is_whole = len(read) < LINES_CHECKED_AT_LOAD
-                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, head)
+                # Several spans are on one line, so that reading cannot go on after the head.
+                kept = () if isinstance(rows, SpanFile) else head
+                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, kept)
         except EvalFileError as error:
             self.problems += error.problems
             return
@@ -284,6 +286,9 @@ class CasesReader(Struct):
         """Add a JSON Lines file as a stream, after checking its first lines."""
         rules = self._rules_of(path, RowRules(self.scope) if rules is None else rules)
         try:
+            if is_span_file(path):
+                self._read_rows(SpanFile(path, shown(path)), rules)
+                return
             stream = JsonLinesCases(path, shown(path), rules)
             read = list(islice(stream.read(), LINES_CHECKED_AT_LOAD))
             self.parts.append(stream.with_head(read))
