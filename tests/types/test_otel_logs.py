@@ -153,3 +153,16 @@ def test_a_failed_span_is_an_error_that_says_why() -> None:
     status = {"code": 2, "message": "rate limited"}
     with pytest.raises(EvalFileError, match="has no answer, because it failed: rate limited"):
         answer({"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": ""}, status=status)
+
+
+@pytest.mark.parametrize("wrong", [[], {}, 5, None, "x", [None]])
+@pytest.mark.parametrize(
+    "key", ["traceId", "spanId", "parentSpanId", "attributes", "events", "startTimeUnixNano", "status"]
+)
+def test_wrong_parts_of_spans_are_errors_or_left_out(key: str, wrong: Any) -> None:
+    said = span(1, None, CONVENTIONS["messages as JSON"])
+    for each in spans_of(export({**said, key: wrong}, span(2, 1, CONVENTIONS["OpenInference"]))):
+        try:
+            read_logged(each)
+        except EvalFileError as error:
+            assert "$" in str(error)  # noqa: PT017 - no other exception is raised

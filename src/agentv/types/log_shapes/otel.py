@@ -37,28 +37,30 @@ def spans_of(export: JsonObject) -> Iterator[JsonObject]:
 
     Of nested spans with messages, only the outermost in the export has an answer of its own.
     """
-    spans = {(span["traceId"], span["spanId"]): span for span in _spans(export)}
-    for (trace, _), span in spans.items():
-        yield {**span, "step": _step(span, cast(str, trace), spans)}
+    listed = list(_spans(export))
+    spans = {(str(span["traceId"]), str(span["spanId"])): span for span in listed}
+    for span in listed:
+        yield {**span, "step": _step(span, spans)}
 
 
-def _step(span: JsonObject, trace: str, spans: Mapping[tuple[JsonValue, JsonValue], JsonObject]) -> str | None:
+def _step(span: JsonObject, spans: Mapping[tuple[str, str], JsonObject]) -> str | None:
+    trace = str(span["traceId"])
     if not _has_answer(span):
         return "unanswered span"
-    seen = {span["spanId"]}
-    parent = spans.get((trace, span["parentSpanId"]))
-    while parent is not None and parent["spanId"] not in seen:
+    seen = {str(span["spanId"])}
+    parent = spans.get((trace, str(span["parentSpanId"])))
+    while parent is not None and str(parent["spanId"]) not in seen:
         if _has_answer(parent):
             return "inner span"
-        seen.add(parent["spanId"])
-        parent = spans.get((trace, parent["parentSpanId"]))
+        seen.add(str(parent["spanId"]))
+        parent = spans.get((trace, str(parent["parentSpanId"])))
     return None
 
 
 def _has_answer(span: JsonObject) -> bool:
     attributes = cast(JsonObject, span["attributes"])
     kinds = ("gen_ai.operation.name", "traceloop.span.kind", "openinference.span.kind")
-    if any(attributes.get(kind) in _NO_ANSWERS for kind in kinds):
+    if any(str(attributes.get(kind)) in _NO_ANSWERS for kind in kinds):
         return False
     if any(event.get("name") in _EVENTS for event in _objects(span["events"])):
         return True
