@@ -22,7 +22,14 @@ from agentv.loading.files.path_guard import FileProblemError, find_matching, gua
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
-from agentv.loading.importers.agentv_files import AgentvImport, check_readable, later_problem, problems_of, start_import
+from agentv.loading.importers.agentv_files import (
+    AgentvImport,
+    check_readable,
+    convert_advice,
+    later_problem,
+    problems_of,
+    start_import,
+)
 from agentv.loading.models.reader import Reader, kind_of, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import (
@@ -370,6 +377,16 @@ class ParsedSuite(Struct, frozen=True):
         return (*self.own_problems, *together(self.row_problems))
 
 
+def _of_another_program(path: Path) -> Problem | None:
+    """Return the problem of a file of another program that `agentv convert` reads, None for any other file."""
+    from agentv.loading.importers.recognition import other_program  # noqa: PLC0415 - only files with errors need it
+
+    name = other_program(path)
+    if name is None:
+        return None
+    return Problem(shown(path), f"{name}, which is not an eval file", 1, 1, allowed=convert_advice(path, name))
+
+
 def load_suite(
     path: str | Path,
     *,
@@ -452,6 +469,8 @@ def read_suite(
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
+    if has_errors and (other := _of_another_program(path)) is not None:
+        return ParsedSuite(None, (other,))
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
