@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Literal, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -101,6 +101,27 @@ class PromptMessages(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+class MoreOfCase(TypedDict, total=False):
+    """The keywords of EvalCase besides its messages and the expected outcome."""
+
+    conversation_id: str | None
+    tags: Sequence[str]
+    metadata: JsonObject
+    rubrics: "Sequence[RubricItem | str | Mapping[str, Any]]"
+    evaluators: "Sequence[EvaluatorLike | Mapping[str, Any] | str | Callable[..., object]] | None"
+    evaluator: str | None
+    grader: str | None
+    criteria: "Sequence[EvaluationCriteria | Mapping[str, Any]]"
+    trials: int | None
+    workspace: JsonObject | None
+    location: Location | None
+    timeout_s: float | None
+    pass_score: float | None
+    targets: tuple[str, ...]
+    prompt: str | None
+    prompts: tuple[PromptMessages, ...]
+
+
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     """One input for a target, with the expectations of a good answer.
 
@@ -133,6 +154,17 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     prompt_ids: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,  # noqa: A002 - the name that it has in files
+            input_messages: str | Sequence[Message | Mapping[str, Any]],
+            expected_outcome: str = "",
+            expected_messages: str | Sequence[Message | Mapping[str, Any]] = (),
+            **more: Unpack[MoreOfCase],
+        ) -> None: ...
 
     def with_prompts(self) -> "tuple[EvalCase, ...]":
         """Return the case with the messages of each prompt; the case itself without prompts."""

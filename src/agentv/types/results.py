@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from html import escape
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -151,11 +152,20 @@ class RunReport(Struct, frozen=True):
         """Return the verdict, the rates of each target, and the results that did not pass, with their reasons."""
         heading, *lines = view_text(self._view()).split("\n")
         rates = [f"  {' · '.join(cells)}" for cells in self._rates()]
-        return "\n".join((heading, *rates, *lines))
+        return "\n".join((heading, *rates, *self._compared(), *lines))
 
     def _repr_html_(self) -> str:
         """Return what `str` returns as tables, for notebooks."""
-        return view_html(self._view()) + table_html("targets", ("target", "results", "mean score"), self._rates())
+        compared = "".join(f"<p>{escape(line)}</p>" for line in self._compared())
+        targets = table_html("targets", ("target", "results", "mean score"), self._rates())
+        return view_html(self._view()) + compared + targets
+
+    def _compared(self) -> list[str]:
+        found = self.baseline
+        if found is None:
+            return []
+        difference = "" if found.difference is None else f", mean score {found.difference:+.2f}"
+        return [f"  compared with {found.baseline}: {found.finding}{difference} ({found.cases} cases)"]
 
     def _rates(self) -> list[tuple[str, str, str]]:
         return [
