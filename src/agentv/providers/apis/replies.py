@@ -172,6 +172,8 @@ def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
     unread = [key for key in value if key not in _ALSO_READ]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         unread.append("usage")
+    if parse_cost(value) is None and any(each is not None for each in _costs_in(value)):
+        unread.append("cost_usd")
     deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
     return (*map(_unread_note, unread), *deprecated)
 
@@ -179,6 +181,8 @@ def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
 def _unread_note(key: str) -> str:
     if key == "usage":
         return "the usage in its replies has no token counts that are understood; write {input, output}"
+    if key == "cost_usd":
+        return "the cost in its replies is not an amount; write a number of dollars, 0 or more"
     near = nearest(key, _READ)
     hint = f"; did you mean {near!r}?" if near else f"; read are {', '.join(_READ)}"
     return f"its replies have the key {key!r}, which is not read{hint}"
@@ -186,15 +190,14 @@ def _unread_note(key: str) -> str:
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
     """Return the cost of a reply in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
-    usage = _usage_in(value)
-    given = [
-        value.get("cost_usd"),
-        value.get("costUsd"),
-        value.get("cost"),
-        usage.get("cost") if isinstance(usage, Mapping) else None,
-    ]
-    amounts = (item for item in given if isinstance(item, int | float) and not isinstance(item, bool))
+    amounts = (item for item in _costs_in(value) if isinstance(item, int | float) and not isinstance(item, bool))
     return next((float(amount) for amount in amounts if math.isfinite(amount) and amount >= 0), None)
+
+
+def _costs_in(value: Mapping[str, object]) -> tuple[object, ...]:
+    usage = _usage_in(value)
+    in_usage = usage.get("cost") if isinstance(usage, Mapping) else None
+    return value.get("cost_usd"), value.get("costUsd"), value.get("cost"), in_usage
 
 
 def last_answer(messages: Sequence[Message]) -> str | None:
