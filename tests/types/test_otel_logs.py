@@ -79,7 +79,7 @@ def test_every_convention_is_read(form: str) -> None:
     logged = answer(CONVENTIONS[form])
     assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
     assert logged.given.id == f"{1:016x}"
-    assert logged.latency_ms == 250.0
+    assert logged.given.duration_ms == 250.0
     assert logged.given.timestamp is not None
     assert logged.given.timestamp.isoformat() == "2026-01-01T00:00:00+00:00"
 
@@ -120,9 +120,9 @@ def test_tool_calls_model_and_usage_are_read() -> None:
     assert [each.role for each in logged.given.message_history] == ["system", "user", "assistant", "tool"]
     [made] = logged.given.message_history[2].tool_calls
     assert (made.tool, made.input) == ("find", {"order": "1001"})
-    assert (logged.model, logged.given.session_id) == ("m-1", "s1")
-    assert logged.usage is not None
-    assert (logged.usage.input, logged.usage.output) == (12, 5)
+    assert (logged.given.model, logged.given.session_id) == ("m-1", "s1")
+    assert logged.given.usage is not None
+    assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
 
 
 def test_only_the_outermost_span_with_messages_is_an_answer() -> None:
@@ -145,7 +145,7 @@ def test_a_span_of_the_sdk_is_read_as_it_is() -> None:
             "attributes": CONVENTIONS["messages as JSON"], "events": []}  # fmt: skip
     logged = read_logged(line)
     assert isinstance(logged, LoggedAnswer)
-    assert (logged.given.text, logged.latency_ms) == (ANSWER, 1000.0)
+    assert (logged.given.text, logged.given.duration_ms) == (ANSWER, 1000.0)
     assert read_logged({**line, "parent_id": "0x3"}) == TraceStep("OpenTelemetry inner span")
 
 

@@ -118,6 +118,7 @@ class MoreOfCase(TypedDict, total=False):
     timeout_s: float | None
     pass_score: float | None
     targets: tuple[str, ...]
+    prompt_ids: tuple[str, ...]
     prompt: str | None
     prompts: tuple[PromptMessages, ...]
 

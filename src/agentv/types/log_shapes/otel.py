@@ -158,9 +158,9 @@ def _times(value: JsonObject) -> dict[str, Found]:
     start, end = value.get("start_time"), value.get("end_time")
     made = {} if start is None else {"timestamp": Found(start, "$.start_time")}
     if isinstance(start, int) and isinstance(end, int):
-        return {**made, "latency_ms": Found((end - start) / 1e6, "$.end_time")}
+        return {**made, "duration_ms": Found((end - start) / 1e6, "$.end_time")}
     latency = milliseconds_between(start, end)
-    return made if latency is None else {**made, "latency_ms": Found(latency, "$.end_time")}
+    return made if latency is None else {**made, "duration_ms": Found(latency, "$.end_time")}
 
 
 def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
