@@ -38,6 +38,8 @@ class RubricItem(Struct, frozen=True):
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns are aggregated."""
 
+WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
+WITHOUT_MESSAGES_HELP = "what an answer that is text alone, without messages, says of calls: `unknown` or `no_calls`"
 Unmet: TypeAlias = Literal["fail", "zero"]
 """What an evaluator with an unmet `required` does to its case: the verdict `fail`, or the score 0 as well."""
 
