@@ -278,7 +278,7 @@ def test_a_reply_that_is_not_one_of_a2a_is_a_failure() -> None:
             failure = failure_of(target(cards.url, streaming="off"), make_request("where"))
 
     assert failure.kind == "unexpected_shape"
-    assert "neither task nor message" in failure.message
+    assert "the agent's reply cannot be used" in failure.message
 
 
 # --- health -----------------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def _line_of(process: psutil.Process) -> str:
 def test_lines_that_are_no_messages_are_skipped_and_named_in_failures() -> None:
     assert ask(target("print"), question("say")).text == "On its way."
     failure = failure_of(target("print"), question("refuse"))
-    assert "lines to standard output that are no MCP messages, the first: 'looking things up ...'" in failure.message
+    assert "lines to standard output that are not MCP messages, the first: 'looking things up ...'" in failure.message
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------

@@ -148,7 +148,6 @@ PROVIDERS: Registry = make_registry(
             summary="an agent behind the Agent2Agent protocol",
             settings="agentv.providers.protocols.a2a_settings:A2aSettings",
             factory="agentv.providers.protocols.a2a_provider:A2aProvider",
-            cost="paid",
             extra="a2a",
             reads_files=True,
         ),

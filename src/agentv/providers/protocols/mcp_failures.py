@@ -28,7 +28,7 @@ _SERVER_ERRORS = 500
 
 def timed_out(session: McpSession, timeout_s: float, *, start: int) -> Failure:
     """Return the failure of a call that took too long."""
-    what = "; it is ended" if session.process is not None else ""
+    what = "; the server was ended" if session.process is not None else ""
     message = f"no answer of the server within {timeout_s:g} s{what}"
     return _described(Failure("target_timeout", message), session, start)
 
@@ -114,7 +114,7 @@ def _described(failure: Failure, session: McpSession, start: int) -> Failure:
     message = failure.message
     if process.stray_lines:
         message += (
-            f"; it wrote {process.stray_lines} lines to standard output that are no MCP messages, the first: "
+            f"; it wrote {process.stray_lines} lines to standard output that are not MCP messages, the first: "
             f"{process.stray!r} (a server must write its logs to standard error)"
         )
     if errors := process.errors_since(start):
