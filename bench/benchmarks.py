@@ -13,6 +13,7 @@ from bench import (
     model_cases,
     refusing_model,
     run_evaluation,
+    sampler,
     slow_model,
     start_up,
     tool_trajectory,
@@ -37,6 +38,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "first_request": first_request.measure,
     "growth": growth.measure,
     "index_of_runs": index_of_runs.measure,
+    "sampler": sampler.measure,
 }
 
 COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth")

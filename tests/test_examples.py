@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +21,15 @@ ROWS = {
     "code-judge": 2,
     "custom-evaluator": 2,
     "jsonl-dataset": 3,
+    "mcp": 3,
     "python-agent": 2,
     "quickstart": 6,
     "rubric": 2,
     "tool-trajectory": 3,
 }
 NEEDS_A_MODEL = {"local-model"}
+EXTRAS = {"mcp": "--extra=mcp "}
+"""The option of ./run that installs what an example needs."""
 SCRIPTS = {"criteria": "run_evaluation_example.py"}
 CONVERTED = {
     "promptfoo/promptfooconfig.yaml": ("promptfoo/suite.yaml", 1),
@@ -34,6 +39,12 @@ CONVERTED = {
 """The files of other tools in examples/from-others: the eval file made of each, with options, and the exit code."""
 
 SUITES = sorted({*ROWS, *NEEDS_A_MODEL})
+
+
+def named(name: str) -> Any:
+    is_missing = name in EXTRAS and find_spec(name) is None
+    reason = f"the package of the extra {name} is not installed: uv sync --group protocols"
+    return pytest.param(name, marks=pytest.mark.skipif(is_missing, reason=reason))
 
 
 @pytest.fixture
@@ -82,7 +93,7 @@ def test_the_log_of_the_example_is_scored_as_it_is(folder: Path) -> None:
     assert "2 of 2 judged lines passed" in done.stdout
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [named(name) for name in ROWS])
 def test_an_example_ends_as_it_says(name: str, folder: Path) -> None:
     done = agentv("run", f"examples/{name}", "-o", "out.jsonl", cwd=folder)
     rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
@@ -100,7 +111,7 @@ def test_an_example_has_no_problem(name: str, folder: Path) -> None:
 @pytest.mark.parametrize("name", SUITES)
 def test_the_readme_shows_how_to_run_it_in_about_ten_lines(name: str) -> None:
     text = (EXAMPLES / name / "README.md").read_text("utf-8")
-    assert f"./run agentv run examples/{name}" in text
+    assert f"./run {EXTRAS.get(name, '')}agentv run examples/{name}" in text
     assert len(text.splitlines()) <= 16
 
 

@@ -7,11 +7,15 @@ from pathlib import Path
 import agentv
 from agentv.cli.tools.plugins import describe
 from agentv.engine.plugins.loading import load_specs
+from agentv.evaluators.judges.ready_made import READY_MADE
 from agentv.registry import Registry, Spec
 
 DOCS = Path(__file__).parent.parent / "docs"
 REFERENCE = DOCS / "reference"
-SAME_SETTINGS = {"vscode-insiders": "vscode"}
+SAME_SETTINGS = {
+    "vscode-insiders": "vscode",
+    **dict.fromkeys(READY_MADE, "faithfulness"),
+}
 
 
 def table_of(spec: Spec) -> str:

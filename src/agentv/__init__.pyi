@@ -5,8 +5,10 @@ from agentv.api import load_suite as load_suite
 from agentv.api import load_targets as load_targets
 from agentv.api import run_evaluation as run_evaluation
 from agentv.api import run_evaluation_sync as run_evaluation_sync
+from agentv.engine.calling.made_context import make_context as make_context
 from agentv.engine.criteria.config import EvaluationRunConfig as EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner as EvaluationRunner
+from agentv.engine.criteria.sampler import Sampler as Sampler
 from agentv.engine.plugins.evaluator_registry import build_evaluator_registry as build_evaluator_registry
 from agentv.engine.plugins.plugins import evaluator as evaluator
 from agentv.engine.plugins.plugins import provider as provider
@@ -24,6 +26,7 @@ from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions as LlmJu
 from agentv.evaluators.judges.llm_judge import PromptEvaluator as PromptEvaluator
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator as ToolTrajectoryEvaluator
 from agentv.scoring.judges.agreement import cohen_kappa as cohen_kappa
+from agentv.scoring.judges.agreement import fleiss_kappa as fleiss_kappa
 from agentv.scoring.judges.agreement import krippendorff_alpha as krippendorff_alpha
 from agentv.scoring.judges.agreement import weighted_kappa as weighted_kappa
 from agentv.scoring.tools.traces import summarize_trace as summarize_trace
@@ -31,6 +34,7 @@ from agentv.storage.judgements.json_file import JsonFileStorageProvider as JsonF
 from agentv.types.cases import EvalCase as EvalCase
 from agentv.types.cases import EvalSuite as EvalSuite
 from agentv.types.cases import EvaluatorConfig as EvaluatorConfig
+from agentv.types.cases import RubricItem as RubricItem
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult as AggregatedEvaluationResult
 from agentv.types.criteria.aggregated_result import CriteriaEvaluator as CriteriaEvaluator
 from agentv.types.criteria.aggregated_result import EvaluationRunError as EvaluationRunError
@@ -41,6 +45,7 @@ from agentv.types.errors import AgentvError as AgentvError
 from agentv.types.errors import ConfigError as ConfigError
 from agentv.types.errors import EvalFileError as EvalFileError
 from agentv.types.errors import EvaluatorError as EvaluatorError
+from agentv.types.errors import JudgeUnavailable as JudgeUnavailable
 from agentv.types.errors import MissingExtraError as MissingExtraError
 from agentv.types.errors import PluginError as PluginError
 from agentv.types.errors import ProviderError as ProviderError
@@ -53,6 +58,7 @@ from agentv.types.evaluation import EvaluationResult as EvaluationResult
 from agentv.types.evaluation import EvaluationScore as EvaluationScore
 from agentv.types.evaluation import Evaluator as Evaluator
 from agentv.types.evaluation import EvaluatorResult as EvaluatorResult
+from agentv.types.evaluation import PromptInputs as PromptInputs
 from agentv.types.messages import Message as Message
 from agentv.types.messages import ToolCall as ToolCall
 from agentv.types.messages import TraceEvent as TraceEvent

@@ -4,36 +4,43 @@ import asyncio
 import os
 import random
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.planning.given import Given, Source, TargetLike, load_given
+from agentv.engine.planning.given import Given, Source, load_given
+from agentv.engine.planning.given_evaluators import GivenEvaluator
+from agentv.engine.planning.given_targets import JudgeLike, TargetLike
 from agentv.engine.planning.inputs import load_project_parts
-from agentv.engine.planning.options import RunOptions, make_options
+from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
-from agentv.types.cases import EvalSuite, EvaluatorLike
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
+from agentv.types.cases import EvalSuite
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.targets import TargetConfig
+
+if TYPE_CHECKING:
+    from agentv.engine.criteria.process_runs import ProcessRun
 
 T = TypeVar("T")
 
@@ -64,12 +71,12 @@ def evaluate(
     *,
     target: TargetLike | None = None,
     task: object | None = None,
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
-    judge: TargetLike | None = None,
+    evaluators: Sequence[GivenEvaluator] | None = None,
+    judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
     observers: Sequence[Observer] = (),
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
@@ -105,12 +112,12 @@ async def evaluate_async(
     *,
     target: TargetLike | None = None,
     task: object | None = None,
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
-    judge: TargetLike | None = None,
+    evaluators: Sequence[GivenEvaluator] | None = None,
+    judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
     observers: Sequence[Observer] = (),
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
@@ -141,14 +148,22 @@ async def _evaluate(
         for observer in observers:
             watching.callback(observer.close)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
-    return replace(report, results=tuple(rows.results))
+    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
 
 
 async def run_evaluation(
-    input: EvaluationInput,  # noqa: A002 - the name that the specification gives it
-    config: EvaluationRunConfig,
+    input: EvaluationInput | Mapping[str, Any],  # noqa: A002 - the name that the specification gives it
+    config: EvaluationRunConfig | Mapping[str, Any],
+    *,
+    store: Literal["runs"] | None = None,
+    name: str | None = None,
 ) -> AggregatedEvaluationResult:
     """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
+
+    Both may be dicts, with the keys of `EvaluationInput` and of a configuration file (`EvaluationRunConfig.from_dict`).
+    `store="runs"` stores it in a run as well, which `agentv compare`, `report` and other commands take: one for each
+    configuration of a process. With a `name`, the run of that name is continued. A judgement that could not be stored
+    is in `run_errors`.
 
     Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
@@ -162,15 +177,51 @@ async def run_evaluation(
         result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
         assert result.overall_score == 1.0
     """
-    return await _runner_of(config).run(input)
+    given = EvaluationInput.from_dict(input) if isinstance(input, Mapping) else input
+    settings = EvaluationRunConfig.from_dict(config) if isinstance(config, Mapping) else config
+    for value, argument, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
+        if not isinstance(value, kind):
+            raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict of its keys, not {value!r:.80}")
+    if store is None and name is None:
+        return await _runner_of(settings).run(given)
+    if store != "runs":
+        raise ConfigError(f"store={store!r}: must be 'runs'")
+    if name is None and settings is not config:
+        raise ConfigError("store='runs' needs a `name`, or one EvaluationRunConfig for all answers of a run")
+    made = await _runner_of(settings).judge(given)
+    try:
+        await asyncio.to_thread(_run_of(settings, name).add, made)
+    except StorageError as error:
+        failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
+        return replace(made.result, run_errors=(*made.result.run_errors, failed))
+    return made.result
 
 
 def run_evaluation_sync(
-    input: EvaluationInput,  # noqa: A002 - as above
-    config: EvaluationRunConfig,
+    input: EvaluationInput | Mapping[str, Any],  # noqa: A002 - as above
+    config: EvaluationRunConfig | Mapping[str, Any],
+    *,
+    store: Literal["runs"] | None = None,
+    name: str | None = None,
 ) -> AggregatedEvaluationResult:
     """Do the same as `run_evaluation` from synchronous code, also inside a running event loop (a notebook)."""
-    return _run_blocking(run_evaluation(input, config))
+    return _run_blocking(run_evaluation(input, config, store=store, name=name))
+
+
+def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
+    """Return the run that a configuration's judgements are stored in: one for each process and name."""
+    from agentv.engine.criteria.process_runs import ProcessRun  # noqa: PLC0415 - only for judgements stored as runs
+
+    key = f"_run {os.getpid()} {name!r}"
+    with _RUNS_LOCK:
+        attributes = vars(config)
+        if key not in attributes:
+            attributes[key] = ProcessRun(_runner_of(config), name=name, path=config.path)
+        run: ProcessRun = attributes[key]
+    return run
+
+
+_RUNS_LOCK = threading.Lock()
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:

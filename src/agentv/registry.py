@@ -24,6 +24,18 @@ def load_reference(reference: Reference) -> Callable[..., Any]:
     return found
 
 
+class NamedModel(Struct, frozen=True):
+    """How `provider:model` becomes the settings of a provider: the key of the model, and the variables of other keys.
+
+    `key` is the name of the setting with the model. `variables` are environment variables by setting, as the vendor's
+    own client reads them; `api_key` is one of them. `judge` is the model that judges when only a key is given.
+    """
+
+    variables: Mapping[str, str]
+    key: str = "model"
+    judge: str | None = None
+
+
 class Spec(Struct, frozen=True):
     """A registered plug-in: its names, its settings, and its factory.
 
@@ -65,6 +77,8 @@ class Spec(Struct, frozen=True):
     """Providers only: makes embeddings (types.provider.EmbeddingProvider)."""
     answers: bool = True
     """Providers only: False for one that only makes embeddings and therefore cannot be the target of a run."""
+    named_model: NamedModel | None = None
+    """Providers only: set if `provider:model` names a target without a targets file."""
     run_store: Reference | None = None
     """Stores only: `run_store(url)` makes the store of runs behind a StoreUrl, whose scheme is one of its names."""
     password_variable: str | None = None

@@ -346,7 +346,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 def test_a_misspelt_option_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'workers'"):
-        evaluate([SUM], task=answers_four, worker=3)
+        evaluate([SUM], task=answers_four, worker=3)  # type: ignore[call-arg]
 
 
 def test_two_cases_with_one_id_are_refused() -> None:

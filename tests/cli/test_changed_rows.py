@@ -1,6 +1,7 @@
 """The verdict of a stored run comes from its rows: a recorded one that they do not give is exit code 3."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,16 @@ def test_rows_appended_later_are_no_difference(project: Project) -> None:
     assert "4 of 4 judged results passed" in said
 
 
+def test_a_result_that_is_appended_again_is_refused(project: Project) -> None:
+    project.cases["b"] = "wrong"
+    project.evaluators = "{name: has, type: contains, value: question}"
+    assert project.call("run", "suite.yaml", "--gate", "pass_rate >= 80%")[0] == 1
+    write_lines(project, [*lines_of(project), *lines_of(project)[:1] * 9])
+    code, said = project.call("report", "--exit-code")
+    assert code == 3
+    assert "results.jsonl:4: repeats the result of case 'a' in line 1; delete the line" in " ".join(said.split())
+
+
 def test_a_copied_run_is_reported_like_the_original(project: Project) -> None:
     project.call("run", "suite.yaml")
     _, said = project.call("report", "latest", "--json")
@@ -260,6 +271,29 @@ def test_commands_that_read_only_rows_warn_of_edited_ones(project: Project, comm
     code, said = project.call(*command)
     assert code == 0
     assert said.count(f"warning: run {project.run.name}: results.jsonl {CHANGED}") == 1
+
+
+def test_a_trend_warns_of_rows_edited_with_their_old_time(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    results = project.run / "results.jsonl"
+    before = results.stat()
+    fail_one(project)
+    os.utime(results, ns=(before.st_atime_ns, before.st_mtime_ns))
+    _, said = project.call("trend")
+    assert said.count(f"warning: run {project.run.name}: results.jsonl {CHANGED}") == 1
+
+
+def test_a_trend_counts_the_runs_without_checksums(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    assert "not recorded" not in project.call("trend")[1]
+    events = project.stored("events.jsonl")
+    for event in events:
+        event.pop("checksums", None)
+    (project.run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    project.call("run", "suite.yaml")
+    assert (
+        "note: checksums of 1 of 2 runs: not recorded; changes to them cannot be detected" in project.call("trend")[1]
+    )
 
 
 def test_a_run_with_an_edited_baseline_warns(project: Project) -> None:

@@ -172,3 +172,36 @@ def test_a_line_nested_too_deeply_is_refused_with_its_place() -> None:
     Path("deep.jsonl").write_text("[" * 100_000 + "\n")
     with pytest.raises(EvalFileError, match=r"deep\.jsonl:1:101  \$  .*nested more than 100 levels deep"):
         convert("deep.jsonl", "out.yaml")
+
+
+OUR_PROMPTS = ["dialect: agentv", "$schema: agentv-eval-v2", "execution: {trials: 2}"]
+
+
+@pytest.mark.parametrize("mark", OUR_PROMPTS)
+def test_an_eval_file_with_prompts_is_no_promptfoo_configuration(mark: str) -> None:
+    cases = "evalcases: [{id: a, expected_outcome: ok, vars: {q: hi}}]"
+    Path("given.yaml").write_text(f'{mark}\nprompts: ["Q: {{{{ q }}}}"]\n{cases}\n')
+    convert("given.yaml", "suite.jsonl")
+    (line,) = Path("suite.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"] == "a"
+    assert "prompts:" in Path("suite.yaml").read_text()
+
+
+@pytest.mark.parametrize("mark", ["name: x", "target: llm", "description: x"])
+def test_a_file_of_agentv_5_is_refused_by_name_and_not_read_as_promptfoo(mark: str) -> None:
+    case = "{id: a, vars: {input: hi}, assert: [{type: contains, value: hi}, Says hi]}"
+    Path("suite.yaml").write_text(f'{mark}\nprompts: ["{{{{ input }}}}"]\ntests: [{case}]\n')
+    with pytest.raises(ConfigError, match=r"suite\.yaml: it is an AgentV 5 file; 1\.5 to 4\.42 are read"):
+        convert("suite.yaml", "ours.yaml")
+
+
+def test_an_eval_file_without_cases_is_no_promptfoo_configuration() -> None:
+    Path("suite.yaml").write_text('$schema: agentv-eval-v2\nprompts: ["Q: {{ q }}"]\n')
+    with pytest.raises((ConfigError, EvalFileError), match="evalcases"):
+        convert("suite.yaml", "suite.jsonl")
+
+
+def test_prompts_and_tests_alone_are_promptfoos(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("given.yaml").write_text('prompts: ["{{ q }}"]\ntests: [{vars: {q: hi}}]\n')
+    convert("given.yaml", "ours.yaml")
+    assert "Converted from promptfoo: 1 case" in capsys.readouterr().out

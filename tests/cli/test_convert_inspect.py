@@ -7,7 +7,7 @@ import click
 import pytest
 
 from agentv.cli.main import agentv
-from agentv.types.errors import EvalFileError
+from agentv.types.errors import ConfigError, EvalFileError
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "inspect"
 
@@ -68,3 +68,65 @@ def test_a_log_with_a_damaged_sample_leaves_nothing() -> None:
     with pytest.raises(EvalFileError, match=r"samples/3_epoch_2\.json is damaged"):
         call("convert", "damaged.eval", "-o", ".agentv/runs")
     assert list(Path(".agentv/runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "verdict"),
+    [
+        ("capitals.eval", "success", "FAIL: 4 of 6 judged results passed (66.67 %). Exit code 1."),
+        (
+            "failing.eval",
+            "error",
+            "INCOMPLETE: inspect 0.3.285 recorded the failure ValueError('the tool broke'). 3 of 3",
+        ),
+        (
+            "failing.json",
+            "error",
+            "INCOMPLETE: inspect 0.3.285 recorded the failure ValueError('the tool broke'). 3 of 3",
+        ),
+        ("cancelled.json", "cancelled", "INTERRUPTED: 3 of 3 planned results are stored. Exit code 130."),
+        ("killed.json", "started", "INTERRUPTED: 2 of 3 planned results are stored. Exit code 130."),
+    ],
+)
+def test_a_report_says_what_a_converted_run_is(
+    name: str, status: str, verdict: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = convert(name, capsys)
+    call("report", run)
+    out = capsys.readouterr().out
+    assert f"note    converted from a log of inspect 0.3.285 (status {status})" in out
+    assert verdict in out
+    assert "older agentv" not in out
+    assert "agentv resume" not in out
+    assert "agentv retry" not in out
+
+
+@pytest.mark.parametrize("command", ["resume", "rescore", "retry"])
+def test_a_converted_run_is_not_continued(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = convert("failing.eval", capsys)
+    with pytest.raises(ConfigError, match=r"was converted from a log of inspect .* its cases and evaluators are not"):
+        call(command, run)
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "junit.xml", "sarif", "csv", "jsonl", "yaml", "json"])
+@pytest.mark.parametrize("name", ["capitals.json", "failing.eval", "cancelled.eval", "killed.json"])
+def test_a_converted_run_has_every_report(name: str, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = convert(name, capsys)
+    assert call("report", run, "-o", f"report.{suffix}") == 0
+    text = Path(f"report.{suffix}").read_text()
+    assert "scored" in text or "broke" in text or "Cancelled" in text or run in text
+    assert "older agentv" not in text
+
+
+def test_failed_samples_become_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    run = convert("failing.eval", capsys)
+    call("runs", "export", run, "--failed", "-o", "failed.yaml")
+    assert "2 cases" in capsys.readouterr().out
+    assert call("check", "failed.yaml") == 0
+    assert "eval_id: jp" in Path("failed.yaml").read_text()
+
+
+def test_a_trend_has_a_gap_where_a_converted_run_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    convert("failing.eval", capsys)
+    call("trend")
+    assert "the run failed" in capsys.readouterr().out

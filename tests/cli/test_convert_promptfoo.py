@@ -132,8 +132,9 @@ def test_existing_files_are_never_overwritten() -> None:
     assert sorted(path.name for path in Path("evals").iterdir()) == ["targets.yaml"]
 
 
-def test_several_targets_are_named_in_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_targets_answer_without_options(capsys: pytest.CaptureFixture[str]) -> None:
     config = {"prompts": ["x"], "providers": ["echo", {"id": "exec: cat", "label": "cat"}], "tests": [{}]}
     Path("promptfooconfig.yaml").write_text(json.dumps(config))
     convert()
-    assert "agentv run evals/suite.yaml --target echo --target cat\n" in capsys.readouterr().out
+    assert "agentv run evals/suite.yaml\n" in capsys.readouterr().out
+    assert "targets:\n    - echo\n    - cat\n" in Path("evals/suite.yaml").read_text()

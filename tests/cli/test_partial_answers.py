@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from tests.support.carrying import Project
 
 CALLED = lines({"type": "item.completed", "item": {"id": "1", "type": "web_search", "query": "shoes"}})
 PRICE = "{input_per_million: 1000000, output_per_million: 0}"
+NOTE = "partly estimated: not every call reported what it used"
 SUITE_HAS = "{name: has, type: contains, value: begin}"
 
 
@@ -22,7 +24,7 @@ def hung(project: Project) -> Project:
     """A run of one case whose agent said something and then hung."""
     project.cases, project.evaluators = {"a": "question"}, SUITE_HAS
     write_agent(project.folder, "exec tail -f /dev/null", timeout_s=2)
-    code, output = project.call("run", project.suite)
+    code, output = project.call("run", project.suite, "--gate", "cost_usd <= 5")
     assert code == 3, output
     return project
 
@@ -41,6 +43,31 @@ def test_show_prints_the_partial_transcript_marked_as_partial(hung: Project) -> 
     assert 'partial transcript (before the failure)\n│ web_search({"query":"shoes"})\n│ assistant: I begin.' in output
     assert "cost $2.00 (estimated)" in output
     assert "\nanswer\n" not in output
+
+
+def test_sums_with_estimated_parts_are_marked_in_every_report(hung: Project) -> None:
+    outputs = ("report.html", "report.md", "report.json")
+    code, written = hung.call("report", "latest", *(each for name in outputs for each in ("-o", name)))
+    _, said = hung.call("report", "latest")
+
+    assert code == 0, written
+    html, markdown, text = ((hung.folder / name).read_text() for name in outputs)
+    assert re.search(r"^t +~\$2\.00 +- +- +~\d+$", said, re.MULTILINE)
+    assert said.count(NOTE) == markdown.count(NOTE) == html.count(NOTE) == 1
+    assert "cost_usd is 2 (partly estimated), as <= 5" in text
+    assert "| cost | ~$2.00 |" in markdown
+    assert "<span>~$2.00</span>" in html
+    assert json.loads(text)["targets"][0]["estimated"] == {"target": True, "judge": False}
+
+
+def test_sums_without_estimated_parts_are_not_marked(project: Project) -> None:
+    project.cases = {"a": "question"}
+    _, said = project.call("run", project.suite, "--gate", "cost_usd <= 5", "-o", "report.md", "-o", "report.json")
+
+    said += (project.folder / "report.md").read_text()
+    assert "~" not in said
+    assert "partly estimated" not in said
+    assert "estimated" not in json.loads((project.folder / "report.json").read_text())["targets"][0]
 
 
 def test_show_json_has_the_partial(hung: Project) -> None:

@@ -89,3 +89,56 @@ def test_a_json_export_is_read_record_by_record(score: Call) -> None:
     judged = map(json.loads, Path("judged.jsonl").read_text().splitlines())
     first = min(judged, key=lambda line: line["source"]["line"])
     assert first["source"] == {"file": "export.json", "line": 2}
+
+
+TABLE = (
+    "id,prompt,response,latency_ms,usage,ts\n"
+    'a,Where?,"30 days, please (1) write",310,"{""input"": 3, ""output"": 4}",1767225600\n'
+    'b,"Is it\n two lines?","30 days, please (2) write",,,\n'
+)
+
+
+def test_a_table_is_a_log(score: Call) -> None:
+    Path("table.csv").write_text(TABLE)
+    code, out = score([], "table.csv", "-o", "judged.jsonl")
+    assert code == 0, out
+    judged = [json.loads(line) for line in Path("judged.jsonl").read_text().splitlines()]
+    judged.sort(key=lambda each: each["source"]["line"])
+    assert [each["source"] for each in judged] == [{"file": "table.csv", "line": 2}, {"file": "table.csv", "line": 3}]
+    first, second = (each["inputSnapshot"] for each in judged)
+    assert first["metadata"] == {"latency_ms": 310.0, "usage": {"input": 3, "output": 4, "total": 7}}
+    assert (second["id"], second["prompt"], "metadata" in second) == ("b", "Is it\n two lines?", False)
+
+
+def test_a_wrong_row_of_a_table_is_an_error_with_its_line(score: Call) -> None:
+    Path("table.csv").write_text(TABLE + "c,Where?\nd,Where?,30 days; please (3) write,fast,,\n")
+    code, out = score([], "table.csv")
+    assert code == 3
+    assert "! table.csv:5  this row has 2 cells, but the first row names 6 columns" in out
+    assert "! table.csv:6  $.latency_ms must be a number of at least 0, got 'fast'" in out
+
+
+def test_a_table_of_an_export_is_recognised(score: Call) -> None:
+    said = json.dumps({"role": "assistant", "content": "30 days, please (1) write"}).replace('"', '""')
+    Path("table.csv").write_text(f'id,name,input,output,bookmarked\nt,x,Where?,"{said}",false\n')
+    code, out = score([], "table.csv")
+    assert code == 0, out
+
+
+def test_a_parquet_file_is_a_log(score: Call) -> None:
+    core, io = pytest.importorskip("arro3.core"), pytest.importorskip("arro3.io")
+    columns = {"id": ["a", "b"], "prompt": ["Where?", "When?"], "response": ["30 days, please (1) write"] * 2}
+    table = core.Table.from_arrays(
+        [core.Array(each, core.DataType.utf8()) for each in columns.values()], names=list(columns)
+    )
+    io.write_parquet(table, "log.parquet")
+    code, out = score([], "log.parquet")
+    assert code == 0, out
+    assert "2 of 2" in out
+
+
+def test_a_file_that_is_no_parquet_is_an_error(score: Call) -> None:
+    Path("log.parquet").write_text("nothing")
+    code, out = score([], "log.parquet")
+    assert code == 3
+    assert "! log.parquet:1  not a valid Parquet file" in out

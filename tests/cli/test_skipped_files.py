@@ -36,6 +36,9 @@ def dump(path: Path, record: object) -> None:
         ("loud.YAML", {"evalcases": [CASE]}, "the name does not end in .yaml or .yml"),
         ("suite.json", {"evalcases": [CASE]}, "JSON"),
         ("other.yml", {"evalCases": [CASE]}, "its cases are under 'evalCases'"),
+        ("typo.yaml", {"evalcase": [CASE]}, "its cases are under 'evalcase'"),
+        ("questions.yaml", {"questions": [CASE]}, "it has cases, but no 'evalcases'"),
+        ("list.yaml", [CASE], "it has cases, but no 'evalcases'"),
     ],
 )
 def test_a_file_that_is_not_read_is_named(project: Project, folder: Path, name: str, record: object, why: str) -> None:
@@ -67,6 +70,8 @@ def test_records_and_files_in_use_are_not_listed(project: Project, folder: Path)
     dump(folder / "lines.jsonl", CASE | {"id": "c"})
     (folder / "lines.yaml").write_text("description: top-level keys of lines.jsonl\n")
     (folder / "whole.yaml").write_text("evalcases: {file: cases.jsonl}\n")
+    dump(folder / "listed.yaml", [CASE | {"id": "d"}])
+    (folder / "of-rows.yaml").write_text("evalcases: {file: listed.yaml}\n")
     (folder / "parts.yaml").write_text("evalcases:\n  file: './part-*.jsonl'\n")
     (folder / ".hidden").mkdir()
     dump(folder / ".hidden" / "x.jsonl", CASE)
@@ -121,3 +126,11 @@ def test_skipped_files_are_stored_with_the_run(project: Project, folder: Path) -
     dump(folder / "alone.jsonl", CASE)
     project.call("run", "some", "--display", "none")
     assert "some/alone.jsonl" in project.call("report")[1]
+
+
+def test_a_circle_of_links_is_no_file(project: Project, folder: Path) -> None:
+    dump(folder / "suite.yaml", {"evalcases": [CASE]})
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    (folder / "dangling.yaml").symlink_to("nothing.yaml")
+    code, output = project.call("check", "some")
+    assert (code, "1 file checked: no problems found" in output) == (0, True), output

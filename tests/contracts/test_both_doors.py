@@ -261,7 +261,7 @@ def test_every_field_of_an_input_reaches_the_evaluators() -> None:
         ground_truth=["x"],
         agent_config={"model": "m"},
         message_history=(Message("user", QUESTION),),
-        timestamp=1_700_000_000_000,  # type: ignore[arg-type]  # milliseconds are taken, too
+        timestamp=1_700_000_000_000,  # milliseconds are taken, too
         session_id="s",
         agent_id="a",
         metadata={"m": 1},

@@ -8,7 +8,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -31,6 +33,7 @@ from agentv.providers.local.http_provider import HttpSettings
 from agentv.providers.local.mock import MockSettings
 from agentv.providers.local.python import PythonSettings
 from agentv.providers.local.replay import ReplaySettings
+from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.registry import Spec
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS
@@ -118,6 +121,13 @@ AGENTS = {
     "pi": agent(PiSettings, "pi"),
 }
 EDITORS = {kind: editor(kind) for kind in ("vscode", "vscode-insiders")}
+ODD_SERVER = str(Path(__file__).parent.parent / "fixtures" / "odd_mcp_server.py")
+
+
+def mcp(tool: str) -> Callable[[Place], object]:
+    return lambda _: McpSettings(command=sys.executable, args=(ODD_SERVER,), tool=tool, arguments={})
+
+
 CASES = {
     **AGENTS,
     **EDITORS,
@@ -135,6 +145,7 @@ CASES = {
         lambda place: ReplaySettings(file=str(place.folder / "other.jsonl")),
         None,
     ),
+    "mcp": Case(mcp("say"), mcp("refuse"), mcp("hang")),
     "azure": model_api(lambda url: AzureSettings(deployment="m", endpoint=url, api_key="k")),
     "openai": model_api(lambda url: OpenAISettings(model="m", base_url=url)),
     "anthropic": model_api(lambda url: AnthropicSettings(model="m", base_url=url)),
@@ -151,7 +162,17 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, server, quiet, broken)
 
 
-names = pytest.mark.parametrize("name", CASES)
+NEEDS = {"mcp": "mcp"}
+"""The packages of the dependency group `protocols` that a provider needs."""
+
+
+def named(name: str) -> Any:
+    package = NEEDS.get(name, "json")
+    reason = f"{package} is not installed: uv sync --group protocols"
+    return pytest.param(name, marks=pytest.mark.skipif(find_spec(package) is None, reason=reason))
+
+
+names = pytest.mark.parametrize("name", [named(name) for name in CASES])
 ANSWERING = [spec for spec in PROVIDERS if spec.answers]
 specs = pytest.mark.parametrize("spec", ANSWERING, ids=lambda spec: spec.name)
 
@@ -199,7 +220,7 @@ def test_a_failure_is_a_provider_error_of_a_known_kind_with_a_sentence(place: Pl
     assert "Traceback" not in failure.message
 
 
-can_hang = pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.hangs is not None])
+can_hang = pytest.mark.parametrize("name", [named(name) for name, case in CASES.items() if case.hangs is not None])
 
 
 def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]]) -> None:
@@ -208,7 +229,10 @@ def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]])
     with_provider(make_target(name, settings(place)), use, home=place.folder)
 
 
-@pytest.mark.parametrize("name", [*AGENTS, *EDITORS, "cli", "http", "python", "azure", "openai", "anthropic", "gemini"])
+KEEPS_DEADLINES = (*AGENTS, *EDITORS, "cli", "http", "mcp", "python", "azure", "openai", "anthropic", "gemini")
+
+
+@pytest.mark.parametrize("name", [named(name) for name in KEEPS_DEADLINES])
 def test_it_keeps_the_deadline_of_a_request(place: Place, name: str) -> None:
     async def use(provider: Provider) -> None:
         with pytest.raises(ProviderError) as raised:
@@ -264,7 +288,7 @@ def test_naming_the_providers_imports_none_of_them() -> None:
 MODULES = [
     *(f"agents.{name}" for name in AGENTS),
     *(f"local.{name}" for name in ("cli", "cli_settings", "mock", "python", "replay")),
-    *("editors.vscode", "apis.openai_chat"),
+    *("editors.vscode", "apis.openai_chat", "protocols.mcp_settings"),
 ]
 HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")
 

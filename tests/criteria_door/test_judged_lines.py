@@ -168,7 +168,7 @@ def test_a_line_becomes_a_row_named_by_its_place() -> None:
     answer = EvaluationInput("Wait.", session_id="s-1", metadata={"n": 1})
     row = line(7, 0.5, input_snapshot=answer, session_id="s-1", judge_usage=Usage(input=3)).to_row("r-1")
     assert (row.run_id, row.slot) == ("r-1", ResultKey("log", "log:7", "given_answer"))
-    assert (row.file, row.line, row.conversation_id, row.metadata) == ("log", 7, "s-1", {"n": 1})
+    assert (row.file, row.line, row.session_id, row.metadata) == ("log", 7, "s-1", {"n": 1})
     assert (row.status, row.verdict, row.score, row.candidate_answer) == ("fail", "fail", 0.5, "Wait.")
     assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (0.0, Usage(input=3), None)
     assert (row.duration_ms, row.error) == (None, None)

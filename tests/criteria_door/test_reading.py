@@ -23,22 +23,24 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 def test_an_input_of_the_wrong_sorts_is_refused_all_at_once() -> None:
+    wrong: dict[str, Any] = {
+        "criteria": ("polite", {"nam": "polite"}),
+        "prompt": 3,
+        "context": [1],
+        "message_history": ["x", {"role": "usr", "content": "x"}],
+        "timestamp": True,
+    }
     with pytest.raises(EvalFileError) as caught:
-        EvaluationInput(
-            None,  # type: ignore[arg-type]
-            ({"name": "polite"},),  # type: ignore[arg-type]
-            prompt=3,  # type: ignore[arg-type]
-            context=[1],  # type: ignore[arg-type]
-            message_history=[{"role": "user", "content": "x"}],  # type: ignore[arg-type]
-            timestamp=True,  # type: ignore[arg-type]
-        )
+        EvaluationInput(None, **wrong)  # type: ignore[call-overload]
     said = str(caught.value)
     for part in (
-        "$.response  must be a string or a Message, got NoneType",
-        "$.criteria[0]  must not be a dict; EvaluationCriteria objects",
+        "$.response  must be a string or a message, got NoneType",
+        "$.criteria[0]  must not be a str; EvaluationCriteria objects, or dicts of their keys",
+        "$.criteria[1].nam  unknown key 'nam'",
         "$.prompt  must be a string, got int",
         "$.context  must be an object, got list",
-        "$.message_history[0]  must not be a dict; Message objects",
+        "$.message_history[0]  is not a message, but a text",
+        "$.message_history[1]  has the unknown role 'usr'",
         "$.timestamp  must be milliseconds since 1970",
     ):
         assert part in said, f"{part!r} is not in\n{said}"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from tests.support.agents import codex_says, lines, stand_in
+from tests.support.fake_server import serving_fake
 
-from agentv import EvalCase, EvaluatorConfig, RunReport, TargetConfig, evaluate
+from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.execution.cancelled_calls import kept_call
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -167,3 +168,21 @@ def test_a_response_that_cannot_be_read_was_paid_for(run: Callable[..., RunRepor
 
 def test_a_cancellation_without_anything_said_carries_nothing() -> None:
     assert kept_call(RuntimeError()) is None
+
+
+def test_an_estimated_part_of_a_judges_cost_is_marked() -> None:
+    with serving_fake() as server:
+        settings: dict[str, Any] = {
+            "base_url": f"{server.url}/v1",
+            "model": "fake@cut-x1",
+            "stream": True,
+            "price": PRICE,
+        }
+        desk = TargetConfig("desk", "openai", {**settings, "retry_initial_delay_ms": 1})  # it judges itself
+        case = EvalCase("a", (Message("user", "Say Paris."),), expected_outcome="Paris")
+        report = evaluate([case], target=desk, evaluators=[EvaluatorConfig("j", "llm_judge")], gates=())
+
+    (row,), (shown,) = report.results, report.targets
+    (call,) = row.evaluator_results[0].judge_calls
+    assert (row.error, call.estimated, row.is_judge_estimated, row.is_target_estimated) == (None, True, True, True)
+    assert (shown.is_judge_estimated, shown.is_target_estimated) == (True, True)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ def evidence_in(request: ProviderRequest) -> str:
     return found[1]
 
 
-def judged(candidate: str, reply: Callable[[ProviderRequest], str], **options: object) -> EvaluationScore:
+def judged(candidate: str, reply: Callable[[ProviderRequest], str], **options: Any) -> EvaluationScore:
     evaluator = LlmJudgeEvaluator(nonce=numbered_nonces(), **options)
     context = make_context(candidate, judge=Judge(reply), criteria=(EvaluationCriteria("tone", scale="likert5"),))
     return asyncio.run(evaluator.evaluate(context))

@@ -209,6 +209,12 @@ def test_a_pattern_cannot_hang_a_run() -> None:
     assert time.process_time() - started < 10
 
 
+def test_a_pattern_that_recurses_for_ever_is_an_error_of_its_own() -> None:
+    with pytest.raises(EvaluatorError, match=r"(needs too much memory|did not finish)") as caught:
+        judge("regex", "text", pattern="(?R)")
+    assert caught.value.failure.kind == "regex_timeout"
+
+
 def test_the_standard_matcher_does_not_come_back() -> None:
     naive = f"import re; re.search({HARD_PATTERN!r}, {HARD_TEXT!r})"
     with pytest.raises(subprocess.TimeoutExpired):

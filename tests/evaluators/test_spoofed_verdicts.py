@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.support.judging import Judge, make_context, numbered_nonces
@@ -17,7 +18,6 @@ from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
-from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import Unsigned
 
@@ -195,7 +195,7 @@ async def judged(mode: str, spoof: str, judge: str, way: str) -> EvaluationScore
     if mode == "pairwise":
         settings = PairwiseSettings(unsigned=unsigned)
         return await PairwiseEvaluator(other=None, settings=settings, nonce=numbered_nonces()).evaluate(context)
-    options: JsonObject = {"rubric": {"rubrics": ("Is right",)}, "criteria": {"criteria": ("tone",)}}.get(mode, {})
+    options: Any = {"rubric": {"rubrics": ("Is right",)}, "criteria": {"criteria": ("tone",)}}.get(mode, {})
     evaluator = LlmJudgeEvaluator(nonce=numbered_nonces(), unsigned=unsigned, **options)
     return await evaluator.evaluate(context)
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from tests.support.judging import make_context
 
@@ -52,7 +54,7 @@ def test_an_agent_that_called_nothing_is_judged_as_such() -> None:
         ({"minimums": {"a": 1}, "score": "partial"}, "`score: partial` needs a mode that compares"),
     ],
 )
-def test_settings_that_demand_nothing_are_refused(settings: dict[str, object], message: str) -> None:
+def test_settings_that_demand_nothing_are_refused(settings: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ToolTrajectoryEvaluator(**settings)
 

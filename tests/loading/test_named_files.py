@@ -69,3 +69,30 @@ class Plugin:
 
 def test_a_setting_called_files_is_no_list_of_files() -> None:
     assert named_files(Plugin(), "/nowhere") == missing_files(Plugin(), "/nowhere") == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["loop.md", r"a\0b.md", "x" * 300 + ".md"], ids=["circle of links", "null", "too long"]
+)
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        "{name: e, type: llm_judge, prompt: FILE}",
+        "{name: e, type: toxicity, toxic_terms: FILE}",
+        "{name: e, type: human, file: FILE}",
+        "{name: e, type: composite, evaluators: [MEMBER], aggregator: {type: code_judge, path: FILE}}",
+        "{name: e, type: code_judge, script: [./FILE]}",
+    ],
+)
+def test_a_name_that_leads_to_no_file_is_a_missing_file(suite: Path, evaluator: str, name: str) -> None:
+    (suite.parent / "loop.md").symlink_to("loop.md")
+    evaluator = evaluator.replace("MEMBER", "{name: x, type: contains, value: a}")
+    written = evaluator.replace("./FILE", f'"./{name}"').replace("FILE", f'"{name}"')
+    suite.write_text(f"{SUITE.partition('      -')[0]}      - {written}\n")
+
+    with pytest.raises(EvalFileError) as refused:
+        load_suite(suite, specs=load_specs())
+
+    (problem,) = refused.value.problems
+    assert problem.line == 6
+    assert problem.message.startswith("there is no file ")

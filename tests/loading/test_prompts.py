@@ -200,3 +200,19 @@ def test_files_of_messages_are_attached_from_the_folder_of_the_eval_file() -> No
     prompts = f" [{{id: m, messages: [{{role: user, content: {parts}}}]}}]"
     ((_, content),) = sent(prompts)["m"]
     assert [getattr(part, "text", None) for part in content] == ["N", "tea"]  # type: ignore[attr-defined]
+
+
+TWO = "\n- {id: first, messages: [{role: user, content: One}]}\n- {id: second, messages: [{role: user, content: Two}]}"
+
+
+def test_a_case_may_choose_prompts() -> None:
+    assert list(sent(TWO, f"{CASE}    execution: {{prompts: [second]}}\n")) == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("before", "known"), [(f"prompts:{TWO}", "known: first, second"), ("", "the suite has no `prompts`")]
+)
+def test_an_unknown_prompt_of_a_case_is_an_error_with_its_place(before: str, known: str) -> None:
+    Path("suite.yaml").write_text(f"{before}{CASE}    execution: {{prompts: [secnd]}}\n")
+    with pytest.raises(EvalFileError, match=rf"execution.prompts\[0\]  unknown prompt 'secnd'; {known}"):
+        load_suite("suite.yaml", specs=SPECS)

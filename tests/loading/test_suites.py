@@ -177,6 +177,20 @@ def test_a_list_under_execution_comes_before_the_one_beside_it(tmp_path: Path) -
     assert only_case(tmp_path, CASE).evaluators is None
 
 
+def test_similarity_of_meaning_as_the_only_evaluator_is_warned_of(tmp_path: Path) -> None:
+    alone = "evaluators: [{name: meaning, type: semantic_similarity}]"
+    beside = "evaluators: [{name: meaning, type: semantic_similarity}, {name: fact, type: contains, value: '30'}]"
+    suite = load(
+        tmp_path,
+        "evalcases:\n"
+        f"  - {{id: a, input_messages: When?, expected_messages: In 30 days, {alone}}}\n"
+        f"  - {{id: b, input_messages: When?, expected_messages: In 30 days, {beside}}}\n",
+    )
+    (warning,) = suite.warnings
+    assert (warning.line, warning.json_path) == (2, "$.evalcases[0].evaluators[0]")
+    assert "sees neither a negation nor a changed number" in warning.render()
+
+
 def test_grader_is_read_with_one_warning_in_each_file(tmp_path: Path) -> None:
     suite = load(tmp_path, "grader: llm_judge\n" + CASE + "    grader: llm_judge\n")
     (case,) = suite.cases

@@ -2,7 +2,7 @@ import itertools
 import json
 import re
 import resource
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,8 +30,10 @@ def stream_of(
     *,
     secrets: Iterable[str] = (),
     noise: frozenset[str] = frozenset(),
+    show: Callable[[str], None] | None = None,
 ) -> AgentStream:
-    return AgentStream(read, log or AgentLog(None), redactor=SecretRedactor(secrets), clock=lambda: NOW, noise=noise)
+    redactor = SecretRedactor(secrets)
+    return AgentStream(read, log or AgentLog(None), redactor=redactor, clock=lambda: NOW, noise=noise, show=show)
 
 
 @pytest.mark.parametrize("agent", READERS)
@@ -49,6 +51,30 @@ def test_it_does_not_matter_how_output_is_cut(agent: str, cuts: list[int]) -> No
 
     assert cut.transcript.response() == whole.transcript.response()
     assert cut.transcript.answer == "The amount is in notes.txt, and new.txt is written."
+
+
+@pytest.mark.parametrize("agent", READERS)
+def test_the_steps_of_every_agent_can_be_shown_as_they_come(agent: str) -> None:
+    shown: list[str] = []
+    stream = stream_of(READERS[agent], show=shown.append)
+
+    first, _, rest = recorded(agent).encode().rpartition(b"notes.txt")
+    assert stream.feed(first)
+    before = [line.partition(" ")[0] for line in shown]
+    stream.feed(b"notes.txt" + rest)
+    stream.end()
+
+    assert {"calls", "returns"} <= set(before)
+    assert any(line.startswith(("says ", "answers ")) and "new.txt is written." in line for line in shown)
+
+
+def test_a_step_is_shown_whole_so_that_further_secrets_can_be_found() -> None:
+    shown: list[str] = []
+    stream = stream_of(secrets=["s3cr3t-own"], show=shown.append)
+
+    stream.feed(codex_says(f"The key s3cr3t-own\nand {'y' * 5_000}").encode())
+
+    assert shown == [f"says The key ***\nand {'y' * 5_000}"]
 
 
 def test_a_last_line_needs_no_line_end_and_others_may_have_two() -> None:

@@ -56,6 +56,9 @@ class Tools:
     def find_run(self, reference: str) -> str:
         raise LookupError(reference)
 
+    def table_rows(self, path: str) -> None:
+        raise LookupError(path)
+
 
 def embed(*texts: str, timeout_s: float | None = None) -> EmbeddingResponse:
     provider = LocalProvider(make_target("local", LocalSettings()), Tools())

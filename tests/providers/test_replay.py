@@ -433,3 +433,26 @@ def test_a_list_instead_of_lines_is_refused(tmp_path: Path) -> None:
     failure = failure_of(replay(tmp_path, file="log.json"))
     assert failure.kind == "config_error"
     assert "log.json:1: not a valid row" in failure.message
+
+
+def test_a_table_of_logged_answers_is_replayed(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text('id,prompt,response\ncase-1,Where?,"Here, please."\n2,When?,Now.\n')
+    assert ask(replay(tmp_path, file="log.csv"), make_request()).text == "Here, please."
+    assert ask(replay(tmp_path, file="log.csv"), make_request(eval_case_id="2")).text == "Now."
+    assert failure_of(replay(tmp_path, file="log.csv"), make_request(eval_case_id="3")).kind == "target_missing"
+
+
+def test_a_table_with_columns_of_its_own_is_mapped(tmp_path: Path) -> None:
+    (tmp_path / "log.tsv").write_text("no\treply\ttrial\ncase-1\tYes.\t0\n")
+    paths = {"id": "no", "response": "reply"}
+    assert ask(replay(tmp_path, file="log.tsv", map=paths), make_request()).text == "Yes."
+    failure = failure_of(replay(tmp_path, file="log.tsv"))
+    assert "log.tsv:2: has no id to find its case by; name it with `map: {id: PATH}`" in failure.message
+
+
+def test_a_wrong_table_is_an_error_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("id,response\na,b,c\n")
+    failure = failure_of(replay(tmp_path, file="log.csv"))
+    assert failure.kind == "config_error"
+    assert "log.csv:2:1" in failure.message
+    assert "this row has 3 cells, but the first row names 2 columns" in failure.message

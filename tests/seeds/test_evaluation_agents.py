@@ -1,6 +1,8 @@
 """Seed evaluation.md: coding agents as targets."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,10 +68,10 @@ def test_codex_cli_provider(run: Callable[..., Any], tmp_path: Path) -> None:
     assert Path(details["log_paths"][0]).is_file()
 
 
-# The agent does not end before its log holds what it has printed so far; it gives up after ten seconds.
+# The agent does not end before its log and the screen hold what it has printed so far; it gives up after ten seconds.
 WAIT_FOR_THE_LOG = """
 tries=0
-until grep -qs 'calls    command_execution' LOGS/*; do
+until grep -qs 'calls    command_execution' LOGS/* && grep -qs '^log: note agent: calls command_execution' SCREEN; do
   tries=$((tries + 1))
   test $tries -lt 200 || { echo nothing was logged so far >&2; exit 9; }
   sleep 0.05
@@ -79,14 +81,21 @@ done
 
 @pytest.mark.timeout(60)
 def test_codex_cli_provider_streams_its_log_when_enabled(run: Callable[..., Any], tmp_path: Path) -> None:
-    logs = tmp_path / ".agentv" / "logs" / "codex"
-    agent = stand_in(tmp_path / "bin", recorded("codex"), then=WAIT_FOR_THE_LOG.replace("LOGS", str(logs)))
-    (row,) = run(SUITE, targets=targets_of(agent.program, max_retries=0), files=FILES).rows
-    assert row["status"] == "pass", row
+    logs, screen = tmp_path / ".agentv" / "logs" / "codex", tmp_path / "screen"
+    waits = WAIT_FOR_THE_LOG.replace("LOGS", str(logs)).replace("SCREEN", str(screen))
+    agent = stand_in(tmp_path / "bin", recorded("codex"), then=waits)
+    targets = targets_of(agent.program, max_retries=0)
+    assert run(SUITE, "--dry-run", targets=targets, files=FILES).code == 0
+    with screen.open("wb") as stderr:
+        command = [sys.executable, "-m", "agentv", "run", "evals", "-v", "-o", "rows.jsonl"]
+        done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=stderr, check=False)
+    assert done.returncode == 0, done.stdout.decode() + screen.read_text()
 
     for log in logs.iterdir():
         log.unlink()
     quiet = stand_in(tmp_path / "quiet", recorded("codex"), then="exit 7")
-    (row,) = run(SUITE, targets=targets_of(quiet.program, max_retries=0, stream_logs=False), files=FILES).rows
+    silent = run(SUITE, "-v", targets=targets_of(quiet.program, max_retries=0, stream_logs=False), files=FILES)
+    (row,) = silent.rows
     assert row["error"]["details"]["log_paths"] == []
     assert list(logs.iterdir()) == []
+    assert "log:" not in silent.errors

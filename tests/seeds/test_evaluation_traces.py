@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,15 @@ def test_deterministic_trace_evaluator_reads_trace(answered: Callable[..., Any])
     assert row["score"] == pytest.approx((3 * 0.5 + 1 * 1.0) / 4)
 
 
+def _always(model: Any, _context: object) -> Any:
+    return model
+
+
 def test_llm_judge_may_consume_trace_opt_in(judge: Callable[..., Any], context: Callable[..., Any]) -> None:
     summary = summarize_trace([TraceEvent("tool_call", name="searchDocs")])
     for include, given, shown in [(True, summary, True), (False, summary, False), (True, None, False)]:
         model = judge('{"score": 1}')
-        evaluator = LlmJudgeEvaluator(resolve_judge_provider=lambda _, model=model: model, include_trace=include)
+        evaluator = LlmJudgeEvaluator(resolve_judge_provider=partial(_always, model), include_trace=include)
         score = asyncio.run(evaluator.evaluate(context("4", candidate_trace_summary=given)))
         assert score.score == 1.0
         assert ("searchDocs" in model.requests[0].question) is shown

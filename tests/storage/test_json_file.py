@@ -14,6 +14,7 @@ import pytest
 from agentv import EvaluationInput, EvaluationRunConfig, JsonFileStorageProvider, run_evaluation_sync
 from agentv.storage.judgements.json_file import append_record
 from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonValue
 
 
 def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
@@ -56,3 +57,42 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path, room: int, not
         append_record(path, {"id": 2})
     assert str(caught.value) == f"cannot write {path}: {os.strerror(errno.EFBIG)}{note}"
     assert path.read_bytes() == before
+
+
+def loaded(path: Path) -> list[dict[str, JsonValue]]:
+    return [each.to_dict() for each in JsonFileStorageProvider(path).load_results()]
+
+
+def test_a_configuration_is_stored_once_and_named_by_hash(tmp_path: Path) -> None:
+    terms = [f"term number {number}" for number in range(5_000)]
+    path = tmp_path / "judged.jsonl"
+    config = EvaluationRunConfig(
+        evaluators=[{"type": "one_of", "values": terms}], storage={"type": "json_file", "path": str(path)}
+    )
+    made = [run_evaluation_sync(EvaluationInput(f"term number {number}"), config) for number in range(3)]
+    assert all(len(line) < 2_000 for line in path.read_bytes().splitlines())
+    assert len((tmp_path / "judged.configs.jsonl").read_bytes().splitlines()) == 1
+    assert loaded(path) == [each.to_dict() for each in made]
+    # Another process writes the configuration no second time.
+    asyncio.run(JsonFileStorageProvider(path).save_result(made[0]))
+    assert len((tmp_path / "judged.configs.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_a_file_of_an_older_version_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "judged.jsonl"
+    result = run_evaluation_sync(
+        EvaluationInput("x"), EvaluationRunConfig(evaluators=[{"type": "contains", "value": "x"}])
+    )
+    append_record(path, result.to_dict())
+    assert loaded(path) == [result.to_dict()]
+
+
+def test_a_lost_configuration_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "judged.jsonl"
+    config = EvaluationRunConfig(
+        evaluators=[{"type": "contains", "value": "x"}], storage={"type": "json_file", "path": str(path)}
+    )
+    run_evaluation_sync(EvaluationInput("x"), config)
+    (tmp_path / "judged.configs.jsonl").unlink()
+    with pytest.raises(StorageError, match=r"judged\.jsonl:1: its configuration .* is not in .*judged\.configs\.jsonl"):
+        list(JsonFileStorageProvider(path).load_results())

@@ -1,7 +1,7 @@
 """Call of a provider with one request, like the pipeline but without its retries."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -9,12 +9,14 @@ from typing import TypeVar
 import pytest
 
 from agentv.execution.sharing import SharedResources
+from agentv.loading.datasets.log_rows import is_table, whole_rows
 from agentv.providers import PROVIDERS
 from agentv.storage.run.find import find_run
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import ClosingProvider, Provider, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 T = TypeVar("T")
@@ -30,6 +32,9 @@ class Tools:
 
     def find_run(self, reference: str) -> str:
         return str(find_run(Path(self.home), reference))
+
+    def table_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
+        return whole_rows(Path(path)) if is_table(Path(path)) else None
 
 
 def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:
@@ -48,7 +53,11 @@ def with_provider(target: ResolvedTarget, use: Callable[[Provider], Awaitable[T]
     async def run() -> T:
         async with asyncio.timeout(2 * PATIENCE_S), SharedResources() as shared:
             provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, str(home)))
-            return await use(provider)
+            try:
+                return await use(provider)
+            finally:
+                if isinstance(provider, ClosingProvider):
+                    await provider.aclose()
 
     return asyncio.run(run())
 

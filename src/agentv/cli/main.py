@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, Entry] = {
     "trend": Entry("agentv.cli.results.trend", "Show how scores change from run to run."),
     "report": Entry("agentv.cli.results.report", "Write a run as HTML, Markdown, JUnit, CSV, JSON or SARIF."),
     "baseline": Entry("agentv.cli.results.baseline", "Save a run's scores in a file to compare later runs with."),
-    "label": Entry("agentv.cli.results.label", "Import human labels for a run."),
+    "label": Entry("agentv.cli.results.label", "Import human labels, or measure their agreement."),
     "judge": Entry("agentv.cli.results.judge", "Measure a judge's accuracy and consistency."),
     "runs": Entry("agentv.cli.upkeep.runs", "List, tag, prune or delete stored runs."),
     "cache": Entry("agentv.cli.upkeep.cache", "List or clear cached answers and embeddings."),

@@ -22,6 +22,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def real_path(path: Path) -> str:
+    """Return a path with its links resolved, or as it is if it has none that can be resolved (a circle, a bad name)."""
+    try:
+        return str(path.resolve())
+    except (OSError, ValueError, RuntimeError):
+        return str(path.absolute())
+
+
 def function_files(reference: str, folder: Path) -> tuple[str, ...]:
     """Return the file of `path.py:function`, or of `package.module:function` if it lies below `folder`."""
     place = reference.rpartition(":")[0]
@@ -68,4 +76,4 @@ def _is_script(word: str) -> bool:
 
 
 def _resolved(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(Path(folder, path).resolve()) for path in paths))
+    return tuple(dict.fromkeys(real_path(Path(folder, path)) for path in paths))

@@ -1,6 +1,6 @@
 """The providers of targets, and the registry that names them without importing any."""
 
-from agentv.registry import Registry, Spec, make_registry
+from agentv.registry import NamedModel, Registry, Spec, make_registry
 
 __all__ = ["PROVIDERS"]
 
@@ -13,6 +13,9 @@ PROVIDERS: Registry = make_registry(
             summary="a deployment of a chat model on Azure OpenAI",
             settings="agentv.providers.apis.azure:AzureSettings",
             factory="agentv.providers.apis.azure:AzureProvider",
+            named_model=NamedModel(
+                {"api_key": "AZURE_OPENAI_API_KEY", "endpoint": "AZURE_OPENAI_ENDPOINT"}, key="deployment"
+            ),
             cost="paid",
             is_model_api=True,
             can_judge=True,
@@ -23,6 +26,7 @@ PROVIDERS: Registry = make_registry(
             summary="a model behind the OpenAI API, or a compatible server",
             settings="agentv.providers.apis.openai:OpenAISettings",
             factory="agentv.providers.apis.openai:OpenAIProvider",
+            named_model=NamedModel({"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"}, judge="gpt-4o-mini"),
             cost="paid",
             is_model_api=True,
             can_judge=True,
@@ -33,6 +37,9 @@ PROVIDERS: Registry = make_registry(
             summary="a Claude model behind Anthropic's API, or a compatible server",
             settings="agentv.providers.apis.anthropic:AnthropicSettings",
             factory="agentv.providers.apis.anthropic:AnthropicProvider",
+            named_model=NamedModel(
+                {"api_key": "ANTHROPIC_API_KEY", "base_url": "ANTHROPIC_BASE_URL"}, judge="claude-haiku-4-5"
+            ),
             cost="paid",
             is_model_api=True,
             can_judge=True,
@@ -43,6 +50,7 @@ PROVIDERS: Registry = make_registry(
             summary="a Google model behind the Gemini API or on Vertex AI",
             settings="agentv.providers.apis.gemini:GeminiSettings",
             factory="agentv.providers.apis.gemini:GeminiProvider",
+            named_model=NamedModel({"api_key": "GEMINI_API_KEY"}, judge="gemini-2.5-flash"),
             cost="paid",
             is_model_api=True,
             can_judge=True,
@@ -127,6 +135,13 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.local.http_provider:HttpSettings",
             factory="agentv.providers.local.http_provider:HttpProvider",
             is_web_service=True,
+        ),
+        Spec(
+            name="mcp",
+            summary="a tool of an MCP server, or the list of its tools",
+            settings="agentv.providers.protocols.mcp_settings:McpSettings",
+            factory="agentv.providers.protocols.mcp_provider:McpProvider",
+            extra="mcp",
         ),
         Spec(
             name="python",

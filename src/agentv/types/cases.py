@@ -1,16 +1,21 @@
 """Eval cases, their suites, and the settings of their evaluators."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from operator import attrgetter
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
+from agentv.types.spellings import CamelKeywords
 
 ItemScale: TypeAlias = Literal["likert5", "points10"]
 """The scale of a graded rubric item: 1 to 5, or 0 to 10."""
@@ -83,7 +88,9 @@ class Location(Struct, frozen=True, gc=False):
 
 _SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators")
 _sequences_of = attrgetter(*_SEQUENCES)
+_values_of = attrgetter("input_messages", "expected_messages", "rubrics", "criteria")
 _ACCEPTED = frozenset({tuple, type(None)})
+_VALUES = frozenset({Message, RubricItem, EvaluationCriteria})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
 
@@ -94,12 +101,13 @@ class PromptMessages(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-class EvalCase(Struct, frozen=True):
+class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     """One input for a target, with the expectations of a good answer.
 
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
+    `prompt_ids` are those of the suite's prompts that it is sent with, all if there are none.
     `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
     the id.
     """
@@ -122,6 +130,7 @@ class EvalCase(Struct, frozen=True):
     timeout_s: float | None = None
     pass_score: float | None = None
     targets: tuple[str, ...] = ()
+    prompt_ids: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
 
@@ -132,16 +141,65 @@ class EvalCase(Struct, frozen=True):
         return tuple(replace(self, input_messages=each.messages, prompt=each.id, prompts=()) for each in self.prompts)
 
     def __post_init__(self) -> None:
-        """Convert a string or a list to a tuple."""
-        if _ACCEPTED.issuperset(map(type, _sequences_of(self))):
+        """Convert a string or a list to a tuple, and messages, criteria and rubric items given as dicts to values.
+
+        Raises MessageError or EvalFileError with the place of what is not understood.
+        """
+        is_plain = _ACCEPTED.issuperset(map(type, _sequences_of(self)))
+        if is_plain and _VALUES.issuperset(map(type, chain(*filter(None, _values_of(self))))):
             return
         for name, given in zip(_SEQUENCES, _sequences_of(self), strict=True):
-            if type(given) is tuple:
-                continue
             if isinstance(given, str) and name in _ROLES:
                 force_setattr(self, name, (Message(role=_ROLES[name], content=given),))
-            elif isinstance(given, list):
-                force_setattr(self, name, tuple(given))
+            elif isinstance(given, list | tuple):
+                force_setattr(self, name, _READERS.get(name, tuple)(given))
+
+
+def _read_criteria(given: Sequence[object]) -> tuple[EvaluationCriteria, ...]:
+    return tuple(each if isinstance(each, EvaluationCriteria) else EvaluationCriteria.from_dict(each) for each in given)
+
+
+def _read_rubrics(given: Sequence[object]) -> tuple["RubricItem | str", ...]:
+    return tuple(
+        RubricItem(f"rubric-{number}", item) if isinstance(item, str) else rubric_item(item, f"$.rubrics[{number - 1}]")
+        for number, item in enumerate(given, start=1)
+    )
+
+
+_READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
+    "input_messages": partial(read_messages, at="input_messages"),
+    "expected_messages": partial(read_messages, at="expected_messages"),
+    "criteria": _read_criteria,
+    "rubrics": _read_rubrics,
+}
+
+
+def rubric_item(given: object, at: str) -> "RubricItem | str":
+    """Return a rubric item given as a dict of its keys; other values are returned as they are.
+
+    `at` is its place in errors. Raises EvalFileError with all of its problems.
+    """
+    if not isinstance(given, Mapping):
+        return cast("RubricItem | str", given)
+    problems = Problems("RubricItem")
+    fields = Fields(given, problems, at)
+    weight, required = fields.number("weight"), fields.value("required")
+    if not isinstance(required, bool | None):
+        problems.add(f"{at}.required", f"must be true or false, got {type(required).__name__}")
+    scale = fields.text("scale")
+    if scale not in (None, *get_args(ItemScale)):
+        problems.add(f"{at}.scale", f"unknown scale {scale!r}", allowed=", ".join(get_args(ItemScale)))
+    item = RubricItem(
+        id=fields.required_text("id"),
+        description=fields.required_text("description"),
+        weight=1.0 if weight is None else weight,
+        required=required is True,
+        scale=cast("ItemScale | None", scale),
+        min_value=fields.number("min_value"),
+    )
+    fields.check_unknown_keys()
+    problems.raise_any()
+    return item
 
 
 class BrokenCase(Struct, frozen=True):

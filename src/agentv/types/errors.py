@@ -12,6 +12,7 @@ AgentvError
 ├── ProviderError (RuntimeError)   a target did not answer; carries a Failure
 ├── MessageError (ValueError)      a message that is not understood, with its place
 ├── EvaluatorError (RuntimeError)  an evaluator could not judge; carries a Failure
+├── JudgeUnavailable (RuntimeError) a check in a test could not be judged
 └── StorageError (OSError)
 """
 
@@ -126,6 +127,12 @@ class EvaluatorError(AgentvError, RuntimeError):
 
         self.failure = Failure(kind=kind, message=message, stage="evaluator")
         super().__init__(message)
+
+
+class JudgeUnavailable(AgentvError, RuntimeError):  # noqa: N818 - the name that users write
+    """A check in a test could not be judged, because an evaluator or its judge failed. The answer may be right."""
+
+    agentv_kind = "judge"
 
 
 class StorageError(AgentvError, OSError):

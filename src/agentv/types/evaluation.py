@@ -17,6 +17,7 @@ from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
 from agentv.types.records.fields import TOLERANCE, StoredScore, always
+from agentv.types.spellings import CamelKeywords
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
@@ -43,7 +44,7 @@ class PromptInputs(Struct, frozen=True, gc=False):
     file_paths: tuple[str, ...] = ()
 
 
-class EvaluationResult(Struct, frozen=True, omit_defaults=True):
+class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelKeywords):
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
 
     `value` is None when there is an error or the scale cannot be averaged.
@@ -57,6 +58,11 @@ class EvaluationResult(Struct, frozen=True, omit_defaults=True):
     evaluator_type: str = always("")
     error: str | None = None
     metadata: JsonObject | None = None
+
+    @property
+    def passed(self) -> bool | None:
+        """True for a value in the band `pass`; None if the criterion was not judged, or cannot be placed on 0..1."""
+        return None if self.error is not None or self.value is None else verdict_of(self.value) == "pass"
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
@@ -107,7 +113,8 @@ def _own_score(value: JsonValue) -> float | bool | str:
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     """One call of a judge model, with its unchanged reply. `score` is None when the reply had none.
 
-    For the role `embedding` it is an embedding request: `reply` is empty, and there is no score.
+    For the role `embedding` it is an embedding request: `reply` is empty, and there is no score. `estimated` says that
+    a part of `usage` was estimated from texts.
     """
 
     judge: str
@@ -118,6 +125,7 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     cost_usd: float | None = None
     duration_ms: float | None = None
     cached: bool = always(False)
+    estimated: bool = False
 
 
 PASS_SCORE = 0.8
@@ -131,7 +139,7 @@ def verdict_of(score: float) -> Verdict:
     return "borderline" if score >= BORDERLINE_SCORE - TOLERANCE else "fail"
 
 
-class EvaluationScore(Struct, frozen=True):
+class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords):
     """One evaluator's score of one answer (seed REQ-EVAL-005).
 
     `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given, or
@@ -197,8 +205,18 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float | None = None
     evaluator_results: "tuple[EvaluatorResult, ...]" = ()
 
+    @property
+    def evaluator_raw_request(self) -> JsonObject | None:
+        """The request to the judge, by the name that `EvaluationScore` has for it."""
+        return self.evaluator_provider_request
 
-class EvaluationContext(Struct, frozen=True):
+    @property
+    def passed(self) -> bool | None:
+        """True for the verdict `pass`; None if nothing was judged."""
+        return None if self.error is not None or self.verdict is None else self.verdict == "pass"
+
+
+class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     """The read-only input of an evaluator.
 
     `candidate` is the answer's text. `trace` and `candidate_trace` both hold the trace that the provider returned, None

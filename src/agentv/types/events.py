@@ -76,6 +76,18 @@ class RetryNoted(Struct, frozen=True):
     wait_s: float
 
 
+class LogLine(Struct, frozen=True):
+    """A line of the log of a call that is in progress, with secrets redacted.
+
+    `target` is the one that is called, which may be a fallback of the row's target. Only observers that list this class
+    in `event_types` receive it: there may be thousands in a call.
+    """
+
+    slot: ResultKey
+    target: str
+    text: str
+
+
 class RunNote(Struct, frozen=True):
     """A message for the user: a warning, a fallback, a deprecated key.
 
@@ -99,7 +111,7 @@ class RunEnded(Struct, frozen=True):
     report: RunReport
 
 
-RunEvent: TypeAlias = (
+ProgressEvent: TypeAlias = (
     RunStarted
     | RowsCounted
     | RowBegun
@@ -112,12 +124,16 @@ RunEvent: TypeAlias = (
     | RunStopping
     | RunEnded
 )
+"""The events that an observer receives unless it lists others."""
+
+RunEvent: TypeAlias = ProgressEvent | LogLine
 
 
 class Observer(Protocol):
     """Observes a run. Called in the run's own thread, one event at a time; must return quickly.
 
-    An observer of only some types of events may list their classes in an attribute `event_types`, a tuple.
+    An observer of only some types of events may list their classes in an attribute `event_types`, a tuple. One without
+    receives every event but `LogLine`.
     """
 
     def notify(self, event: RunEvent) -> None:

@@ -1,6 +1,6 @@
 """Protocols between packages: the store, the tools of plug-ins, the clock."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -41,6 +41,12 @@ class ProviderTools(Protocol):
 
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run by id, name, path or `latest`. Raises ConfigError that lists the runs."""
+
+    def table_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
+        """Yield the rows of a table or Parquet file, each with its line; None for another file.
+
+        Raises AgentvError for a file or row that cannot be read.
+        """
 
 
 class EvaluatorTools(Protocol):

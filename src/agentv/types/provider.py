@@ -1,7 +1,7 @@
 """The contract of a provider: requests, responses, failures."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -12,6 +12,9 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.records.fields import always
 from agentv.types.usage import Usage
+
+TRACE_NOTE = "its replies have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
+"""The note on an answer whose program or function gave the older form of its steps."""
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """The heading of the guidelines in a system message."""
@@ -25,6 +28,7 @@ class ProviderRequest(Struct, frozen=True):
     `attempt` starts at 0 and counts repeats of the whole call. `response_schema` requests structured output if the API
     supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
     attempt. `prompt` is the id of the suite's prompt that the messages are made with, None without one.
+    `on_log_line` shows a line of the call's log on the screen, with secrets redacted; None if none is to be shown.
     """
 
     question: str
@@ -45,6 +49,7 @@ class ProviderRequest(Struct, frozen=True):
     temperature: float | None = None
     max_output_tokens: int | None = None
     response_schema: JsonObject | None = None
+    on_log_line: Callable[[str], None] | None = None
 
 
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

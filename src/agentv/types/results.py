@@ -1,10 +1,12 @@
 """The report of a run: its state, its counts and its verdict."""
 
+import os
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
 from agentv.types.struct_fields import repr_without
 from agentv.types.summaries import (
@@ -15,6 +17,7 @@ from agentv.types.summaries import (
     MatrixSummary,
     TargetSummary,
 )
+from agentv.types.views import Line, View, reason_of, score_text, table_html, view_html, view_of, view_text
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""
@@ -41,6 +44,22 @@ class RunVerdict(Struct, frozen=True):
     gates: tuple[GateResult, ...] = ()
 
 
+class ReportOutputs(Protocol):
+    """Writes reports to files and makes data frames of them, for methods of RunReport."""
+
+    def save(self, report: "RunReport", path: str) -> None:
+        """Write a report to a file in the format of its suffix."""
+
+    def frame(self, report: "RunReport") -> Any:
+        """Return a data frame with one row for each result."""
+
+
+def _line_of(row: CaseResult) -> Line:
+    state = "error" if row.status == "error" else row.verdict or row.status
+    name = " · ".join(filter(None, (row.eval_id, row.target, row.prompt, f"trial {row.trial}" if row.trial else "")))
+    return Line(state, name, row.score, reason_of(row.reasoning, row.misses, row.error.message if row.error else None))
+
+
 RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "running"]
 """How a run ended; `running` if another process is still writing it."""
 
@@ -52,7 +71,8 @@ class RunReport(Struct, frozen=True):
     all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` lists what is required to
     resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
     was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
-    read, and the percentiles of the time to judge one.
+    read, and the percentiles of the time to judge one. `is_imported` is True for a run that was made from the log of
+    another program, which cannot be resumed.
     """
 
     run_id: str
@@ -79,10 +99,72 @@ class RunReport(Struct, frozen=True):
     read: int | None = None
     judging_median_s: float | None = None
     judging_p95_s: float | None = None
+    is_imported: bool = False
+    outputs: ReportOutputs | None = None
 
     def __repr__(self) -> str:
         """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""
-        return repr_without(self, "results")
+        return repr_without(self, "results", "outputs")
+
+    @property
+    def passed(self) -> bool | None:
+        """True if the run's verdict is 0 (gates met, nothing missing); None if nothing was judged."""
+        judged = sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+        return self.exit_code == 0 if judged else None
+
+    @property
+    def failures(self) -> tuple[CaseResult, ...]:
+        """The results that did not pass or could not be judged; of a run without `results` the first ones."""
+        if not self.results:
+            return self.failing
+        return tuple(row for row in self.results if row.passed is not True and row.status != "skipped")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report to a file, in the format of its suffix: .html, .md, .csv, .junit.xml, .jsonl, .json, ….
+
+        Raises ConfigError for an unknown suffix or a file that cannot be written.
+        """
+        self._outputs().save(self, os.fspath(path))
+
+    def to_dataframe(self) -> Any:
+        """Return one row for each result, as a DataFrame of pandas, else of polars, else as an Arrow table.
+
+        Its columns: suite, case, target, prompt, trial, status, verdict, score, one `score.NAME` for each evaluator,
+        reasoning, error, answer, duration_ms, cost_usd and tags. Raises MissingExtraError if none of these packages is
+        installed.
+        """
+        return self._outputs().frame(self)
+
+    def _outputs(self) -> ReportOutputs:
+        if self.outputs is None:
+            raise ConfigError("only a report that evaluate() returned can be saved or made a data frame")
+        return self.outputs
+
+    def _view(self) -> View:
+        failures = self.failures
+        total = len(failures) if self.results else self.failing_total
+        state = {True: "pass", False: "fail", None: "error"}[self.passed]
+        return view_of(state, self.verdict.sentence, map(_line_of, failures), total=total)
+
+    def __str__(self) -> str:
+        """Return the verdict, the rates of each target, and the results that did not pass, with their reasons."""
+        heading, *lines = view_text(self._view()).split("\n")
+        rates = [f"  {' · '.join(cells)}" for cells in self._rates()]
+        return "\n".join((heading, *rates, *lines))
+
+    def _repr_html_(self) -> str:
+        """Return what `str` returns as tables, for notebooks."""
+        return view_html(self._view()) + table_html("targets", ("target", "results", "mean score"), self._rates())
+
+    def _rates(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                each.target,
+                ", ".join(f"{count} {state}" for state, count in each.counts.items() if count),
+                f"mean {score_text(each.mean_score)}",
+            )
+            for each in self.targets
+        ]
 
     @property
     def exit_code(self) -> int:

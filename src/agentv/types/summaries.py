@@ -16,6 +16,7 @@ IntervalMethod: TypeAlias = Literal[
     "student-t",
     "order-statistics",
     "linearized-t",
+    "jackknife-t",
     "lang-reiczigel",
     "fisher-z",
     "cluster-t",
@@ -88,8 +89,9 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
-    from the cache. `unverified` rows have a judge's verdict without the nonce of its call, which was accepted.
-    Latencies are of the target's answers, in seconds. `trials` is empty where no case is repeated.
+    from the cache. `is_target_estimated` and `is_judge_estimated` say that a part of their usage, and so of their cost,
+    was estimated from texts. `unverified` rows have a judge's verdict without the nonce of its call, which was
+    accepted. Latencies are of the target's answers, in seconds. `trials` is empty where no case is repeated.
     """
 
     target: str
@@ -103,6 +105,8 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     latency_median_s: float | None
     latency_p95_s: float | None
     saved_usd: float = 0.0
+    is_target_estimated: bool = False
+    is_judge_estimated: bool = False
     unverified: int = 0
     pass_rate_interval: Interval | None = None
     mean_interval: Interval | None = None

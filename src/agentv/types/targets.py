@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
 from agentv.types.usage import Price
 
 DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
@@ -41,6 +42,11 @@ class TargetConfig(Struct, frozen=True):
     path: str = ""
     line: int = 0
     base_dir: str = "."
+
+
+def name_of_target(given: str | JsonObject) -> str:
+    """Return the name under which a target is found: for one written in place of a name, its JSON."""
+    return given if isinstance(given, str) else compact_json(given)
 
 
 DEFAULT_TRY_TIMEOUT_S = 600.0

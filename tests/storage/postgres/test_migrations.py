@@ -19,7 +19,7 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
     url = parse_store_url(new_database())
     with connect(url) as connection:
         assert version_of(connection) == 0
-        assert upgrade(connection, url) == ("0001_runs", "0002_judgements", "0003_prompts")
+        assert upgrade(connection, url) == ("0001_runs", "0002_judgements", "0003_prompts", "0004_judgement_configs")
         assert upgrade(connection, url) == ()
         check_version(connection, url)
 
@@ -32,10 +32,10 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
             connection.execute(f"ALTER TABLE agentv.{table} DROP COLUMN prompt".encode())
         connection.execute("DELETE FROM agentv.schema_versions WHERE version > 1")
         with pytest.raises(
-            StorageError, match=r"tables of version 1, and this agentv needs version 3; .*store upgrade"
+            StorageError, match=r"tables of version 1, and this agentv needs version 4; .*store upgrade"
         ):
             check_version(connection, url)
-        assert upgrade(connection, url) == ("0002_judgements", "0003_prompts")
+        assert upgrade(connection, url) == ("0002_judgements", "0003_prompts", "0004_judgement_configs")
         check_version(connection, url)
 
 
@@ -63,7 +63,7 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(taken) == [(), (), (), ("0001_runs", "0002_judgements", "0003_prompts")]
+    assert sorted(taken) == [(), (), (), ("0001_runs", "0002_judgements", "0003_prompts", "0004_judgement_configs")]
 
 
 def test_no_tables_and_newer_tables_are_refused() -> None:

@@ -78,9 +78,7 @@ def _report(made: Converted, written: list[Path], output: Path) -> None:
     lost = len(made.losses)
     what = "everything is carried over" if not lost else f"{lost} note{'' if lost == 1 else 's'} above on what changed"
     click.echo(f"Converted from {made.program}{cases}; {what}")
-    answering = [str(target["name"]) for target in made.targets if target["name"] not in made.judges]
-    options = "".join(f" --target {name}" for name in answering) if len(answering) > 1 else ""
-    click.echo(f"Next: agentv check {output}, then agentv run {output}{options}")
+    click.echo(f"Next: agentv check {output}, then agentv run {output}")
 
 
 def _as_json(made: Converted, written: list[Path]) -> JsonObject:

@@ -1,21 +1,40 @@
-"""`agentv label`: import human labels for a run."""
+"""`agentv label`: import human labels for a run, and measure the agreement of annotators."""
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from agentv.types.json_value import JsonValue
 
 LABELS_SCHEMA = "agentv-labels-1"
+IMPORT = "import"
 
 
-@click.command("label")
+class _LabelGroup(click.Group):
+    """`agentv label agreement` is a command of its own; with anything else, labels are imported."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the name of the import before arguments that name no command."""
+        names = (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, args if args and args[0] in names else [IMPORT, *args])
+
+
+@click.group("label", cls=_LabelGroup, options_metavar="[RUN] --in FILE", subcommand_metavar="| agreement [RUN]")
+def command() -> None:
+    """Import human scores of a run's answers, or measure how far annotators agree.
+
+    Without `agreement` this is the import: `agentv label [RUN] --in FILE`; see `agentv label import --help`.
+    """
+
+
+@command.command(IMPORT, short_help="Import human scores of a run's answers.")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with scores; - is standard input.")
 @click.option("--annotator", metavar="NAME", help="Annotator to record for scores without one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
+def import_command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
     """Import human scores of a run's answers into the run's labels.jsonl.
 
     FILE has one score per line, with the fields eval_id (the case id), criterion and score. The fields annotator,
@@ -58,3 +77,31 @@ def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int
     scores = f"{len(labels)} score{'' if len(labels) == 1 else 's'}"
     click.echo(f"Imported {scores} of {people} annotator{'' if people == 1 else 's'}{again}: {labels_file}")
     return 0
+
+
+@command.command("agreement", short_help="Measure how far annotators agree beyond chance.")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--labels", metavar="FILE", help="Use the human scores in FILE instead of the imported labels.")
+@click.option("--criterion", metavar="NAME", help="Only this criterion (default: all with labels).")
+@click.option("--by", type=click.Choice(["tag"]), help="Also show the agreement for each tag of the cases.")
+@click.option(
+    "--metric",
+    type=click.Choice(["nominal", "ordinal", "interval"]),
+    help="How labels differ (default: by the criterion's scale).",
+)
+@click.option(
+    "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the agreement as one JSON object.")
+def agreement_command(run: str, **options: Any) -> int:
+    """Measure how far the annotators of a run agree beyond chance.
+
+    Prints for each criterion Krippendorff's alpha with its 95 % interval, Fleiss' kappa of the answers that all
+    annotators judged, and Cohen's kappa of each pair of annotators. Labels are read on the scale of their criterion;
+    without one they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any text is a category.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
+    """
+    from agentv.cli.results.label_agreement import AgreementOptions, show_agreement
+
+    return show_agreement(run, AgreementOptions(**options))

@@ -22,7 +22,7 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
     Prints notes on suspicious lines to standard error. Raises EvalFileError listing every line that cannot be read or
     matches no answer.
     """
-    feedback = _feedback(file)
+    feedback = read_feedback(file)
     named = {score.eval_id for score in feedback}
     criteria = criteria_by_case(stored, named)
     clock = make_clock()
@@ -43,7 +43,8 @@ def criteria_by_case(stored: StoredRun, named: set[str]) -> dict[tuple[str, str]
     }
 
 
-def _feedback(file: str) -> Sequence[Feedback]:
+def read_feedback(file: str) -> Sequence[Feedback]:
+    """Return the scores in a file; `-` is standard input. Raises EvalFileError for lines that cannot be read."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:

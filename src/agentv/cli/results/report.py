@@ -11,10 +11,10 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.results.report_tools import report_tools
 from agentv.cli.screen import terminal_style
 from agentv.cli.terminal import for_commands, own_stdout
 from agentv.engine.stored.report import load_report
+from agentv.engine.stored.report_tools import report_tools
 from agentv.loading.files.places import find_home
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.cli.indexed import run_index
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
-from agentv.scoring.counting.case_sums import case_of
+from agentv.scoring.counting.case_sums import cluster_of
 from agentv.scoring.counting.groups import KINDS, Groups, kind_named
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.results.aggregation import row_state
@@ -115,7 +115,7 @@ def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[Grou
     for row in rows:
         variant = row.slot.target, row.slot.prompt
         groups = variants.get(variant) or variants.setdefault(variant, Groups(kinds))
-        groups.add(kind_of(row, row_state(row)), case=case_of(row.slot), metadata=row.metadata, time=row.timestamp)
+        groups.add(kind_of(row, row_state(row)), case=cluster_of(row), metadata=row.metadata, time=row.timestamp)
     counted = [
         replace(group, target=target, prompt=prompt)
         for (target, prompt), groups in variants.items()
@@ -251,9 +251,9 @@ def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *,
 
 def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
     """Print the selected cases, each with its results of the selected prompts and targets."""
-    from agentv.cli.results.report_tools import read_details
     from agentv.cli.screen import terminal_style
     from agentv.engine.stored.report import plan_order
+    from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.side_by_side import CaseAnswers, SideBySide, cases_of
     from agentv.reports.text.amounts import count_text
 
@@ -313,7 +313,7 @@ def _print_corrected(stored: "StoredRun") -> None:
 
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
-    from agentv.cli.results.report_tools import read_details
+    from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.case_view import CaseView
 
     rows = list(shown.rows)

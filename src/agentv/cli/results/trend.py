@@ -14,11 +14,12 @@ from agentv.cli.screen import terminal_style
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home
+from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.trend.views import TrendView, trend_sheet, trend_to_json
 from agentv.reports.trend.words import TrendWords
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
-from agentv.storage.run.checksums import edit_warning_of_results
+from agentv.storage.run.checksums import edit_warning_of_results, load_checksums
 from agentv.storage.run.find import ListedRun
 from agentv.storage.run.stored import StoredRun
 from agentv.types.messages_json import pretty_json
@@ -68,12 +69,18 @@ def trend(options: TrendOptions) -> int:
 
 
 def _warn_of_edits(listed: Sequence[ListedRun], used: Collection[str]) -> None:
-    for each in listed:
-        if each.run_id in used and each.problem is None:
-            with suppress(OSError):  # the run is shown from the index
-                warning = edit_warning_of_results(StoredRun(each.folder))
-                if warning is not None:
-                    click.echo(f"warning: {one_line(warning)}", err=True)
+    checked = [StoredRun(each.folder) for each in listed if each.run_id in used and each.problem is None]
+    unrecorded = 0
+    for run in checked:
+        with suppress(OSError):  # the run is shown from the index
+            recorded = load_checksums(run)
+            unrecorded += not recorded.are_recorded
+            warning = edit_warning_of_results(run, recorded)
+            if warning is not None:
+                click.echo(f"warning: {one_line(warning)}", err=True)
+    if unrecorded:
+        of_all = f"{unrecorded:,} of {count_text(len(checked), 'run')}"
+        click.echo(f"note: checksums of {of_all}: not recorded; changes to them cannot be detected", err=True)
 
 
 def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:

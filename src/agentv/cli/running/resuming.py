@@ -17,6 +17,7 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
+from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.new_evaluators import with_evaluators_of
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
@@ -50,7 +51,12 @@ def resume(reference: str | None, output: OutputOptions, continuing: ContinueOpt
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
     _take_over(folder)
-    begun = None if fresh else unfinished_generation(open_run(folder))
+    stored = open_run(folder)
+    begun = None if fresh else unfinished_generation(stored)
+    if stored.are_given and begun is None:
+        from agentv.cli.running.scored import score_rest
+
+        return score_rest(stored, output, continuing)
     if begun is not None:
         click.echo(f"continuing the unfinished {begun.purpose} of this run", err=True)
         return _run_generation(folder, output, continuing, begun)
@@ -105,6 +111,16 @@ def _run_generation(
 
     `started` is the event that records a new generation; None when continuing.
     """
+    stored = open_run(folder)
+    if stored.are_given:
+        from agentv.cli.running.scored import score_again
+
+        is_chosen = None
+        if generation.purpose == "retry":
+            is_chosen = chosen_rows(generation.only, generation.globs, before=generation.rows or None)
+        named = generation.evaluators
+        path = None if named is None else Path(_project_of(folder.resolve()), named).resolve()
+        return score_again(stored, output, continuing, generation, is_chosen=is_chosen, configuration=path)
     if generation.purpose == "retry":
         rejudges = started is None and was_stopped_by_judge(open_run(folder))
         should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows, rejudges=rejudges)
@@ -196,6 +212,9 @@ def _finished(reference: str) -> Path:
     folder = find_run(find_home(Path.cwd()), reference)
     _take_over(folder)
     stored = open_run(folder)
+    log = imported_log(stored.run.plan)
+    if log is not None:
+        raise ConfigError(f"run {stored.run_id} {log.refusal}")
     if stored.state() != "finished":
         raise ConfigError(f"run {stored.run_id} is not finished; first run: agentv resume {stored.run_id}")
     return folder

@@ -82,6 +82,11 @@ class CheckedOutput(Struct):
     target: str | None = None
     error: OSError | None = None
 
+    @property
+    def event_types(self) -> object:
+        """The events that the observer takes, None if it lists none."""
+        return getattr(self.observer, "event_types", None)
+
     def notify(self, event: RunEvent) -> None:
         """Forward one event. An OSError is stored and raised."""
         try:
@@ -130,13 +135,14 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
         from agentv.reports.progress.verbose import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
-        yield CheckedOutput("-v", VerboseLines(lambda: sys.stderr))
+        width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
+        yield CheckedOutput("-v", VerboseLines(lambda: sys.stderr, width=width))
     if output.log_file is not None:
         log = LogFile(output.folder / output.log_file, to_record=to_record)
         yield CheckedOutput(f"--log-file {output.log_file}", log)
     if not output.outputs:
         return
-    from agentv.cli.results.report_tools import report_tools
+    from agentv.engine.stored.report_tools import report_tools
     from agentv.reports.run.exports import make_export
 
     for target in output.outputs:

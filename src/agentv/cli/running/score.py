@@ -1,7 +1,9 @@
 """`agentv score`: evaluate logged answers as they arrive."""
 
 import asyncio
+import hashlib
 import os
+import random
 import shutil
 import sys
 import time
@@ -20,11 +22,17 @@ from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
+from agentv.engine.criteria.log_stream import LogStream
 from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
+from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
+from agentv.engine.running.run_stores import with_team_store
 from agentv.engine.stored.drawn_lines import DrawnLines
-from agentv.execution.processes.line_stream import STDIN, LineStream
+from agentv.engine.stored.team_store import kept_name, named_store
+from agentv.execution.processes.line_stream import STDIN
+from agentv.loading.files.places import find_home
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
@@ -35,11 +43,16 @@ from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
-from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate, stream_summary_for
+from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate
 from agentv.storage.judgements.json_file import append_record, check_can_append
 from agentv.storage.records.json_line import encode
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import Clock, ResultStore
 from agentv.types.results import RunReport
+from agentv.types.summaries import GroupSummary
 
 _STDOUT = "-"
 _LIVE_EVERY_S = 0.25
@@ -61,14 +74,20 @@ class ScoreOptions(Struct, frozen=True):
     display: str
     reading: LogReading = LogReading()
     allow_paths: tuple[str, ...] = ()
+    name: str | None = None
+    is_stored: bool = True
+    store: str | None = None
+    target_field: str | None = None
+    by: tuple[str, ...] = ()
+    sampling: JsonObject = {}
 
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Output of evaluators goes to standard error."""
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
-        config = _load_config(options)
-        gates = _parse_gates(options, config)
+        config = load_config(options)
+        gates = parse_gates(options, config)
         runner = EvaluationRunner(config)
         runner.check()
         _check_gate_names(gates or (), runner.criteria_names)
@@ -77,37 +96,107 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             return NOTHING_SELECTED
         output = _Output(options.output, stdout)
         _check_files(files, output)
-        screen = _Screen(options.display, stream)
+        screen = Screen(options.display, stream)
 
         def save(line: JudgedLine) -> None:
             output.save(line, scoring.stop)
             screen.progress(scoring)
 
-        lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
-        summary = stream_summary_for(gates)
+        lines = DrawnLines(LogStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
+        clock = make_clock()
         scoring = LineScoring(
             lines,
             runner,
             save,
-            make_clock(),
-            summary=summary,
+            clock,
+            gates,
             judge_failures=JudgeFailures(options.judge_failures),
             reading=options.reading,
             on_stopping=screen.stopping,
+            run=_new_run(files, options, runner, gates, clock) if options.is_stored else None,
+            target_field=options.target_field,
+            by=options.by,
         )
-        asyncio.run(_score(scoring, options.workers))
-        is_stored = options.output is not None or config.storage is not None
-        report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
-        screen.end(report, options.output)
+        report = finish(scoring, options.workers, screen, max_errors=options.max_errors, output=options.output)
     return report.verdict.exit_code
 
 
-def _load_config(options: ScoreOptions) -> EvaluationRunConfig:
+def finish(
+    scoring: LineScoring, workers: int, screen: "Screen", *, max_errors: int, output: str | None = None
+) -> RunReport:
+    """Judge every line, save the report with the run, and show it."""
+    state = "failed"
+    try:
+        asyncio.run(_score(scoring, workers))
+        state = scoring.stop.state
+        config = scoring.runner.config
+        is_stored = output is not None or config.storage is not None or scoring.run is not None
+        report = scoring.report(max_errors=max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
+        scoring.save_report(report)
+    except BaseException:
+        if scoring.run is not None:
+            with suppress(StorageError):
+                scoring.run.close(state)
+        raise
+    screen.end(report, output, () if scoring.groups is None else scoring.groups.summaries())
+    return report
+
+
+def _new_run(
+    files: Sequence[str],
+    options: ScoreOptions,
+    runner: EvaluationRunner,
+    gates: tuple[ScopedGate, ...] | None,
+    clock: Clock,
+) -> ScoredRun:
+    """Return the run that judgements are saved in. Raises ConfigError for a wrong `--store`."""
+    cwd = Path.cwd()
+    home, store_url = find_home(cwd), named_store(options.store, cwd=cwd, env=os.environ)
+    reading: JsonObject = {
+        "config": os.path.relpath(options.config.resolve(), cwd),
+        "files": list(files),
+        "map": dict(options.reading.paths),
+        "extra": options.reading.extra,
+        **options.sampling,
+        "only": options.only,
+        "judge": options.judge,
+        "workers": options.workers,
+        "target_field": options.target_field,
+    }
+    run_options = RunOptions(
+        name=options.name,
+        max_errors=options.max_errors,
+        judge_failures=options.judge_failures,
+        allow_paths=options.allow_paths,
+    )
+    plan = ScoredPlan(
+        suite_of_file(options.config),
+        hashlib.sha256(options.config.read_bytes()).hexdigest(),
+        runner.snapshot,
+        home,
+        str(cwd),
+        name=options.name,
+        targets=() if options.target_field else tuple(dict.fromkeys(map(target_of_file, files))),
+        gates=None if gates is None else tuple(each.gate.expression for each in gates),
+        options=run_options.to_json(),
+        reading=reading,
+        store=kept_name(options.store, store_url),
+    )
+
+    def open_store() -> ResultStore:
+        run_id = new_run_id(clock, random.SystemRandom())
+        return with_team_store(store_url, runner.specs, lambda: RunFolder(runs_folder(home), run_id, clock=clock))
+
+    return ScoredRun(runner, plan, open_store, clock)
+
+
+def load_config(options: ScoreOptions) -> EvaluationRunConfig:
+    """Return the configuration, with the judge and the selection of the options."""
     config = EvaluationRunConfig.load(options.config, allow_paths=options.allow_paths)
     return replace(config, judge=options.judge or config.judge, only=options.only or config.only)
 
 
-def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
+def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the command line, else those of the configuration; None means the default gate."""
     gates = options.gates if options.gates is not None else (tuple(config.gates) or None)
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
@@ -122,6 +211,15 @@ def _check_gate_names(gates: Sequence[ScopedGate], criteria: frozenset[str] | No
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:
     """Refuse files that cannot be read, and an output that is also an input, before anything is evaluated."""
+    check_sources(files)
+    for path in (Path(file) for file in files if file != STDIN):
+        if output.path is not None and output.path.exists() and path.samefile(output.path):
+            raise ConfigError(f"-o {output.path}: is also an input file; choose another output file")
+    output.check()
+
+
+def check_sources(files: Sequence[str]) -> None:
+    """Refuse files that cannot be read, before anything is evaluated."""
     if files.count(STDIN) > 1:
         raise ConfigError("standard input (-) can be read only once")
     for path in (Path(file) for file in files if file != STDIN):
@@ -131,9 +229,6 @@ def _check_files(files: Sequence[str], output: "_Output") -> None:
             raise ConfigError(f"{path}: is a folder; give the files in it")
         if not os.access(path, os.R_OK):
             raise ConfigError(f"{path}: cannot be read: permission denied")
-        if output.path is not None and output.path.exists() and path.samefile(output.path):
-            raise ConfigError(f"-o {output.path}: is also an input file; choose another output file")
-    output.check()
 
 
 class _Output:
@@ -166,7 +261,7 @@ class _Output:
                 stop.give_up()
 
 
-class _Screen:
+class Screen:
     """Progress as one redrawn line (terminal) or a new line every 30 s, and the report at the end."""
 
     def __init__(self, display: str, stream: TextIO) -> None:
@@ -187,7 +282,10 @@ class _Screen:
             return
         self._shown_at = time.monotonic()
         text = score_progress_text(
-            scoring.summary.all, read=scoring.lines.read, elapsed_s=self.elapsed_s, signs=self._signs
+            scoring.summary.all,
+            read=0 if scoring.lines is None else scoring.lines.read,
+            elapsed_s=self.elapsed_s,
+            signs=self._signs,
         )
         if self._display == "live":
             text = f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K"
@@ -199,15 +297,15 @@ class _Screen:
             start = "\r\x1b[K" if self._display == "live" else ""
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
-    def end(self, report: RunReport, output: str | None) -> None:
-        """Print the report."""
+    def end(self, report: RunReport, output: str | None, groups: Sequence[GroupSummary] = ()) -> None:
+        """Print the report, with the groups of `--by`."""
         if self._display == "json":
-            self._write(score_json_text(report, output=output), nl=False)
+            self._write(score_json_text(report, output=output, groups=groups), nl=False)
         elif self._display != "none":
             is_terminal = self._stream.isatty()
             width = shutil.get_terminal_size().columns if is_terminal else None
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
-            text = view.report(report, files=[] if output in (None, _STDOUT) else [str(output)])
+            text = view.report(report, files=[] if output in (None, _STDOUT) else [str(output)], groups=groups)
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
         else:
             click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
@@ -219,7 +317,7 @@ class _Screen:
 
 async def _score(scoring: LineScoring, workers: int) -> None:
     with stopping_on_signals(scoring.stop):
-        await scoring.run(workers)
+        await scoring.score(workers)
 
 
 @click.command("score")
@@ -246,6 +344,11 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     show_default=True,
     help="Keep unknown keys of a line as metadata, or refuse them.",
 )
+@click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
+@click.option("--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Store no run.")
+@click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
+@click.option("--target-field", metavar="FIELD", help="Field that names who answered, e.g. model; else the file.")
+@click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
 @click.option(
     "--sample-by", metavar="KEY", help="With --sample: lines with the same value of KEY are all scored or all skipped."
@@ -268,7 +371,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=8,
+    default=10,
     show_default=True,
     metavar="N",
     help="Lines to score concurrently.",
@@ -299,7 +402,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers in JSON Lines or JSON files (also .gz), or on standard input with -.
+    """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
     Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI and Phoenix.
     Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
@@ -322,5 +425,7 @@ def _make_options(given: dict[str, Any]) -> "ScoreOptions":
     if given.pop("as_json"):
         given["display"] = "json"
     reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
-    sample = make_sample(given.pop("sample"), by=given.pop("sample_by"), seed=given.pop("seed"))
-    return ScoreOptions(gates=() if gates == ("none",) else gates or None, sample=sample, reading=reading, **given)
+    sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
+    sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
+    chosen = () if gates == ("none",) else gates or None
+    return ScoreOptions(gates=chosen, sample=sample, sampling=sampling, reading=reading, **given)

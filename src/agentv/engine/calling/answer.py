@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -20,12 +21,14 @@ from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
 from agentv.types.messages import Message
 from agentv.types.protocols import Clock
-from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
+from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
+OnLogLine = Callable[[str, str], None]
+"""Shows a line of the log of the call of a target, which is named first."""
 
 
 class CallOutcome(Struct, frozen=True):
@@ -56,17 +59,23 @@ async def call_target(
     *,
     clock: Clock,
     on_retry: OnRetry | None = None,
+    on_log_line: OnLogLine | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
 ) -> CallOutcome:
     """Call the target with a prepared case. Never raises for a failure of the target: that is the outcome's result."""
+    request = prepared.request
+    if on_log_line is not None:
+        request = replace(request, on_log_line=partial(on_log_line, provider.target.name))
     started_at = clock()
     result: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
     try:
         result = await provider.invoke_within(
-            prepared.request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
+            request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
         )
         calls = result.calls
+        if result.trace is not None and provider.is_code and TRACE_NOTE not in result.notes:
+            result = replace(result, notes=(*result.notes, TRACE_NOTE))
     except ProviderError as error:
         return failed_outcome(error, started_at=started_at, ended_at=clock())
     except Exception as error:  # noqa: BLE001 - plug-in code: its error is the result of this row
@@ -100,13 +109,21 @@ async def call_with_fallbacks(
     runtime: Runtime,
     *,
     on_retry: OnRetry,
+    on_log_line: OnLogLine | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
 ) -> CallOutcome:
     """Call a target, then its `fallback_targets` until one responds; each has the time limit of the case.
 
     Fallbacks of fallbacks are not called. `before_repeat` prepares another attempt or target.
     """
-    outcome = await call_target(prepared, provider, clock=runtime.clock, on_retry=on_retry, before_repeat=before_repeat)
+    outcome = await call_target(
+        prepared,
+        provider,
+        clock=runtime.clock,
+        on_retry=on_retry,
+        on_log_line=on_log_line,
+        before_repeat=before_repeat,
+    )
     for name in prepared.task.target.fallback_targets:
         if not isinstance(outcome.result, Failure) or outcome.result.kind in _FINAL:
             break
@@ -118,6 +135,7 @@ async def call_with_fallbacks(
             runtime.provider(target),
             clock=runtime.clock,
             on_retry=on_retry,
+            on_log_line=on_log_line,
             before_repeat=before_repeat,
         )
         outcome = _joined(outcome, fallback, name)

@@ -48,13 +48,13 @@ class Redactor:
         return not self._secret_bytes or not any(secret in data for secret in self._secret_bytes)
 
     def text(self, text: str) -> str:
-        """Return `text` with secrets redacted; a text on which a pattern times out is redacted as a whole."""
+        """Return `text` with secrets redacted; one that takes a pattern too much time or memory is redacted whole."""
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         for pattern in self._patterns:
             try:
                 text = pattern.sub(REDACTED, text, timeout=PATTERN_TIMEOUT_S)
-            except TimeoutError:
+            except (TimeoutError, MemoryError):  # the regex package limits the memory of recursion, such as (?R)
                 return REDACTED
         return text
 

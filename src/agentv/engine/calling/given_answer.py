@@ -9,6 +9,7 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError
 from agentv.types.evaluation import EvaluationContext, PromptInputs
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
@@ -39,7 +40,7 @@ def context_of_input(
     given: EvaluationInput, criteria: tuple[EvaluationCriteria, ...], *, judge: Provider | None, now: datetime
 ) -> EvaluationContext:
     """Return the context of a given answer. Its output messages are those after the last message of the user."""
-    question = _question(given)
+    question = question_of(given)
     truth = given.ground_truth
     case = EvalCase(
         id=given.id or given.session_id or DEFAULT_CASE_ID,
@@ -65,11 +66,21 @@ def context_of_input(
         agent_config=given.agent_config,
         session_id=given.session_id,
         agent_id=given.agent_id,
-        metadata=given.metadata,
+        metadata=metadata_of(given),
+        duration_ms=given.duration_ms,
+        cost_usd=given.cost_usd,
+        usage=given.usage,
     )
 
 
-def _question(given: EvaluationInput) -> str:
+def metadata_of(given: EvaluationInput) -> JsonObject:
+    """Return the metadata of an input, with its model and agent, so that results can be grouped by them."""
+    known = {"model": given.model, "agent_id": given.agent_id}
+    named = {name: value for name, value in known.items() if value is not None}
+    return {**named, **given.metadata} if named else given.metadata
+
+
+def question_of(given: EvaluationInput) -> str:
     """Return the prompt, or the last message of the user if there is none."""
     if given.prompt is not None:
         return given.prompt

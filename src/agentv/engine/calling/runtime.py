@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
@@ -132,6 +132,12 @@ class Runtime:
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run, never that of the current run."""
         return str(find_run(Path(self.home), reference, without=self.run_id))
+
+    def table_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
+        """Yield the rows of a table or Parquet file, each with its line; None for another file."""
+        from agentv.loading.datasets.log_rows import is_table, whole_rows  # noqa: PLC0415 - few runs read tables
+
+        return whole_rows(Path(path)) if is_table(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
         """Return a batch that was submitted and not fetched, and that answers the `remaining` of these answer keys."""

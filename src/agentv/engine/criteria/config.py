@@ -1,28 +1,24 @@
 """The configuration of criteria-based evaluation: which evaluators judge given answers, and how."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
 from msgspec import Struct, field
 
-from agentv.engine.planning.given import TargetLike
+from agentv.engine.planning.given_evaluators import GivenEvaluator
+from agentv.engine.planning.given_targets import JudgeLike
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.judgement_stores import Storage
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
 from agentv.loading.criteria.run_configs import load_run_config, read_other_keys
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy
-from agentv.types.cases import EvaluatorLike
-from agentv.types.criteria.aggregated_result import CriteriaEvaluator
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import TargetConfig
-
-GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEvaluator | Callable[..., Any]
-"""A config dict, the name of a profile in `.agentv/criteria.yaml`, a config, an evaluator object, or a function."""
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
@@ -43,7 +39,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     """
 
     evaluators: Sequence[GivenEvaluator]
-    judge: TargetLike | None = None
+    judge: JudgeLike | None = None
     storage: Storage | Sequence[Storage] | None = None
     metadata: JsonObject = field(default_factory=dict)
     only: Literal["free"] | Sequence[str] | None = None
@@ -97,7 +93,18 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         file = Path(path)
         folder = file.resolve().parent
         read = load_run_config(file, specs or load_project_parts([folder])[0], allow_paths=allow_paths)
-        return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
+        made = cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
+        vars(made)[_PATH] = str(file.resolve())
+        return made
+
+    @property
+    def path(self) -> str | None:
+        """The file that the configuration was read from, None for one from Python."""
+        found = vars(self).get(_PATH)
+        return found if isinstance(found, str) else None
+
+
+_PATH = "_path"
 
 
 def _faults(config: EvaluationRunConfig) -> Iterator[str]:

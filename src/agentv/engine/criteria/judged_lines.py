@@ -1,10 +1,11 @@
-"""One line of a stream with its judgement: as the JSON of `agentv score -o`, and as a row like those of a run."""
+"""One given answer with its judgement: as the JSON of `agentv score -o`, and as a row like those of a run."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agentv.engine.calling.given_answer import GIVEN_ANSWER
+from agentv.engine.calling.given_answer import GIVEN_ANSWER, metadata_of
 from agentv.engine.running.context import trace_summary
 from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.results.aggregation import case_fields, row_status
@@ -13,16 +14,26 @@ from agentv.types.criteria.evaluation_input import milliseconds_of, output_messa
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 
-_NO_CALL = Spent(cost_usd=0.0)
+
+class RowPlace(Struct, frozen=True):
+    """The place of a judgement in a run: its result key, the label of its suite, its answer, and the keys of both."""
+
+    slot: ResultKey
+    dataset: str
+    answer_key: str = ""
+    score_keys: Mapping[str, str] = field(default_factory=dict)
+    answer_ref: AnswerRef | None = None
+    generation: int = 0
 
 
 class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that prevented one. Lines count from 1.
 
-    `evaluators` are the results behind the judgement, each with those of the criteria that it judged.
+    `evaluators` are the results behind the judgement, each with those of the criteria that it judged. `slot` is its
+    place in a run; `answer` is stored there already if it is judged again, which makes a new `generation`.
     """
 
     file: str
@@ -31,6 +42,14 @@ class JudgedLine(Struct, frozen=True):
     judged: AggregatedEvaluationResult | None = None
     evaluators: tuple[EvaluatorResult, ...] = ()
     failure: Failure | None = None
+    slot: ResultKey | None = None
+    answer: Answer | None = None
+    generation: int = 0
+
+    @property
+    def source(self) -> str:
+        """The file and line, as in `log.jsonl:2`."""
+        return f"{self.file}:{self.number}"
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the line as JSON: its judgement and `source`, or without a judgement, `error`."""
@@ -40,16 +59,20 @@ class JudgedLine(Struct, frozen=True):
         error = None if self.failure is None else {"kind": self.failure.kind, "message": self.failure.message}
         return {"error": error, "timestamp": milliseconds_of(self.timestamp), "source": source}
 
-    def to_row(self, run_id: str = "") -> CaseResult:
-        """Return the line as a row: its input is the case, named by its place, and no target was called."""
-        slot = ResultKey(self.file, f"{self.file}:{self.number}", GIVEN_ANSWER)
+    def to_row(self, run_id: str = "", place: RowPlace | None = None) -> CaseResult:
+        """Return the line as a row: its input is the case, and no target was called.
+
+        Outside of a run (`place` None) its case is named by its file and line.
+        """
+        at = place or RowPlace(ResultKey(self.file, self.source, GIVEN_ANSWER), self.file)
         judged = self.judged
         if judged is None:
             return CaseResult(
                 run_id=run_id,
                 timestamp=self.timestamp,
-                slot=slot,
-                dataset=self.file,
+                slot=at.slot,
+                dataset=at.dataset,
+                generation=at.generation,
                 status="error",
                 score=None,
                 verdict=None,
@@ -61,34 +84,45 @@ class JudgedLine(Struct, frozen=True):
         output = output_messages(given)
         return CaseResult(
             run_id=run_id,
-            timestamp=self.timestamp,
-            slot=slot,
-            dataset=self.file,
+            timestamp=given.timestamp or self.timestamp,
+            slot=at.slot,
+            answer_key=at.answer_key,
+            score_keys=at.score_keys,
+            answer_ref=at.answer_ref,
+            generation=at.generation,
+            dataset=at.dataset,
             status="error" if judged.verdict is None else row_status(judged.overall_score or 0.0),
             score=judged.overall_score,
             verdict=judged.verdict,
-            conversation_id=judged.session_id,
-            metadata=given.metadata,
+            session_id=given.session_id,
+            tags=given.tags,
+            metadata=metadata_of(given),
             hits=fields.hits,
             misses=fields.misses,
             reasoning=fields.reasoning,
             expected_aspect_count=fields.expected_aspect_count,
             raw_aspects=fields.raw_aspects,
             candidate_answer=given.text,
+            empty_answer=not given.text.strip(),
             evaluator_results=self.evaluators,
             trace_summary=None if output is None else trace_summary(output, None),
             output_messages=output,
-            usage_by=UsageBy(_NO_CALL, Spent.of(judged.judge_usage, judged.judge_cost_usd)),
+            # An answer without a logged cost was not paid for here.
+            usage_by=UsageBy(
+                Spent.of(given.usage, given.cost_usd or 0.0), Spent.of(judged.judge_usage, judged.judge_cost_usd)
+            ),
             cost_usd=self._cost_usd(judged),
+            duration_ms=given.duration_ms,
             error=_failure(judged) if judged.verdict is None else None,
             file=self.file,
             line=self.number,
         )
 
     def _cost_usd(self, judged: AggregatedEvaluationResult) -> float | None:
-        """Return the cost of the judges in dollars, None if it is not known; without a judge's call it is 0."""
+        """Return the cost of answer and judges in dollars, None if it is not known; without a judge's call it is 0."""
         is_free = judged.judge_usage is None and not any(map(has_unpriced_call, self.evaluators))
-        return judged.judge_cost_usd or 0.0 if is_free else judged.judge_cost_usd
+        cost_usd = judged.judge_cost_usd or 0.0 if is_free else judged.judge_cost_usd
+        return None if cost_usd is None else cost_usd + (judged.input_snapshot.cost_usd or 0.0)
 
 
 def _failure(judged: AggregatedEvaluationResult) -> Failure:

@@ -3,25 +3,41 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_run import ScoredRun, case_of_input, score_keys, target_of_file
+from agentv.engine.criteria.stored_answers import StoredAnswer
+from agentv.engine.running.notes import REPORTED, reported_fields
 from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
+from agentv.scoring.counting.case_sums import cluster_of
+from agentv.scoring.counting.groups import METADATA, Groups, kind_named
+from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
+from agentv.scoring.keys.identity import DigestSet, keys_of
+from agentv.scoring.results.aggregation import row_state
+from agentv.storage.run.stored import open_run
+from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
 from agentv.types.log_shapes.mapping import Extra, LogMap
 from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
+from agentv.types.records.answer import ResultKey
+from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
 SaveLine = Callable[[JudgedLine], None]
@@ -35,14 +51,37 @@ class LogReading(Struct, frozen=True):
     extra: Extra = "error"
 
 
-class LineScoring(Struct):
-    """The scoring of one stream, with the counts so far."""
+class Lines(Protocol):
+    """The lines of a stream or the stored answers of a run, as they come. `read` counts them so far."""
 
-    lines: DrawnLines
+    @property
+    def read(self) -> int:
+        """The number of lines so far."""
+
+    async def next(self) -> "ReadLine | StoredAnswer | None":
+        """Wait for the next one; None at the end."""
+
+    def stop(self) -> None:
+        """Return no more."""
+
+    async def close(self) -> None:
+        """Close the files."""
+
+    def missing_key(self) -> str | None:
+        """Return the sampling key if no line had it."""
+
+
+class LineScoring(Struct):
+    """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
+
+    `target_field` is the field of a line that names its target, else the line's own `target` or the file's name does.
+    """
+
+    lines: Lines | None
     runner: EvaluationRunner
     save: SaveLine
     clock: Clock
-    summary: Summary
+    gates: Sequence[ScopedGate] | None
     judge_failures: JudgeFailures
     reading: LogReading = LogReading()
     on_stopping: Callable[[str], None] = lambda _reason: None
@@ -52,8 +91,25 @@ class LineScoring(Struct):
     steps: Counter[str] = field(default_factory=Counter)
     answers: int = 0
     mapped: set[str] = field(default_factory=set)
+    run: ScoredRun | None = None
+    target_field: str | None = None
+    by: Sequence[str] = ()
+    summary: Summary = field(default_factory=Summary)
+    groups: Groups | None = None
+    without_target: int = 0
+    done: DigestSet | None = None
+    unchanged: int = 0
+    cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
-    async def run(self, workers: int) -> None:
+    def __post_init__(self) -> None:
+        """Set up the counts for gates and groups."""
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        self.summary = stream_summary_for(self.gates)
+        self.groups = Groups(tuple(map(kind_named, self.by))) if self.by else None
+
+    async def score(self, workers: int) -> None:
         """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
         self.stop.give_up = self._stop_reading
         try:
@@ -63,17 +119,20 @@ class LineScoring(Struct):
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         finally:
-            await self.lines.close()
+            if self.lines is not None:
+                await self.lines.close()
 
     def _stop_reading(self) -> None:
-        self.lines.stop()
+        if self.lines is not None:
+            self.lines.stop()
         self.on_stopping(self.stop.reason or "")
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         gave_way_at = loop.time()
-        while self.stop.state == "finished" and (line := await self.lines.next()) is not None:
-            judged = await self._judged(line)
+        lines = self.lines
+        while lines is not None and self.stop.state == "finished" and (line := await lines.next()) is not None:
+            judged = await (self._again(line) if isinstance(line, StoredAnswer) else self._judged(line))
             if judged is not None:
                 self._take(judged)
             if loop.time() - gave_way_at > YIELD_INTERVAL_S:
@@ -85,6 +144,8 @@ class LineScoring(Struct):
 
         None for a part of a longer trace, which is counted.
         """
+        if self.done is not None and not self.done.add(f"{line.file}:{line.number}"):
+            return None
         if not isinstance(line, Line):
             return self._failed(line, line.message)
         paths, extra = self.reading.paths, self.reading.extra
@@ -94,10 +155,64 @@ class LineScoring(Struct):
                 self.steps[logged.kind] += 1
                 return None
             self._count_answer(logged)
-            made = await self.runner.judge(logged.given)
+            given: EvaluationInput = self.cleaner.clean(logged.given)
+            self.runner.check(given.criteria)
+            slot = None if self.run is None else self._placed(given, line, self.run)
+            made = await self.runner.judge(given)
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
-        return JudgedLine(line.file, line.number, made.result.timestamp, judged=made.result, evaluators=made.evaluators)
+        return JudgedLine(
+            line.file,
+            line.number,
+            made.result.timestamp,
+            judged=made.result,
+            evaluators=made.evaluators,
+            slot=slot,
+        )
+
+    async def _again(self, stored: StoredAnswer) -> JudgedLine | None:
+        """Return the judgement of a stored answer; None, after its row is counted, if nothing has changed."""
+        row, given = stored.row, stored.given
+        line = JudgedLine(
+            row.file, row.line, self.clock(), slot=row.slot, answer=stored.answer, generation=stored.generation
+        )
+        try:
+            setup = self.runner.setup(given.criteria)
+            expectation = keys_of(case_of_input(given, row.eval_id), setup.criteria).expectation
+            keys = score_keys(stored.answer.answer_key, expectation, setup)
+            known = {
+                each.name: each
+                for each in row.evaluator_results
+                if each.status in ("scored", "unverified") and keys.get(each.name) == row.score_keys.get(each.name, "")
+            }
+            if not stored.must_judge and keys == row.score_keys and row.status != "error":
+                self.carry(row)
+                return None
+            made = await self.runner.judge(given, known)
+        except EvalFileError as error:
+            message = "; ".join(problem.render() for problem in error.problems)
+            return replace(line, failure=Failure("config_error", message, stage="evaluator"))
+        return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
+
+    def count(self, row: CaseResult) -> None:
+        """Count a row that is saved already."""
+        self._count(row, has_trials=False)
+
+    def carry(self, row: CaseResult) -> None:
+        """Count a stored row that stays as it is."""
+        self.unchanged += 1
+        self._count(row, has_trials=False)
+
+    def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
+        return run.place(given, self._target_of(given, line.file), f"{line.file}:{line.number}")
+
+    def _target_of(self, given: EvaluationInput, file: str) -> str:
+        if self.target_field is not None:
+            name = named_value(given, self.target_field)
+            if name is not None:
+                return name
+            self.without_target += 1
+        return given.target or target_of_file(file)
 
     def _count_answer(self, logged: LoggedAnswer) -> None:
         self.answers += 1
@@ -112,19 +227,36 @@ class LineScoring(Struct):
         """Save a judged line, then count it."""
         try:
             self.save(line)
+            row = line.to_row() if self.run is None else self.run.add(line)
         except StorageError as error:
             if self.stop.state != "failed":
                 self.stop.fail(str(error))
                 self._stop_reading()
             return
-        self.summary.add(line.to_row(), has_trials=False)
+        self._count(row, has_trials=False)
         self._count_judge_failures(line)
         if line.judged is not None:
-            self.summary.judging.add(line.judged.duration_ms / 1000)
             self._note(line.judged.warnings)
             lost = [each.message for each in line.judged.run_errors if each.kind == "store_error"]
             self.unsaved += bool(lost)
             self._note(lost)
+
+    def _count(self, row: CaseResult, *, has_trials: bool) -> None:
+        """Count a row as one of the single target of a stream."""
+        self.summary.add(replace(row, slot=replace(row.slot, target=GIVEN_ANSWER)), has_trials=has_trials)
+        if self.groups is not None:
+            kind = kind_of(row, row_state(row))
+            cluster = cluster_of(row, has_trials=has_trials)
+            self.groups.add(kind, case=cluster, metadata=row.metadata, time=row.timestamp)
+
+    def recount(self) -> None:
+        """Count the stored rows anew if cases were repeated: their repeats are then one cluster in every interval."""
+        run = self.run
+        if run is None or run.folder is None or not run.repeats_cases:
+            return
+        self._count_anew()
+        for row in open_run(run.folder).results():
+            self._count(row, has_trials=True)
 
     def _count_judge_failures(self, line: JudgedLine) -> None:
         """Stop the stream when a judge has failed too often in a row."""
@@ -138,18 +270,34 @@ class LineScoring(Struct):
             if len(self.notes) < MAX_NOTES:
                 self.notes[message] = None
 
-    def report(
-        self, gates: Sequence[ScopedGate] | None, *, max_errors: int, duration_s: float, is_stored: bool
-    ) -> RunReport:
+    def report(self, *, max_errors: int, duration_s: float, is_stored: bool) -> RunReport:
         """Return the report of all lines so far, with the verdict."""
+        self.recount()
         ending = replace(self._ending(), is_stored=is_stored)
-        verdict = run_verdict(self.summary, ending, gates=gates, max_errors=max_errors)
+        verdict = run_verdict(self.summary, ending, gates=self.gates, max_errors=max_errors)
         return replace(
             self.summary.report("", ending.state, verdict),
-            read=self.lines.read,
+            read=self.summary.all.rows if self.lines is None else max(self.lines.read, self.summary.all.rows),
             notes=tuple(self._notes_at_end()),
             duration_s=duration_s,
+            run_id="" if self.run is None or self.run.opened is None else self.run.opened.run_id,
+            folder=None if self.run is None or self.run.folder is None else str(self.run.folder),
         )
+
+    def save_report(self, report: RunReport) -> None:
+        """Save the report with the run and close it. Raises StorageError."""
+        if self.run is None or self.run.opened is None:
+            return
+        fields = reported_fields(
+            report,
+            gates=self.gates,
+            reason=self._ending().reason,
+            is_judge_stop=self.stop.is_judge_stop,
+            has_every_row=True,
+        )
+        with suppress(StorageError):  # reported already
+            self.run.opened.note(REPORTED, fields)
+        self.run.close(report.state)
 
     def _notes_at_end(self) -> Iterator[str]:
         yield from self.notes
@@ -159,7 +307,12 @@ class LineScoring(Struct):
         if self.answers:
             for name in (name for name in self.reading.paths if name not in self.mapped):
                 yield f"no line has the path of --map {name}={self.reading.paths[name]}"
-        if (key := self.lines.missing_key()) is not None:
+        if self.without_target:
+            lines = "1 line has" if self.without_target == 1 else f"{self.without_target:,} lines have"
+            yield f"{lines} no {self.target_field!r}; their target is the file's name"
+        if self.unchanged:
+            yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
+        if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
     def _why_nothing(self) -> str:
@@ -167,7 +320,8 @@ class LineScoring(Struct):
             return (
                 f"all {self.steps.total():,} lines are parts of a trace, none its root; --map response=PATH scores them"
             )
-        return f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there are no lines"
+        read = 0 if self.lines is None else self.lines.read
+        return f"no line is in the sample ({read:,} read)" if read else "there are no lines"
 
     def _ending(self) -> Ending:
         """Return how the stream ended; it failed if the configuration's storage lost a judgement."""
@@ -183,6 +337,15 @@ class LineScoring(Struct):
             noun="line",
             is_judge_stop=self.stop.is_judge_stop,
         )
+
+
+def named_value(given: EvaluationInput, name: str) -> str | None:
+    """Return the text of a field of an input or of its metadata; None if it has none, or no simple value."""
+    if name in ("target", "model", "agent_id", "session_id", "id"):
+        value: JsonValue = getattr(given, name)
+    else:
+        value = given.metadata.get(name.removeprefix(METADATA))
+    return f"{value}" if isinstance(value, str | int | float) and value != "" else None
 
 
 def _render(problem: Problem, line: Line) -> str:

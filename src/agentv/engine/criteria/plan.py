@@ -9,8 +9,10 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.criteria.config import EvaluationRunConfig, GivenEvaluator
-from agentv.engine.planning.given import named_target
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.planning.given_evaluators import GivenEvaluator
+from agentv.engine.planning.given_targets import named_judge
+from agentv.engine.planning.inline_targets import default_judge, key_variables
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
@@ -26,6 +28,7 @@ from agentv.engine.plugins.plugins import as_evaluator
 from agentv.engine.running.judgement_stores import make_stores
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries, unmatched_entries
+from agentv.loading.files.dotenv import load_env
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -116,9 +119,11 @@ class _Planning(Struct):
     config: EvaluationRunConfig
     problems: Problems = field(default_factory=lambda: Problems(WHERE))
     targets: dict[str, TargetConfig] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self) -> CriteriaPlan:
         base_dir = Path(self.config.base_dir).resolve()
+        self.env = load_env(base_dir, os.environ)
         specs, _ = load_project_parts([base_dir])
         named, scope, found = named_definitions_around(base_dir, specs)
         self.problems.found += [problem for problem in found if problem.severity == "error"]
@@ -133,6 +138,8 @@ class _Planning(Struct):
         selecting = Selecting(self.config.only, self.targets, specs)
         selected = tuple(each for each in planned if selecting.takes(each.config, each.settings))
         given_judge = self._named_judge(specs)
+        if given_judge is None and self.config.judge is None and self._need_judge(selected, specs):
+            given_judge = self._added(default_judge(specs, self.env))
         judge = given_judge if selecting.may_judge(each.settings for each in selected) else None
         known = self._known(selected, judge, base_dir, specs)
         for each in planned:
@@ -170,13 +177,18 @@ class _Planning(Struct):
         for mapping in (entry, entry.get("config")):
             for key in ("judge", "llm"):
                 if isinstance(mapping, dict) and key in mapping:
+                    if isinstance(mapping[key], Mapping) and "client" not in mapping[key]:
+                        continue  # settings, which the evaluator reads itself
                     try:
-                        target = named_target(mapping.pop(key), f"judge of evaluators[{index}]", specs)
+                        target = named_judge(mapping.pop(key), f"judge of evaluators[{index}]", specs, self.env)
                     except ConfigError as error:
                         self.problems.add(f"$.evaluators[{index}].{key}", str(error))
                         continue
                     mapping["target"] = self._added(target)
         return entry
+
+    def _need_judge(self, selected: Iterable[PlannedEvaluator], specs: Specs) -> bool:
+        return any(needs_judge(each) for planned in selected for each in all_settings(planned.settings, specs))
 
     def _added(self, target: TargetConfig | str | None) -> str | None:
         if isinstance(target, TargetConfig):
@@ -186,7 +198,7 @@ class _Planning(Struct):
 
     def _named_judge(self, specs: Specs) -> str | None:
         try:
-            return self._added(named_target(self.config.judge, "judge", specs))
+            return self._added(named_judge(self.config.judge, "judge", specs, self.env))
         except ConfigError as error:
             self.problems.add("$.judge", str(error))
             return None
@@ -272,11 +284,11 @@ class _Planning(Struct):
             check_embedder(planned.settings, known)
         except AgentvError as error:
             self.problems.add(at, f"evaluator {config.name!r}: {error}")
-        if not has_judge and any(needs_judge(each) for each in all_settings(planned.settings, known.specs)):
+        if not has_judge and self._need_judge([planned], known.specs):
             message = f"evaluator {config.name!r} needs a judge"
-            self.problems.add(
-                at, message, allowed="give one with EvaluationRunConfig(judge=…), or `judge` in its config"
-            )
+            variables = " or ".join(key_variables(known.specs.providers))
+            advice = f"give one with EvaluationRunConfig(judge=…), or `judge` in its config, or set {variables}"
+            self.problems.add(at, message, allowed=advice)
 
     def _resolved(self, judge: str | None, known: KnownTargets) -> ResolvedTarget | None:
         return None if judge is None else self._target(judge, "$.judge", known)

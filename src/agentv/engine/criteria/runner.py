@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -14,18 +14,22 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from agentv.engine.calling.capture import Cleaner
-from agentv.engine.calling.given_answer import context_of_input
+from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedPlan, fit, settled_criteria
 from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import SuiteTools, run_evaluators
 from agentv.evaluators.isolation import DueEvaluator
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.loading.files.places import find_home
+from agentv.registry import Specs
+from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.aggregated_result import (
@@ -38,8 +42,9 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
+from agentv.types.targets import ResolvedTarget
 
 
 def snapshot_of(given: EvaluationInput) -> EvaluationInput:
@@ -58,8 +63,34 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
     return snapshot
 
 
+_LONG_SETTINGS = 2_000
+"""The length of an evaluator's JSON from which it is stored with the run only, not with every case."""
+
+
+class JudgingSetup(Struct, frozen=True):
+    """What judges the answers with one list of criteria, as it is stored with their cases.
+
+    `evaluators` is JSON, `canonical` the text that identifies it. `digests` has for each evaluator, by name, the digest
+    of all that its scores depend on besides answer and expectations.
+    """
+
+    criteria: tuple[EvaluationCriteria, ...]
+    evaluators: JsonValue
+    canonical: str
+    digests: Mapping[str, str]
+
+
 MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
+_NO_RESULTS: Mapping[str, EvaluatorResult] = {}
+
+
+DEFAULT_JUDGE_WORKERS = 10
+
+
+def judge_workers(judge: ResolvedTarget) -> int:
+    """Return the number of concurrent calls of a judge."""
+    return judge.workers or DEFAULT_JUDGE_WORKERS
 
 
 class _Fit(Struct):
@@ -72,6 +103,7 @@ class _Fit(Struct):
     """Evaluators without state between answers, by their position in the plan."""
     may_call_judge: bool = False
     """True if evaluators given as objects may call the configuration's judge."""
+    setup: JudgingSetup | None = None
     returns_at_once: bool = False
     """True if all evaluators are live, and quick enough to be called in the event loop."""
 
@@ -87,6 +119,13 @@ class _Fit(Struct):
     def _check_live(self) -> None:
         quick = [position for position, each in self.live.items() if getattr(each, "inline", False)]
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
+
+
+class _Judges(Struct, frozen=True):
+    """The target that names the judge, and the known targets."""
+
+    target: ResolvedTarget
+    known: KnownTargets
 
 
 class Judgement(Struct, frozen=True):
@@ -109,6 +148,7 @@ class EvaluationRunner:
         self._clock = clock or make_clock()
         self._fits: dict[tuple[EvaluationCriteria, ...], _Fit] = {}
         self._runtime: Runtime | None = None
+        self._fingerprints: Fingerprints | None = None
 
     async def __aenter__(self) -> Self:
         """Open the connections that answers share. Raises ConfigError if the runner is open already."""
@@ -129,10 +169,28 @@ class EvaluationRunner:
         """Raise EvalFileError with all problems of the configuration for these criteria."""
         self._fit_to(tuple(criteria))
 
+    def warm(self) -> None:
+        """Import and create what the first answer would: the judge and the evaluators of an open runner.
+
+        Raises AgentvError for one that cannot be created.
+        """
+        fitted, runtime = self._fit_to(()), self._runtime
+        if runtime is None:
+            return
+        if self._plan.judge is not None:
+            runtime.provider(self._plan.judge)
+        for position in range(len(fitted.plan.evaluators)):
+            self._made(fitted, position, runtime)
+
     @property
     def criteria_names(self) -> frozenset[str] | None:
         """The criteria of every judgement; None if an answer may bring others."""
         return settled_criteria(self._plan)
+
+    @property
+    def specs(self) -> Specs:
+        """The known plug-ins."""
+        return self._plan.specs
 
     @property
     def has_evaluators(self) -> bool:
@@ -147,24 +205,54 @@ class EvaluationRunner:
         """
         return (await self.judge(given)).result
 
-    async def judge(self, given: EvaluationInput) -> Judgement:
-        """Return what `run` does, with the evaluators' results, each with those of the criteria that it judged."""
+    async def judge(self, given: EvaluationInput, known: Mapping[str, EvaluatorResult] = _NO_RESULTS) -> Judgement:
+        """Return what `run` does, with the evaluators' results, each with those of the criteria that it judged.
+
+        Evaluators whose results are `known`, by name, do not judge again.
+        """
         started = time.perf_counter()
         snapshot, metadata = snapshot_of(given), deep_copy(self.config.metadata)
         fitted = self._fit_to(given.criteria)
         if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge):
-            results = await self._run_evaluators(given, fitted, self._runtime)
+            results = await self._run_evaluators(given, fitted, self._runtime, known)
         else:
             async with self._make_runtime() as runtime:
-                results = await self._run_evaluators(given, fitted, runtime)
+                results = await self._run_evaluators(given, fitted, runtime, known)
         duration_ms = (time.perf_counter() - started) * 1000
         judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
         return Judgement(await self._stored(judgement.result), judgement.evaluators)
 
+    def setup(self, criteria: Sequence[EvaluationCriteria] = ()) -> JudgingSetup:
+        """Return what judges answers with these criteria. Raises EvalFileError as `check` does."""
+        fitted = self._fit_to(tuple(criteria))
+        if fitted.setup is None:
+            fitted.setup = self._make_setup(fitted.plan)
+        return fitted.setup
+
+    def _make_setup(self, plan: FittedPlan) -> JudgingSetup:
+        if self._fingerprints is None:
+            self._fingerprints = Fingerprints(self._make_runtime())
+        given = [each.config if isinstance(each.given, EvaluatorConfig) else each.given for each in plan.evaluators]
+        judge = None if self._plan.judge is None else self._plan.judge.name
+        judges = _Judges(replace(GIVEN_TARGET, judge_target=judge), self._plan.known)
+        entries = [evaluator_to_json(each) for each in given]
+        digests = {
+            each.config.name: self._fingerprints.setup_digest(evaluator, judges)
+            for each, evaluator in zip(plan.evaluators, given, strict=True)
+        }
+        short = [_short(entry) for entry in entries]
+        return JudgingSetup(plan.criteria, short, canonical_json(entries), digests)
+
+    @property
+    def snapshot(self) -> JsonObject:
+        """The configuration as judgements record it, with secrets redacted."""
+        decoded: JsonObject = msgspec.json.decode(self._fit_to(()).snapshot)
+        return decoded
+
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
         home = str(find_home(Path(self.config.base_dir)))
-        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
+        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home, workers=judge_workers)
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
         known = self._fits.get(criteria)
@@ -185,7 +273,11 @@ class EvaluationRunner:
         return known
 
     async def _run_evaluators(
-        self, given: EvaluationInput, fitted: _Fit, runtime: Runtime | None
+        self,
+        given: EvaluationInput,
+        fitted: _Fit,
+        runtime: Runtime | None,
+        known_results: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
         """Return the result of each evaluator, in order."""
         judge = None if runtime is None or self._plan.judge is None else runtime.provider(self._plan.judge)
@@ -198,9 +290,13 @@ class EvaluationRunner:
                 live=fitted.live.get(position),
             )
             for position, each in enumerate(fitted.plan.evaluators)
+            if each.config.name not in known_results
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
         results = await run_evaluators(context, due, seconds=time.perf_counter, concurrency=concurrency)
+        if known_results:
+            made = iter(results)
+            results = tuple(known_results.get(each.config.name) or next(made) for each in fitted.plan.evaluators)
         known = self._plan.known
         if runtime is None or not (known.secrets or any(target.secrets for target in known.resolved.values())):
             return results
@@ -256,6 +352,13 @@ class EvaluationRunner:
         """Save a judgement in every store; a store that fails adds a run error and affects nothing else."""
         errors = [error for store in self._plan.stores if (error := await _save(store, result)) is not None]
         return replace(result, run_errors=(*result.run_errors, *errors)) if errors else result
+
+
+def _short(entry: dict[str, JsonValue]) -> JsonObject:
+    """Return an evaluator as JSON; of a long one only name, type and the hash of the whole."""
+    if len(canonical_json(entry)) <= _LONG_SETTINGS:
+        return entry
+    return {"name": entry["name"], "type": entry["type"], "sha256": digest(entry)}
 
 
 async def _save(store: EvaluationStorageProvider, result: AggregatedEvaluationResult) -> EvaluationRunError | None:

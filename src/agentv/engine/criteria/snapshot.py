@@ -5,7 +5,7 @@ from typing import Any
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
-from agentv.engine.planning.given import GIVEN, TargetLike
+from agentv.engine.planning.given_targets import GIVEN, JudgeLike
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -28,7 +28,7 @@ def config_snapshot(
         "config": {
             "evaluators": [_evaluator(each) for each in plan.evaluators],
             "criteria": [criterion.to_dict() for criterion in criteria],
-            "judge": _judge(config.judge),
+            "judge": _judge(config.judge, plan),
             "targets": [_target(target) for target in plan.targets if _is_data(target)],
             "only": _plain(config.only),
             "evaluator_concurrency": config.evaluator_concurrency,
@@ -49,10 +49,15 @@ def _target(target: TargetConfig) -> dict[str, JsonValue]:
     return {"name": target.name, "provider": target.provider, **_object(target.settings)}
 
 
-def _judge(given: TargetLike | None) -> str | None:
-    if given is None or isinstance(given, str):
+def _judge(given: JudgeLike | None, plan: CriteriaPlan) -> str | None:
+    """Return the judge's name: as it was given, `judge` for an object, or that of the judge that was chosen."""
+    if isinstance(given, str):
         return given
-    return given.name if isinstance(given, TargetConfig) else "judge"
+    if isinstance(given, TargetConfig):
+        return given.name
+    if plan.judge is not None:
+        return plan.judge.name
+    return None if given is None else "judge"
 
 
 def _kind(given: object) -> str:

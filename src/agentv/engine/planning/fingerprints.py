@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
-from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import named_files
 from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json, target_key
@@ -22,6 +22,18 @@ MAX_DIGESTS = 1024
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+class JudgedBy(Protocol):
+    """What a score depends on besides its evaluator: the target, which may name the judge, and the known targets."""
+
+    @property
+    def target(self) -> ResolvedTarget:
+        """The target that answered."""
+
+    @property
+    def known(self) -> KnownTargets:
+        """The targets that evaluators may call."""
 
 
 class WrittenEvaluators(Struct, frozen=True):
@@ -63,11 +75,11 @@ class Fingerprints:
         put_bounded(self._written, id(evaluators), (evaluators, written), most=MAX_DIGESTS)
         return written
 
-    def setup_digests(self, evaluators: Iterable[EvaluatorLike], task: CaseTask) -> dict[str, str]:
+    def setup_digests(self, evaluators: Iterable[EvaluatorLike], task: JudgedBy) -> dict[str, str]:
         """Return the setup digest of each evaluator by its name."""
         return {config_of(evaluator).name: self.setup_digest(evaluator, task) for evaluator in evaluators}
 
-    def setup_digest(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+    def setup_digest(self, evaluator: EvaluatorLike, task: JudgedBy) -> str:
         """Return the digest of all that an evaluator's scores depend on besides the answer and the expectation."""
         cache_key = (id(evaluator), id(task.target))
         known = self._setup_digests.get(cache_key)
@@ -100,7 +112,7 @@ class Fingerprints:
         for member in member_configs(settings):
             yield from self._runs(member)
 
-    def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
+    def _judges(self, config: EvaluatorConfig, task: JudgedBy) -> Iterator[str]:
         """Yield the keys of the targets that a config and its members call."""
         settings = self._runtime.settings(config)
         names = list(judge_targets(settings))

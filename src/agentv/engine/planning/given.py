@@ -2,39 +2,31 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.planning.given_evaluators import GivenEvaluator, GivenEvaluators
+from agentv.engine.planning.given_targets import JudgeLike, NoSettings, TargetLike, named_judge, named_target
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
-from agentv.engine.plugins.plugins import as_evaluator
+from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_eval_files
 from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, ListedCases, listed
-from agentv.types.criteria.aggregated_result import CriteriaEvaluator
+from agentv.types.cases import EvalCase, EvalSuite, ListedCases, listed
 from agentv.types.errors import ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
 Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
-TargetLike: TypeAlias = str | TargetConfig | Provider
-
-GIVEN = "given"
-"""The provider name of targets given as objects."""
-
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
-
-
-class NoSettings(Struct, frozen=True):
-    """The settings of a plug-in that was given as an object."""
 
 
 class Given(Struct, frozen=True):
@@ -42,8 +34,8 @@ class Given(Struct, frozen=True):
 
     target: TargetLike | None = None
     task: object | None = None
-    judge: TargetLike | None = None
-    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None
+    judge: JudgeLike | None = None
+    evaluators: Sequence[GivenEvaluator] | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for contradictory arguments."""
@@ -72,10 +64,11 @@ def load_given(
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
-    target = named_target(given.target, "target", inputs.specs)
+    env = load_env(cwd, os.environ)
+    target = named_target(given.target, "target", inputs.specs, env)
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
-    judge = named_target(given.judge, "judge", inputs.specs)
+    judge = named_judge(given.judge, "judge", inputs.specs, env)
     known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
     suites = tuple(
         SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
@@ -114,26 +107,6 @@ def _name_of(task: object) -> str:
     return "task" if name == "<lambda>" else name
 
 
-def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
-    """Return a target as a config or a name; a live provider is registered under the name of its role."""
-    if given is None or isinstance(given, str | TargetConfig):
-        return given
-    if not isinstance(given, Provider):
-        raise ConfigError(f"{role}= takes a target's name, a TargetConfig or a Provider; got {type(given).__name__}")
-    kind = f"{GIVEN} {role}"
-    specs.providers.add(
-        Spec(
-            kind,
-            f"the {role} given from Python",
-            NoSettings,
-            lambda _target, _tools: given,
-            can_judge=True,
-            is_code=getattr(given, "is_code", True),
-        )
-    )
-    return TargetConfig(role, kind)
-
-
 def _with_targets(
     known: KnownTargets, target: TargetConfig | str | None, judge: TargetConfig | str | None
 ) -> KnownTargets:
@@ -145,10 +118,11 @@ def _with_targets(
 
 
 def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
-    """Return a suite with the evaluators given for it; functions among them, and among its cases', are converted."""
+    """Return a suite with the evaluators given for it; dicts and functions, also of its cases, are converted."""
+    given = GivenEvaluators(Path(suite.base_dir), specs)
     if isinstance(suite.cases, ListedCases):
         cases = tuple(
-            replace(case, evaluators=_converted(case.evaluators, specs))
+            replace(case, evaluators=given.converted(case.evaluators, f"case {case.id!r}"))
             if isinstance(case, EvalCase) and case.evaluators
             else case
             for case in suite.cases.cases
@@ -156,8 +130,6 @@ def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, spec
         suite = replace(suite, cases=ListedCases(cases))
     if evaluators is None:
         return suite
-    return replace(suite, evaluators=_converted(evaluators, specs), evaluator=None)
-
-
-def _converted(evaluators: Sequence[object], specs: Specs) -> tuple[EvaluatorLike, ...]:
-    return tuple(cast(EvaluatorLike, as_evaluator(item, specs.evaluators)) for item in evaluators)
+    if isinstance(evaluators, str | Mapping) or not isinstance(evaluators, Sequence):
+        raise ConfigError(f"evaluators= takes a list; got {type(evaluators).__name__}")
+    return replace(suite, evaluators=given.converted(evaluators, "evaluate()"), evaluator=None)

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from msgspec import Struct, structs
 from msgspec.structs import force_setattr
@@ -102,6 +102,36 @@ class RunOptions(Struct, frozen=True):
             for key, value in structs.asdict(self).items()
             if value != defaults[key]
         }
+
+
+class RunKeywords(TypedDict, total=False):
+    """The options of a run as keywords of `evaluate`: the fields of RunOptions."""
+
+    targets: str | Sequence[str]
+    targets_file: str | None
+    case_globs: str | Sequence[str]
+    tags: str | Sequence[str]
+    expression: str | None
+    sample: int | None
+    limit: int | None
+    seed: int
+    trials: int | None
+    workers: int | None
+    timeout_s: float | None
+    max_retries: int | None
+    max_errors: int
+    fail_fast: int | None
+    judge_failures: int
+    only: Literal["free"] | None
+    gates: str | Sequence[str] | None
+    name: str | None
+    cache: Literal["off", "read", "on"]
+    cache_max_age_s: float | None
+    budget_usd: float | None
+    shard: str | None
+    baseline: str | None
+    allow_paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    variables: Mapping[str, str] | Sequence[str]
 
 
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)

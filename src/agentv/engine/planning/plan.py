@@ -95,8 +95,11 @@ class SuitePlan(Struct, frozen=True, dict=True):
             return None
         if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
             return self.selection.count * (self.options.trials or self.suite.trials) * self.times
-        trials = sum(self.trials_with(case, target) for case in self.selection for target in self.targets)
-        return trials * self._prompts
+        return sum(
+            self.trials_with(case, target) * (1 if isinstance(case, BrokenCase) else max(1, len(case.prompts)))
+            for case in self.selection
+            for target in self.targets
+        )
 
     @property
     def times(self) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.planning.inline_targets import model_hint, target_named
 from agentv.engine.planning.options import RunOptions
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.resolve import resolve_target
@@ -37,7 +38,10 @@ class KnownTargets(Struct, frozen=True):
     resolved: dict[str, ResolvedTarget] = field(default_factory=dict)
 
     def get(self, name: str) -> ResolvedTarget:
-        """Return the named target, ready for use. Raises TargetError for an unknown name or a bad setting."""
+        """Return the named target, ready for use; `provider:model` names one without a targets file.
+
+        Raises TargetError for an unknown name or a bad setting.
+        """
         if name not in self.resolved:
             target = self._resolved(self._config(name))
             if self.judge is not None:
@@ -78,8 +82,13 @@ class KnownTargets(Struct, frozen=True):
         self.check(name)
         if name in self.configs:
             return self.configs[name]
+        described = target_named(name, self.specs, self.env)
+        if described is not None:
+            return described
         near = nearest(name, self.configs)
         hint = f" Did you mean {near!r}?" if near else ""
+        if not self.configs or ":" in name:
+            hint = f"{hint} A model is also written as {model_hint(self.specs.providers)}"
         raise TargetError(f"no target named {name!r}; known: {', '.join(self.configs) or 'none'}.{hint}")
 
     def embedding_config(self, model: str | JsonObject) -> TargetConfig:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, call_with_fallbacks, failed_outcome, make_answer
+from agentv.engine.calling.answer import CallOutcome, OnLogLine, call_with_fallbacks, failed_outcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
@@ -38,12 +38,13 @@ from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, L
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult, Verdict
+from agentv.types.events import LogLine
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, TraceSummary
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import CallRecord, ProviderResponse
-from agentv.types.records.answer import Answer, AnswerRef
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
@@ -272,6 +273,7 @@ def judged_row(
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
+    is_judge_estimated = any(map(has_estimated_call, results))
     cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
     location = case.location or _NOWHERE
     return CaseResult(
@@ -306,7 +308,8 @@ def judged_row(
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
         usage_by=UsageBy.of(
-            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated), Spent.of(judge_usage, judge_cost)
+            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
+            Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
         ),
         cost_usd=cost_usd,
         duration_ms=answer.duration_ms,
@@ -339,6 +342,11 @@ def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, f
     return total_usage(usages), sum(known) if len(known) == len(costs) else None
 
 
+def has_estimated_call(result: EvaluatorResult) -> bool:
+    """Return True if a part of the usage of an evaluator's judge, or of a member's, was estimated."""
+    return any(call.estimated for call in result.judge_calls) or any(map(has_estimated_call, result.evaluator_results))
+
+
 def _total_cost(target_cost: float | None, judge_usage: Usage | None, judge_cost: float | None) -> float | None:
     """Return the cost of target and judges together, or None if a part of it is not known."""
     if target_cost is None or (judge_usage is not None and judge_cost is None):
@@ -364,6 +372,7 @@ class CaseRunner(Struct, frozen=True):
     sink: RowSink
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask, CallRecord, float], None]
+    on_log_line: Callable[[LogLine], None] | None = None
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
 
     async def run(self, task: CaseTask) -> CaseResult:
@@ -435,6 +444,7 @@ class CaseRunner(Struct, frozen=True):
                 target_session.provider,
                 self.runtime,
                 on_retry=partial(self.on_retry, prepared.task),
+                on_log_line=self._log_line_of(target_session, prepared.result_key),
                 before_repeat=before_repeat,
             )
         except asyncio.CancelledError as error:
@@ -442,6 +452,13 @@ class CaseRunner(Struct, frozen=True):
             if kept is not None:
                 self._save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
             raise
+
+    def _log_line_of(self, target_session: TargetSession, row: ResultKey) -> OnLogLine | None:
+        """Return the function that shows a line of a row's log, None if no line is shown."""
+        show = self.on_log_line
+        if show is None:
+            return None
+        return lambda target, text: show(LogLine(row, target, target_session.cleaner().text(text)))
 
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.given_answer import GIVEN_TARGET, GivenAnswer
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.planning.given_evaluators import GivenEvaluators
 from agentv.engine.planning.prepared_case import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
@@ -47,6 +48,9 @@ async def run_evaluators_for_case(
     target = target or GIVEN_TARGET
     response = candidate if isinstance(candidate, ProviderResponse) else ProviderResponse(text=candidate)
     specs = load_specs()
+    if eval_case.evaluators:
+        given = GivenEvaluators(Path(folder), specs).converted(eval_case.evaluators, f"case {eval_case.id!r}")
+        eval_case = replace(eval_case, evaluators=given)
     known = KnownTargets({}, {}, specs)
     rng = random.Random(0)  # noqa: S311 - jitter of retries, not for security
     home = str(find_home(Path(folder)))

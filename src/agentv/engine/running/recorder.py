@@ -17,6 +17,7 @@ from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import (
     AnswerArrived,
+    LogLine,
     Observer,
     RetryNoted,
     RowBegun,
@@ -186,6 +187,11 @@ class RunRecorder(Struct):
                 self.emit(RowBegun(result_key_of(task)))
             yield task
 
+    @property
+    def shows_log_lines(self) -> bool:
+        """True if an observer shows the lines of logs."""
+        return bool(self._dispatcher[LogLine])
+
     def emit(self, event: RunEvent) -> None:
         """Pass an event to its observers. An observer whose output is gone (a closed pipe) is removed."""
         for observer in self._dispatcher[type(event)]:
@@ -304,6 +310,9 @@ class RunRecorder(Struct):
 
 
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:
-    """Return True if an observer takes a kind of event: all kinds, unless its attribute `event_types` lists some."""
+    """Return True if an observer takes a kind of event.
+
+    It takes those that its attribute `event_types` lists; without that, all kinds but the lines of logs.
+    """
     kinds = getattr(observer, "event_types", None)
-    return not isinstance(kinds, tuple) or kind in kinds
+    return kind in kinds if isinstance(kinds, tuple) else kind is not LogLine

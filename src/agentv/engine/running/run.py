@@ -39,6 +39,7 @@ from agentv.version import __version__
 
 if TYPE_CHECKING:
     from agentv.engine.calling.target_answer_cache import RunCache
+    from agentv.engine.running.requested_rows import RequestedRows
     from agentv.engine.stored.resume import ResumePlan
 
 
@@ -99,11 +100,13 @@ async def run_plan(
     rng: random.Random,
     stop: StopSignal | None = None,
     resume_plan: "ResumePlan | None" = None,
+    requested: "RequestedRows | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
-    `resume_plan` is what remains of the plan if `store` is that of a run with rows. `stop` ends the run early. If the
-    awaiting task is cancelled, the store is closed and the cancellation is raised again.
+    `resume_plan` is what remains of the plan if `store` is that of a run with rows. With `requested` only the rows that
+    are asked for are run. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
+    cancellation is raised again.
     """
     started = clock()
     stop = stop or StopSignal()
@@ -120,7 +123,7 @@ async def run_plan(
         stop_counting = count_beside(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
-        await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan)
+        await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan, requested=requested)
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
@@ -143,7 +146,13 @@ async def run_plan(
 
 
 async def _work(
-    plan: RunPlan, recorder: RunRecorder, clock: Clock, rng: random.Random, resume_plan: "ResumePlan | None"
+    plan: RunPlan,
+    *,
+    recorder: RunRecorder,
+    clock: Clock,
+    rng: random.Random,
+    resume_plan: "ResumePlan | None",
+    requested: "RequestedRows | None",
 ) -> None:
     """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
     stop = recorder.stop
@@ -162,7 +171,7 @@ async def _work(
         uncalled=_uncalled(plan, resume_plan),
     )
     async with runtime:
-        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan))
+        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan, requested))
 
         def give_up() -> None:
             recorder.emit(RunStopping(stop.reason or "interrupted"))
@@ -214,7 +223,11 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _run_targets(
-    plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+    plan: RunPlan,
+    runtime: Runtime,
+    recorder: RunRecorder,
+    resume_plan: "ResumePlan | None",
+    requested: "RequestedRows | None",
 ) -> None:
     if not await _are_healthy(plan, runtime, recorder, resume_plan):
         return
@@ -224,7 +237,11 @@ async def _run_targets(
         sink=recorder,
         fingerprints=Fingerprints(runtime),
         on_retry=recorder.on_retry,
+        on_log_line=recorder.emit if recorder.shows_log_lines else None,
     )
+    if requested is not None:
+        await requested.serve(runner, recorder)
+        return
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
             group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, resume_plan=resume_plan))

@@ -4,10 +4,21 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import AsyncGenerator
+from typing import Protocol
 
-from agentv.execution.processes.line_stream import Line, LineStream, ReadLine
+from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.scoring.counting.sampling import Sample
 from agentv.storage.records.json_line import decode_value
+
+
+class Lines(Protocol):
+    """Lines that arrive in batches."""
+
+    def batches(self) -> AsyncGenerator[list[ReadLine], None]:
+        """Yield the lines that have arrived."""
+
+    def stop(self) -> None:
+        """End the stream at its current position."""
 
 
 class DrawnLines:
@@ -17,7 +28,7 @@ class DrawnLines:
     the sampling key.
     """
 
-    def __init__(self, stream: LineStream, sample: Sample) -> None:
+    def __init__(self, stream: Lines, sample: Sample) -> None:
         self.read = self.keyed = 0
         self._stream = stream
         self._sample = sample

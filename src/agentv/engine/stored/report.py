@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.running.notes import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
+from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.engine.stored.verdicts import StoredCounts, StoredVerdict, VerdictDifference
 from agentv.scoring.counting.matrix import PlanOrder
@@ -38,14 +39,18 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     Callers that iterate over the rows anyway pass them as `rows`.
 
     If the run recorded another verdict when it had as many rows, the verdict is exit code 3 and quotes both. Raises
-    StorageError for a row that cannot be read.
+    StorageError for a row that cannot be read, and for one that is stored twice.
     """
     judging = _load_judging(run)
     counts = judging.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+    if judging.planned is not None and counts.summary.all.rows > judging.planned:
+        run.refuse_repeated_results()
     difference = _difference(run, judging, counts)
     verdict = judging.of(counts) if difference is None else difference.verdict
     corrected, correction_notes = corrected_or_note(run)
-    recorded = judging.recorded or RecordedReport(verdict, judging.planned, _older_notes(judging), 0.0)
+    log = imported_log(run.run.plan)
+    unrecorded = _older_notes(judging) if log is None else (log.note,)
+    recorded = judging.recorded or RecordedReport(verdict, judging.planned, unrecorded, 0.0)
     return replace(
         counts.summary.report(run.run_id, judging.state, verdict),
         planned=judging.planned,
@@ -54,6 +59,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         duration_s=recorded.duration_s,
         folder=str(run.folder),
         baseline=recorded.baseline,
+        is_imported=log is not None,
     )
 
 
@@ -97,7 +103,7 @@ def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[s
 
 
 def _load_judging(run: StoredRun) -> StoredVerdict:
-    recorded = load_recorded_report(run)
+    recorded, log = load_recorded_report(run), imported_log(run.run.plan)
     return StoredVerdict(
         state=_state(run),
         planned=_planned(run) if recorded is None else recorded.planned,
@@ -105,6 +111,8 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
         order=plan_order(run),
+        reason=None if log is None else log.why_incomplete,
+        are_given=run.are_given,
     )
 
 

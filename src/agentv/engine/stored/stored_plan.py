@@ -10,6 +10,7 @@ from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
+from agentv.engine.stored.imported import imported_log
 from agentv.loading.files.places import find_eval_files
 from agentv.registry import Specs
 from agentv.types.errors import AgentvError, ConfigError
@@ -21,6 +22,9 @@ ChangeInputs = Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]
 
 def working_folder(run: RunRecord, home: Path) -> Path:
     """Return the folder that a run was started in. Raises ConfigError for a run whose files are not known."""
+    log = imported_log(run.plan)
+    if log is not None:
+        raise ConfigError(f"run {run.run_id} {log.refusal}")
     folder = run.plan.get("folder")
     if not isinstance(folder, str):
         raise ConfigError(

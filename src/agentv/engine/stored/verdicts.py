@@ -45,7 +45,7 @@ class StoredCounts(Struct):
 
 
 class StoredVerdict(Struct, frozen=True):
-    """What decides the verdict of a stored run, beside its rows."""
+    """What decides the verdict of a stored run, beside its rows. `are_given` says that no target was called."""
 
     state: RunState
     planned: int | None
@@ -53,23 +53,36 @@ class StoredVerdict(Struct, frozen=True):
     max_errors: int
     recorded: RecordedReport | None = None
     order: PlanOrder = PlanOrder()
+    reason: str | None = None
+    """Why the run did not finish, if its plan says so."""
+    are_given: bool = False
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
-        counts = StoredCounts(summary_for(self.gates, has_targets=has_trials, order=self.order), has_trials)
+        summary = summary_for(self.gates, has_targets=has_trials, are_given=self.are_given, order=self.order)
+        counts = StoredCounts(summary, has_trials)
         for row in rows:
             counts.add(row)
         return counts
 
     def of(self, counts: StoredCounts) -> RunVerdict:
         """Return the verdict on counted rows."""
-        summary, ending = counts.summary, self._ending(counts.invalid_rows)
+        summary = counts.summary
+        # An unreadable line of a log is an error like any other; one of a dataset makes the run invalid.
+        ending = self._ending(0 if self.are_given else counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
         return run_verdict(self._counted(summary), ending, gates=self.gates, max_errors=self.max_errors)
 
     def _ending(self, invalid_rows: int) -> Ending:
-        ending, recorded = Ending(state=self.state, planned=self.planned, invalid_rows=invalid_rows), self.recorded
+        ending = Ending(
+            state=self.state,
+            reason=self.reason,
+            planned=self.planned,
+            invalid_rows=invalid_rows,
+            noun="line" if self.are_given else "result",
+        )
+        recorded = self.recorded
         if recorded is None or recorded.ended is None:
             return ending
         is_known = recorded.has_gates or self.state == "finished"

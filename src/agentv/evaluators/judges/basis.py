@@ -5,10 +5,23 @@ instructions do not mention one.
 """
 
 import functools
+from typing import Protocol
 
 from msgspec import Struct
 
 from agentv.types.criteria.scales import EvaluationCriteria
+
+
+class Task(Protocol):
+    """What a judge is told to do: the opening of its system prompt, and the meanings of the scores 0 and 1."""
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+
+    @property
+    def score_meanings(self) -> tuple[str, str]:
+        """The meanings of the scores 0 and 1."""
 
 
 class Basis(Struct, frozen=True):

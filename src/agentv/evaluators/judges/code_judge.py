@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
 
 from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, payload_for, read_outcome, reads_assertions
 from agentv.evaluators.named_files import function_files, script_files
@@ -25,6 +24,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluato
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_to_json, trace_summary_to_json, trace_to_json
 from agentv.types.protocols import EvaluatorTools
+from agentv.types.spellings import make_options
 
 
 class CodeEvaluatorOptions(Struct, frozen=True):
@@ -42,10 +42,21 @@ class CodeEvaluatorOptions(Struct, frozen=True):
     contract: Contract = "agentv"
 
 
+class CodeEvaluatorKeywords(TypedDict, total=False):
+    """The keywords of CodeEvaluator: the fields of CodeEvaluatorOptions."""
+
+    script: str | tuple[str, ...] | list[str]
+    cwd: str | None
+    agent_timeout_ms: float | None
+    config: JsonObject
+    source: str
+    contract: Contract
+
+
 class CodeEvaluator:
     """A judge that runs a script with the case as JSON on standard input; the last JSON object printed is the score.
 
-    Takes an options object, keywords of the same names, or both.
+    Takes an options object or a dict, keywords of the same names, or both.
 
     >>> CodeEvaluator(script="python check.py", agent_timeout_ms=30_000).kind
     'code'
@@ -53,8 +64,13 @@ class CodeEvaluator:
 
     kind = "code"
 
-    def __init__(self, options: CodeEvaluatorOptions | None = None, /, **keywords: Any) -> None:
-        self.options = replace(options, **keywords) if options is not None else CodeEvaluatorOptions(**keywords)
+    def __init__(
+        self,
+        options: CodeEvaluatorOptions | Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[CodeEvaluatorKeywords],
+    ) -> None:
+        self.options = make_options(CodeEvaluatorOptions, options, keywords)
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Judge an answer. A script that fails, hangs or prints no usable JSON scores 0, its error in `misses`."""
@@ -240,7 +256,7 @@ def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools:
     if settings.python is not None:
         return PythonEvaluator(settings.python, config, settings, tools)
     return CodeEvaluator(
-        script=settings.script,
+        script=settings.script or (),
         cwd=str(working_folder(settings.cwd, config.base_dir)),
         agent_timeout_ms=None if settings.timeout_seconds is None else settings.timeout_seconds * 1000,
         config=settings.config,

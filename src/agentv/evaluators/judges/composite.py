@@ -22,7 +22,7 @@ from agentv.evaluators.judges.prompts import (
     prompt_problems,
     written_prompts,
 )
-from agentv.evaluators.named_files import script_files
+from agentv.evaluators.named_files import real_path, script_files
 from agentv.scoring.judge_replies.replies import parse_answer
 from agentv.scoring.results.aggregation import evaluators_score, reaches, to_result
 from agentv.scoring.results.aggregators import (
@@ -154,7 +154,7 @@ class CodeAggregator(Struct, frozen=True):
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: the script's."""
         if self.path:
-            return (str(Path(base_dir, self.path).resolve()),)
+            return (real_path(Path(base_dir, self.path)),)
         return script_files(self.script or (), working_folder(self.cwd, base_dir))
 
 
@@ -332,8 +332,8 @@ class CompositeEvaluator:
 
 
 def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
-    file = Path(base_dir, path).resolve()
-    return (sys.executable, str(file)) if file.suffix == ".py" else (str(file),)
+    file = real_path(Path(base_dir, path))
+    return (sys.executable, file) if file.endswith(".py") else (file,)
 
 
 def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> LlmJudgeEvaluator:

@@ -266,4 +266,5 @@ def _to_call(
         cost_usd=response.cost_usd,
         duration_ms=rounded_ms(duration_ms if response.cached is None else response.cached.duration_ms),
         cached=response.cached is not None,
+        estimated=response.estimated,
     )

@@ -5,12 +5,12 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Basis, criterion_section, user_template
+from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Task, criterion_section, user_template
 from agentv.evaluators.judges.code_judge import judge_payload, print_text
 from agentv.evaluators.judges.contracts import Contract, payload_for
 from agentv.evaluators.judges.judging import (
@@ -38,7 +38,13 @@ from agentv.evaluators.judges.prompts import (
     unit_score,
     usable_prompt,
 )
-from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
+from agentv.evaluators.judges.ready_made import READY_MADE, ReadyMade, numbered_sources
+from agentv.evaluators.judges.settings import (
+    JudgeCallSettings,
+    LlmJudgeSettings,
+    RubricSettings,
+    SourcedJudgeSettings,
+)
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.criteria_replies import (
@@ -70,20 +76,21 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.spellings import make_options
 from agentv.types.targets import Unsigned
 
 
 class FreeformMode(Struct, frozen=True):
-    """One score from 0 to 1 with hits, misses and a reason. `criterion` names it, `basis` is the reference material."""
+    """One score from 0 to 1 with hits, misses and a reason. `criterion` names it."""
 
     criterion: str
     vote: Vote = "mean"
-    basis: Basis = WHOLE
+    task: Task = WHOLE
 
     @property
     def instructions(self) -> str:
         """The opening of the system prompt."""
-        return self.basis.instructions
+        return self.task.instructions
 
     @property
     def section(self) -> str:
@@ -97,7 +104,7 @@ class FreeformMode(Struct, frozen=True):
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, unit_score(self.basis))
+        return freeform_contract(nonce, unit_score(self.task))
 
     def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
@@ -134,12 +141,12 @@ class ScaledMode(Struct, frozen=True):
 
     criterion: EvaluationCriteria
     vote: Vote = "mean"
-    basis: Basis = WHOLE
+    task: Task = WHOLE
 
     @property
     def instructions(self) -> str:
         """The opening of the system prompt."""
-        return self.basis.instructions
+        return self.task.instructions
 
     @property
     def section(self) -> str:
@@ -188,6 +195,25 @@ def _freeform_score(
         status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
         results=results,
     )
+
+
+def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...]) -> JudgedText:
+    """Return the subject with its source texts. Raises EvaluatorError if something that the judge needs is missing."""
+    if "sources" in ready.sections:
+        judged = replace(judged, sources=numbered_sources(judged.context, paths))
+    for name in ready.needs:
+        if not judged.value(name):
+            raise EvaluatorError(_MISSING[name])
+    return judged
+
+
+_MISSING = {
+    "question": "there is no question to judge the answer by",
+    "reference_answer": "there is no reference answer; give `expected_messages` or a ground truth",
+    "sources": "there are no sources; name where they are in `sources`, such as `sources: metadata.passages`",
+    "tool_calls": "the target records no tool calls, so what the answer claims cannot be held against them",
+}
+"""What to say when a ready-made judge misses a variable that it needs."""
 
 
 def _has_scale(criterion: EvaluationCriteria) -> bool:
@@ -347,8 +373,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     nonce of its call as unverified. `plain_prompt="outcome"` takes a prompt without variables as the expected outcome;
     `prompt_script` prints the prompt. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
     aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
-    prompt. `config` is set if the judge depends on
-    nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
+    prompt. `ready_made` replaces prompt, criteria and rubrics; `sources` are the paths of its source texts. `config` is
+    set if the judge depends on nothing else and can be reused. `nonce` and `timer` are the sources of randomness and
+    time, replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -369,6 +396,8 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     prompt_config: JsonObject = field(default_factory=dict)
     prompt_contract: Contract = "agentv"
     vars: Mapping[str, JsonValue] = {}
+    ready_made: ReadyMade | None = None
+    sources: tuple[str, ...] = ()
     is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
@@ -377,11 +406,42 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     timer: Callable[[], float] = time.perf_counter
 
 
+class LlmJudgeKeywords(TypedDict, total=False):
+    """The keywords of LlmJudgeEvaluator: the fields of LlmJudgeEvaluatorOptions."""
+
+    resolve_judge_provider: ResolveJudge | None
+    prompt: str | None
+    model: str | None
+    max_output_tokens: int | None
+    temperature: float | None
+    criteria: Sequence[str]
+    rubrics: Sequence[RubricItem | str | Mapping[str, Any]]
+    include_trace: bool
+    judges: Sequence[Provider]
+    vote: Vote
+    samples: int
+    unsigned: Unsigned
+    allow_unknown: bool
+    plain_prompt: Literal["prompt", "outcome"]
+    prompt_script: str | Sequence[str] | None
+    prompt_config: JsonObject
+    prompt_contract: Contract
+    vars: Mapping[str, JsonValue]
+    ready_made: ReadyMade | None
+    sources: tuple[str, ...]
+    is_aggregator: bool
+    source: str
+    base_dir: str
+    config: EvaluatorConfig | None
+    nonce: Callable[[], str]
+    timer: Callable[[], float]
+
+
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object, keywords of the same names, or both. Raises ConfigError for a prompt with unknown names, or
-    one that never shows the answer.
+    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option,
+    for a prompt with unknown names, or one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -389,8 +449,13 @@ class LlmJudgeEvaluator:
 
     kind = "llm_judge"
 
-    def __init__(self, options: LlmJudgeEvaluatorOptions | None = None, /, **keywords: Any) -> None:
-        given = replace(options, **keywords) if options is not None else LlmJudgeEvaluatorOptions(**keywords)
+    def __init__(
+        self,
+        options: LlmJudgeEvaluatorOptions | Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[LlmJudgeKeywords],
+    ) -> None:
+        given = make_options(LlmJudgeEvaluatorOptions, options, keywords)
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given
@@ -464,19 +529,24 @@ class LlmJudgeEvaluator:
             evaluator_results=evaluator_results,
             evaluator=self.options.config,
         )
-        vote, basis = self.options.vote, judged.basis
+        vote = self.options.vote
         if self._items:
             return await self._call_judges(providers, RubricMode(self._items, vote), judged)
         if self.options.criteria:
             criteria = named_criteria(context, self.options.criteria)
             return await self._call_judges(providers, CriteriaMode(criteria, vote), judged)
-        config = judged.config
+        return await self._judge_one_criterion(providers, judged)
+
+    async def _judge_one_criterion(self, providers: tuple[Provider, ...], judged: JudgedText) -> EvaluationScore:
+        config, criterion, vote = judged.config, judged.basis.criterion, self.options.vote
+        ready, task = self.options.ready_made, self.options.ready_made or judged.basis
+        if ready is not None:
+            judged = _with_sources(judged, ready, self.options.sources)
+        opening = "" if criterion is None or ready is not None else criterion_section(criterion)
+        if criterion is not None and _has_scale(criterion):
+            return await self._call_judges(providers, ScaledMode(criterion, vote, task), judged, opening=opening)
         name = self.kind if config is None else config.criterion or config.name
-        opening = "" if basis.criterion is None else criterion_section(basis.criterion)
-        if basis.criterion is not None and _has_scale(basis.criterion):
-            scaled = ScaledMode(basis.criterion, vote, basis)
-            return await self._call_judges(providers, scaled, judged, opening=opening)
-        return await self._call_judges(providers, FreeformMode(name, vote, basis), judged, opening=opening)
+        return await self._call_judges(providers, FreeformMode(name, vote, task), judged, opening=opening)
 
     async def _own_judge(self, context: EvaluationContext) -> Provider:
         resolve = self.options.resolve_judge_provider
@@ -513,6 +583,9 @@ class LlmJudgeEvaluator:
         """Return the options for this answer: the default prompt has a section for each value that is not empty."""
         if self._call_options.custom:
             return self._call_options
+        if self.options.ready_made is not None:
+            shown = (name for name in self.options.ready_made.sections if judged.value(name))
+            return self._options_with(user_template(tuple(shown)))
         sections = [name for name in COMPARED if judged.value(name)]
         sections += ["conversation", "candidate_answer"] if judged.is_excerpt else ["candidate_answer"]
         if self.options.include_trace and judged.context.candidate_trace_summary is not None:
@@ -558,20 +631,41 @@ def make_llm_judge(
     config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
     """Make the evaluator of `llm_judge` or `rubric`, which share a class."""
-    own = structs.asdict(settings)
-    target, names = own.pop("target"), own.pop("judges")
-    resolve = None if target is None else partial(_named_judge, tools.judge(target))
-    return LlmJudgeEvaluator(
-        **own,
-        resolve_judge_provider=resolve,
-        judges=tuple(map(tools.judge, names)),
-        source=config.source,
-        base_dir=config.base_dir,
-        config=None if settings.judge_targets else config,
-    )
+    own = {**structs.asdict(settings), **_judges_of(config, settings, tools)}
+    del own["target"]
+    return LlmJudgeEvaluator(**own)
+
+
+def _judges_of(config: EvaluatorConfig, settings: JudgeCallSettings, tools: EvaluatorTools) -> dict[str, Any]:
+    """Return the options that follow from the config and the judges it names."""
+    judges = tuple(map(tools.judge, settings.judge_targets))
+    return {
+        "resolve_judge_provider": partial(_named_judge, judges[0]) if judges and not settings.judges else None,
+        "judges": judges if settings.judges else (),
+        "source": config.source,
+        "base_dir": config.base_dir,
+        "config": None if settings.judge_targets else config,
+    }
 
 
 make_rubric = make_llm_judge
+
+
+def make_ready_made(
+    config: EvaluatorConfig, settings: JudgeCallSettings | SourcedJudgeSettings, tools: EvaluatorTools
+) -> LlmJudgeEvaluator:
+    """Make the evaluator of a ready-made judge, which its type names."""
+    own = {name: getattr(settings, name) for name in _SHARED}
+    paths = settings.source_paths if isinstance(settings, SourcedJudgeSettings) else ()
+    return LlmJudgeEvaluator(
+        **own,
+        ready_made=READY_MADE[config.type],
+        sources=paths,
+        **_judges_of(config, settings, tools),
+    )
+
+
+_SHARED = ("model", "max_output_tokens", "temperature", "vote", "samples", "unsigned")
 
 
 def _named_judge(provider: Provider, _context: EvaluationContext) -> Provider:

@@ -31,7 +31,7 @@ from agentv.evaluators.judges.prompts import (
 )
 from agentv.evaluators.judges.settings import JudgeSettings
 from agentv.evaluators.judges.values import JudgedText
-from agentv.evaluators.named_files import is_file
+from agentv.evaluators.named_files import is_file, real_path
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.criteria_replies import (
     TIE,
@@ -210,7 +210,7 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
 def _answers_at(run: str | None, base_dir: str) -> tuple[str, ...]:
     """Return the file of answers in the folder that a run is named by; none for an id, a name or a missing folder."""
     folders = () if run is None else (Path(base_dir, run), *((Path(run),) if "/" in run or run == ".." else ()))
-    return tuple(str(folder.resolve() / _ANSWERS) for folder in folders if is_file(folder / _ANSWERS))[:1]
+    return tuple(real_path(folder / _ANSWERS) for folder in folders if is_file(folder / _ANSWERS))[:1]
 
 
 class PairwiseEvaluator:

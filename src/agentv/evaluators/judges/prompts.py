@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from agentv.evaluators.judges.basis import WHOLE, Basis
-from agentv.evaluators.named_files import is_file
+from agentv.evaluators.judges.basis import WHOLE, Task
+from agentv.evaluators.named_files import is_file, real_path
 from agentv.scoring.judge_replies.replies import MAX_LINES
 from agentv.scoring.judge_replies.rubrics import MARKS
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, template_problems, variable_names
@@ -37,9 +37,9 @@ def fence_rule(nonce: str) -> str:
     )
 
 
-def unit_score(basis: Basis = WHOLE) -> str:
+def unit_score(task: Task = WHOLE) -> str:
     """Return the description of a score from 0 to 1, for a judge."""
-    low, high = basis.score_meanings
+    low, high = task.score_meanings
     return f"a number from 0.0 ({low}) to 1.0 ({high})"
 
 
@@ -166,7 +166,7 @@ def prompt_problems(
     if prompt is None or not prompt.strip():
         return ()
     path = prompt_path(prompt, base_dir)
-    if path is not None and not path.is_file():
+    if path is not None and not is_file(path):
         return ()
     try:
         template = load_prompt(prompt, base_dir)
@@ -186,7 +186,7 @@ def usable_prompt(prompt: str, base_dir: str, problems_of: Callable[[str], Itera
 def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:
     """Return the file that a prompt names, if any, as a tuple."""
     path = None if prompt is None else prompt_path(prompt, base_dir)
-    return () if path is None else (str(path.resolve()),)
+    return () if path is None else (real_path(path),)
 
 
 class WrittenPrompt(NamedTuple):

@@ -1,4 +1,4 @@
-"""Settings of evaluators that call a model: the common ones, and those of `llm_judge` and `rubric`."""
+"""Settings of evaluators that call a model: the common ones, those of ready-made judges, `llm_judge` and `rubric`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,16 +18,67 @@ from agentv.evaluators.judges.prompts import (
 from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
+from agentv.scoring.results.sources import parse_source
 from agentv.templating.variables import template_problems, variable_names
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonValue
-from agentv.types.targets import Unsigned
+from agentv.types.targets import Unsigned, name_of_target
 
 _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
 
-class JudgeSettings(Struct, frozen=True, kw_only=True):
+class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     """The judges, and how they are called."""
+
+    model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
+    target: Annotated[
+        str | Mapping[str, JsonValue] | None,
+        Meta(
+            description=(
+                "the target that judges, instead of the tested target's `judge_target`: its name, `provider:model`, "
+                "or `{provider: …}` with its settings"
+            ),
+            extra={"aliases": ("judge", "llm")},
+        ),
+    ] = None
+    max_output_tokens: Annotated[int | None, Meta(description="the maximum length of the reply, in tokens")] = None
+    temperature: Annotated[
+        float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
+    ] = None
+    judges: Annotated[
+        tuple[str | Mapping[str, JsonValue], ...], Meta(description="several targets that judge together")
+    ] = ()
+    vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
+    samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
+    unsigned: Annotated[
+        Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
+    ] = "error"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for settings that cannot be used."""
+        if self.samples < 1:
+            raise ValueError("`samples` must be at least 1")
+        if self.max_output_tokens is not None and self.max_output_tokens < 1:
+            raise ValueError("`max_output_tokens` must be at least 1")
+        if self.temperature is not None and not self.temperature >= 0:
+            raise ValueError("`temperature` must be at least 0")
+        if self.target is not None and self.judges:
+            raise ValueError("`target` and `judges` exclude each other")
+
+    @property
+    def judge_targets(self) -> tuple[str, ...]:
+        """The names of the targets that judge."""
+        given = self.judges or (() if self.target is None else (self.target,))
+        return tuple(map(name_of_target, given))
+
+    @property
+    def needs_judge(self) -> bool:
+        """True if the judge of the target under test is used."""
+        return not self.judge_targets
+
+
+class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
+    """The judges with a prompt of the user's."""
 
     prompt: Annotated[
         str | None,
@@ -36,25 +87,6 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
             extra={"aliases": ("promptTemplate",)},
         ),
     ] = None
-    model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
-    target: Annotated[
-        str | None,
-        Meta(
-            description="the target that judges, instead of the tested target's `judge_target`",
-            extra={"aliases": ("judge", "llm")},
-        ),
-    ] = None
-    max_output_tokens: Annotated[int | None, Meta(description="the maximum length of the reply, in tokens")] = None
-    temperature: Annotated[
-        float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
-    ] = None
-    judges: Annotated[tuple[str, ...], Meta(description="several targets that judge together")] = ()
-    vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
-    samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
-    unsigned: Annotated[
-        Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
-    ] = "error"
-
     plain_prompt: Annotated[
         Literal["prompt", "outcome"],
         Meta(
@@ -86,28 +118,11 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
-        if self.samples < 1:
-            raise ValueError("`samples` must be at least 1")
-        if self.max_output_tokens is not None and self.max_output_tokens < 1:
-            raise ValueError("`max_output_tokens` must be at least 1")
-        if self.temperature is not None and not self.temperature >= 0:
-            raise ValueError("`temperature` must be at least 0")
+        JudgeCallSettings.__post_init__(self)
         if self.prompt is not None and self.prompt_script is not None:
             raise ValueError("`prompt` and `prompt_script` exclude each other")
         if self.prompt_script is not None and not self.prompt_script:
             raise ValueError("`prompt_script` must not be empty")
-        if self.target is not None and self.judges:
-            raise ValueError("`target` and `judges` exclude each other")
-
-    @property
-    def judge_targets(self) -> tuple[str, ...]:
-        """The named targets that judge."""
-        return self.judges or (() if self.target is None else (self.target,))
-
-    @property
-    def needs_judge(self) -> bool:
-        """True if the judge of the target under test is used."""
-        return not self.judge_targets
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: that of the prompt, if it names one."""
@@ -135,6 +150,34 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         """Return the problems of single settings, each with the path of its setting: those of the prompt."""
         found = prompt_problems(self.prompt, base_dir, self.template_problems)
         return tuple((("prompt",), problem) for problem in found)
+
+
+class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
+    """Settings of the ready-made judges that read sources."""
+
+    sources: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description=(
+                "path or paths of the source texts, as in `source`; default: the input's `context`, else the metadata "
+                "`context`, `sources`, `documents`, `passages` or `retrieved_context`, else the tools' results"
+            )
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for settings that cannot be used."""
+        JudgeCallSettings.__post_init__(self)
+        for path in self.source_paths:
+            try:
+                parse_source(path)
+            except ValueError as error:
+                raise ValueError(f"`sources`: {error}") from None
+
+    @property
+    def source_paths(self) -> tuple[str, ...]:
+        """The paths as a tuple."""
+        return (self.sources,) if isinstance(self.sources, str) else self.sources
 
 
 class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):

@@ -25,19 +25,32 @@ from agentv.types.messages_json import (
 NOT_GIVEN = "(none given)"
 
 FENCED = frozenset(
-    {"candidate_answer", "output_messages", "conversation", "diff", "trace_summary", "evaluator_results", "tool_calls"}
+    {
+        "candidate_answer",
+        "output_messages",
+        "conversation",
+        "diff",
+        "trace_summary",
+        "evaluator_results",
+        "tool_calls",
+        "sources",
+    }
 )
 """Variables whose text the system under test wrote or could have influenced."""
 
 
 class JudgedText(Struct, frozen=True):
-    """The subject of a judge call: the context, the candidate text, its source, and the results of a composite."""
+    """The subject of a judge call: the context, the candidate text, its source, and the results of a composite.
+
+    `sources` are the source texts for a ready-made judge; None for other judges, whose prompts do not know that name.
+    """
 
     context: EvaluationContext
     candidate: str
     source: str = "response"
     evaluator_results: JsonValue = None
     evaluator: EvaluatorConfig | None = None
+    sources: str | None = None
 
     @property
     def config(self) -> EvaluatorConfig | None:
@@ -80,6 +93,7 @@ class JudgedText(Struct, frozen=True):
             "conversation",
             "diff",
             "evaluator_results",
+            "sources",
         ):
             yield self.value(name) or ""
         # The context has the documents that an agent retrieved, and prompts may show any part of it.
@@ -140,7 +154,7 @@ def _tool_calls(context: EvaluationContext) -> JsonValue:
     return None if calls is None else [tool_call_to_json(call) for call in calls]
 
 
-_VALUES: Mapping[str, Callable[[JudgedText], str]] = {
+_VALUES: Mapping[str, Callable[[JudgedText], str | None]] = {
     "question": lambda judged: judged.context.prompt_inputs.question,
     "expected_outcome": lambda judged: judged.context.eval_case.expected_outcome,
     "reference_answer": lambda judged: _text(expected_answer(judged.context)),
@@ -157,6 +171,7 @@ _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "metadata": lambda judged: _text({**judged.context.eval_case.metadata, **judged.context.metadata}),
     "rubrics": _rubrics,
     "tool_calls": lambda judged: _text(_tool_calls(judged.context)),
+    "sources": lambda judged: judged.sources,
     "criterion_name": lambda judged: judged.criterion.name,
     "criterion_description": lambda judged: judged.criterion.description,
     "criterion_scale": lambda judged: judged.criterion.scale,

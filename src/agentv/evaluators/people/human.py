@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from agentv.evaluators.named_files import real_path
 from agentv.scoring.judges.feedback import effective_feedback, parse_feedback
 from agentv.scoring.results.completion import score_of_results
 from agentv.scoring.results.criteria import criterion_named, failed_result, normalize, result_of
@@ -47,7 +48,7 @@ class HumanSettings(Struct, frozen=True, kw_only=True):
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files as absolute paths."""
-        return tuple(str(Path(base_dir, path).resolve()) for path in self._paths)
+        return tuple(real_path(Path(base_dir, path)) for path in self._paths)
 
     def problems(self, base_dir: str) -> tuple[Problem, ...]:
         """Return the problems of all lines of the files. Raises OSError when a file cannot be read."""

@@ -77,6 +77,9 @@ def regex_check(settings: RegexSettings) -> Check:
         except TimeoutError as error:
             message = f"the pattern {shown} did not finish within {MATCH_TIMEOUT_S:g} s; make it simpler"
             raise EvaluatorError(message, kind="regex_timeout") from error
+        except MemoryError as error:  # the regex package limits what recursion, such as (?R), may take
+            message = f"the pattern {shown} needs too much memory; make it simpler"
+            raise EvaluatorError(message, kind="regex_timeout") from error
         if settings.expect == "match":
             return _matched(found, f"expected a match of {shown}, got {quoted(text)}")
         if found is None:

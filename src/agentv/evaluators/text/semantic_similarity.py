@@ -1,7 +1,7 @@
 """`semantic_similarity`: similarity of meaning between a text and a reference, by embeddings of both."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -24,6 +24,10 @@ KIND = "semantic_similarity"
 
 class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
     """Settings of `semantic_similarity`."""
+
+    warning_if_alone: ClassVar[str] = (
+        "`semantic_similarity` as the only evaluator sees neither a negation nor a changed number"
+    )
 
     model: Annotated[
         str | JsonObject,

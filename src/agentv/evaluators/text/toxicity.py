@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
 
+from agentv.evaluators.named_files import real_path
 from agentv.evaluators.rules.base import judged_text, quoted
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.folding import Folding
@@ -138,7 +139,7 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the file of the terms, if there is one, as a tuple."""
-        return (str(Path(base_dir, self.toxic_terms).resolve()),) if isinstance(self.toxic_terms, str) else ()
+        return (real_path(Path(base_dir, self.toxic_terms)),) if isinstance(self.toxic_terms, str) else ()
 
     def problems(self, base_dir: str) -> tuple[Problem, ...]:
         """Return the problems of the file of terms. Raises OSError when it cannot be read."""

@@ -1,10 +1,10 @@
 """`tool_trajectory`: deterministic requirements on an agent's tool calls."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from agentv.scoring.tools.tool_calls import ExpectedCall
 from agentv.scoring.tools.traces import call_counts, observed_calls
@@ -20,6 +20,7 @@ from agentv.scoring.tools.trajectory import (
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
+from agentv.types.spellings import make_options
 
 
 class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
@@ -68,11 +69,22 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
             raise ValueError(f"`score: {self.score}` needs a mode that compares calls; any_order always scores a share")
 
 
+class ToolTrajectoryKeywords(TypedDict, total=False):
+    """The keywords of ToolTrajectoryEvaluator: the fields of ToolTrajectorySettings."""
+
+    mode: Mode | None
+    minimums: Mapping[str, int]
+    maximums: Mapping[str, int]
+    forbidden: Sequence[str]
+    expected: Sequence[ExpectedCall | Mapping[str, Any]]
+    score: Scoring
+
+
 class ToolTrajectoryEvaluator:
     """An evaluator that compares an agent's tool calls with the expected ones.
 
-    Takes a settings object, keywords of the same names, or both; expected calls may be dicts, as in a file. The calls
-    come from the output messages, or from the trace if these have none.
+    Takes a settings object or a dict, keywords of the same names, or both; expected calls may be dicts, as in a file.
+    The calls come from the output messages, or from the trace if these have none.
 
     >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
     'tool_trajectory'
@@ -81,8 +93,13 @@ class ToolTrajectoryEvaluator:
     kind = "tool_trajectory"
     reusable = True
 
-    def __init__(self, settings: ToolTrajectorySettings | None = None, /, **keywords: Any) -> None:
-        given = replace(settings, **keywords) if settings is not None else ToolTrajectorySettings(**keywords)
+    def __init__(
+        self,
+        settings: ToolTrajectorySettings | Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[ToolTrajectoryKeywords],
+    ) -> None:
+        given = make_options(ToolTrajectorySettings, settings, keywords)
         self._wanted = Trajectory(
             mode=given.mode or "any_order",
             expected=tuple(ExpectedCall(**call) if isinstance(call, Mapping) else call for call in given.expected),

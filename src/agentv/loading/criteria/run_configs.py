@@ -34,7 +34,7 @@ class RunConfigModel(FileModel, frozen=True, kw_only=True):
 
     evaluators: Evaluators = None
     criteria: Criteria = None
-    judge: Name | None = None
+    judge: Name | JsonFields | None = None
     storage: JsonFields | None = None
     metadata: JsonFields | None = None
     only: Literal["free"] | list[Name] | None = None

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.loading.datasets.logged import LoggedRow, is_logged, read_logged_row
 from agentv.loading.datasets.rows import Row, RowFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.models.reader import Reader, in_order, kind_of
@@ -17,10 +18,12 @@ from agentv.loading.suites.variables import Template
 from agentv.scoring.keys.identity import digest
 from agentv.templating.case_variables import as_text
 from agentv.types.cases import BrokenCase, EvalCase, Location
-from agentv.types.errors import nearest
+from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.log_shapes.fields import at_path
+from agentv.types.log_shapes.reading import TraceStep
 from agentv.types.messages import Message
-from agentv.types.messages_json import pretty_json
+from agentv.types.messages_json import messages_to_json, pretty_json
 from agentv.types.problems import Problem
 
 _SEPARATOR = re.compile(r"[,;]")
@@ -36,9 +39,9 @@ class RowRules(Struct, frozen=True):
 
 
 class ReadRow(NamedTuple):
-    """The case of a row, and the warnings about it."""
+    """The case of a row, None for a part of a logged trace, and the warnings about it."""
 
-    case: EvalCase | BrokenCase
+    case: EvalCase | BrokenCase | None
     warnings: tuple[Problem, ...] = ()
 
 
@@ -58,7 +61,11 @@ def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
         raw_id = row.values.get("id")
         return finished(case, reader.problems, location, raw_id)
     reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
-    roles = _Roles(reader, row.at, row.values, rules)
+    logged = _logged(reader, row, rules.columns)
+    if isinstance(logged, TraceStep):
+        message = f"no case, because it is a part of a trace: {logged.kind}"
+        return ReadRow(None, (Problem(shown, message, row.line, 1, severity="warning"),))
+    roles = _Roles(reader, row.at, row.values, rules, logged)
     if rules.template is None:
         return finished(_by_roles(roles, location), reader.problems, location, roles.id)
     return _by_template(roles, rules.template, location, shown)
@@ -73,17 +80,55 @@ def finished(case: EvalCase | None, found: Iterable[Problem], location: Location
     return ReadRow(BrokenCase(own, problems, location))
 
 
-class _Roles:
-    """The parts of a case that the columns of a row give; a wrong value is recorded as a problem."""
+def _logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
+    """Return the conversation of a row that logs one; its problems are recorded. A column for the question wins."""
+    paths = {"messages": columns["messages"]} if "messages" in columns else {}
+    if "input" in map(_role, columns) or not (paths or is_logged(row.values)):
+        return None
+    if paths and at_path(row.values, paths["messages"]) is None:
+        return None  # reported with the other columns
+    try:
+        return read_logged_row(row.values, paths)
+    except EvalFileError as error:
+        for each in error.problems:
+            reader.error(row.at, f"{each.json_path} {each.message}".removeprefix("$ "), allowed=_NAMED)
+        return None
 
-    def __init__(self, reader: Reader, at: JsonPath, row: JsonObject, rules: RowRules) -> None:
-        self.reader, self.at, self.row, self.rules = reader, at, row, rules
+
+_NAMED = "name other columns with `columns: {messages: PATH}` or `columns: {input: PATH, expected: PATH}`"
+
+
+class _Roles:
+    """The parts of a case that the columns of a row give; a wrong value is recorded as a problem.
+
+    Of a `logged` conversation they are what was said; columns that are given a role win.
+    """
+
+    def __init__(
+        self, reader: Reader, at: JsonPath, row: JsonObject, rules: RowRules, logged: LoggedRow | None = None
+    ) -> None:
+        self.reader, self.at, self.rules, self._logged = reader, at, rules, logged
+        self.row = row if logged is None else {**logged.variables, **row}
         self._columns = _columns_by_role(row, rules.columns, reader, at)
         found = self._value("id")
-        self.id = as_text(found) if found not in (None, "") else digest(row)[:_ID_DIGITS]
+        own = "" if logged is None else logged.id
+        self.id = as_text(found) if found not in (None, "") else own or digest(row)[:_ID_DIGITS]
 
     @property
-    def question(self) -> Message | None:
+    def messages(self) -> tuple[Message, ...]:
+        """The messages before the answer; () without a question."""
+        if self._logged is not None:
+            return self._logged.messages
+        question = self._question
+        return () if question is None else (question,)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session of a logged conversation."""
+        return None if self._logged is None else self._logged.session_id
+
+    @property
+    def _question(self) -> Message | None:
         """The question as a user message."""
         column, value = self._columns.get("input"), self._value("input")
         if column is None or value is None:
@@ -91,7 +136,9 @@ class _Roles:
         if isinstance(value, Mapping):
             return Message("user", value)
         if not isinstance(value, str | int | float):
-            advice = "name a column of messages `input_messages`" if isinstance(value, list | tuple) else None
+            advice = (
+                f"name messages with `columns: {{messages: {column}}}`" if isinstance(value, list | tuple) else None
+            )
             message = f"the question must be a text or an object, but is {kind_of(value)}"
             self.reader.error((*self.at, column), message, allowed=advice)
             return None
@@ -104,6 +151,8 @@ class _Roles:
     def reference(self) -> Message | None:
         """The reference answer as an assistant message; None for an empty one."""
         value = self._value("expected")
+        if value is None and self._logged is not None:
+            value = self._logged.expected
         if value is None or value == "":
             return None
         return Message("assistant", pretty_json(value) if isinstance(value, list | tuple) else _content(value))
@@ -128,9 +177,11 @@ class _Roles:
         """The columns `metadata.X`, and an object in a column `metadata`."""
         whole = self.row.get("metadata")
         entries = dict(whole) if isinstance(whole, Mapping) else {}
+        if self._logged is not None:
+            entries = dict(self._logged.metadata)
         for role, column in self._columns.items():
-            if role.startswith(METADATA) and column in self.row:
-                entries[role.removeprefix(METADATA)] = self.row[column]
+            if role.startswith(METADATA) and (column in self.row or self._value(role) is not None):
+                entries[role.removeprefix(METADATA)] = self._value(role)
         return entries
 
     @property
@@ -154,7 +205,11 @@ class _Roles:
 
     def _value(self, role: str) -> JsonValue:
         column = self._columns.get(role)
-        return None if column is None else self.row.get(column)
+        return None if column is None else self.row[column] if column in self.row else at_path(self.row, column)
+
+
+def _role(name: str) -> str:
+    return ROLES.get(name, name)
 
 
 def _content(value: JsonValue) -> str | JsonObject:
@@ -165,8 +220,8 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
     """Return the column of each role: the given one, else the first that is named after it."""
     columns: dict[str, str] = {}
     for role, column in given.items():
-        columns[ROLES.get(role, role)] = column
-        if column not in row:
+        columns[_role(role)] = column
+        if column not in row and at_path(row, column) is None:
             near = nearest(column, row)
             listed = f"columns: {', '.join(row) or 'none'}"
             reader.error(at, f"there is no column {column!r}, named under `columns`", allowed=listed, suggestion=near)
@@ -181,19 +236,20 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
 
 def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
     """Return the case that the columns of a row give."""
-    question, reference, scope = roles.question, roles.reference, roles.rules.scope
+    messages, reference, scope = roles.messages, roles.reference, roles.rules.scope
     needs_question = scope.parts is None or scope.parts.needs_messages
-    if question is None and (needs_question or roles.reader.problems):
+    if not messages and (needs_question or roles.reader.problems):
         if not roles.reader.problems:
             roles.report_no_question()
         return None
     case = EvalCase(
         id=roles.id,
-        input_messages=() if question is None else (question,),
+        input_messages=messages,
         expected_outcome=roles.outcome,
         expected_messages=() if reference is None else (reference,),
         tags=roles.tags,
         metadata=roles.metadata,
+        conversation_id=roles.session_id,
         location=location,
     )
     if scope.parts is None or (case.expected_outcome and not scope.parts.are_filled):
@@ -232,13 +288,15 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
     if "id" not in has:
         filled["id"] = roles.id
     if "input_messages" not in has:
-        question = roles.question
-        if question is not None:
-            filled["input_messages"] = [{"role": "user", "content": cast(JsonValue, question.content)}]
+        messages = roles.messages
+        if messages:
+            filled["input_messages"] = messages_to_json(messages)
         elif not roles.reader.problems and (roles.rules.scope.parts is None or roles.rules.scope.parts.needs_messages):
             roles.report_no_question()
     if "expected_messages" not in has and (reference := roles.reference) is not None:
         filled["expected_messages"] = [{"role": "assistant", "content": cast(JsonValue, reference.content)}]
+    if "conversation_id" not in has and roles.session_id is not None:
+        filled["conversation_id"] = roles.session_id
     if "expected_outcome" not in has and roles.outcome:
         filled["expected_outcome"] = roles.outcome
     if "tags" not in has and roles.tags:
@@ -262,11 +320,13 @@ class DatasetCases(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each row; a row with problems becomes a BrokenCase."""
-        return chain(self.head, (read.case for read in self.read(after=len(self.head))))
+        last = self.head[-1].location if self.head else None
+        rest = self.read(after_line=0 if last is None else last.line)
+        return chain(self.head, (read.case for read in rest if read.case is not None))
 
-    def read(self, *, after: int = 0) -> Iterator[ReadRow]:
-        """Yield the rows after the first `after` ones, each as a case with its warnings."""
-        return (read_row(row, self.rows.shown, self.rules) for row in islice(self.rows, after, None))
+    def read(self, *, after_line: int = 0) -> Iterator[ReadRow]:
+        """Yield the rows after line `after_line`, each as a case with its warnings."""
+        return (read_row(row, self.rows.shown, self.rules) for row in self.rows if row.line > after_line)
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""

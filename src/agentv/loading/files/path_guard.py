@@ -34,14 +34,17 @@ class PathGuard(Struct, frozen=True):
         """Return True if a path, with its links resolved, lies in one of the folders."""
         return any(real.is_relative_to(folder) for folder in (self.root, *self.allowed))
 
-    def check(self, path: Path, written: str) -> None:
-        """Raise FileProblemError if a path leads outside; a path that cannot be resolved is not one of a file."""
+    def admits_path(self, path: Path) -> bool:
+        """Return True if a path does not lead outside; a path that cannot be resolved is not one of a file."""
         try:
-            real = path.resolve()
+            return self.admits(path.resolve())
         except (OSError, ValueError, RuntimeError):
-            return
-        if not self.admits(real):
-            raise self.refusal(real, written)
+            return True
+
+    def check(self, path: Path, written: str) -> None:
+        """Raise FileProblemError if a path leads outside."""
+        if not self.admits_path(path):
+            raise self.refusal(path.resolve(), written)
 
     def refusal(self, real: Path, written: str) -> FileProblemError:
         """Return the error for a path that leads outside, with the option that would allow it."""

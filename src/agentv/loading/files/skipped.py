@@ -1,19 +1,26 @@
 """Files of a folder that look like eval files and are not read, so that none is skipped without a line."""
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, record_noun, start_of, top_level_keys
+from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, kind_of_file, record_noun, start_of, top_level_keys
 from agentv.loading.files.places import files_below
+from agentv.types.errors import nearest
 
 SHOWN_SKIPPED = 5
 _OTHER_CASE_KEYS = ("evalCases", "test_cases", "testCases")
 """Keys under which other tools, and older files, list cases."""
 _JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
+_CASE_FIELD = re.compile(
+    r"(?:^|[\s{,-])['\"]?(?:input_messages|inputMessages|expected_outcome|expectedOutcome)['\"]?\s*:"
+)
+"""A key that only cases have."""
 _WORD = re.compile(r"[^\s'\",{}]+")
+_DATA_SUFFIX = re.compile(r"\.(?:jsonl?|ya?ml)")
 
 
 class SkippedFile(Struct, frozen=True):
@@ -26,12 +33,12 @@ class SkippedFile(Struct, frozen=True):
 def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:
     """Return the files below the given folders that look like eval files, but are not among those `found`.
 
-    Results, labels and baselines are not listed, nor JSON and JSON Lines files that a YAML file of the folder names.
+    Results, labels and baselines are not listed, nor files of cases that a YAML file of the folder names.
     """
-    known = {path.resolve() for path in found}
+    known = set(map(os.path.realpath, found))
     folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]
-    files = [path for folder in folders for path in files_below(folder) if path.resolve() not in known]
-    skipped = {path.resolve(): each for path in files if (each := _skipped(path, cwd)) is not None}
+    files = [path for folder in folders for path in files_below(folder) if os.path.realpath(path) not in known]
+    skipped = {os.path.realpath(path): each for path in files if (each := _skipped(path, cwd)) is not None}
     if not skipped:
         return ()
     named = _named_lines([*files, *found])
@@ -59,23 +66,28 @@ def _reason(path: Path, cwd: Path) -> str | None:
 def _yaml_reason(path: Path) -> str | None:
     if path.suffix not in YAML_SUFFIXES:
         return "the name does not end in .yaml or .yml" if has_cases(path) else None
-    key = next((key for key in top_level_keys(path) if key in _OTHER_CASE_KEYS), None)
-    return None if key is None else f"its cases are under {key!r}; they must be under 'evalcases'"
+    if kind_of_file(path) != "other":
+        return None
+    keys = top_level_keys(path)
+    key = next((key for key in keys if key in _OTHER_CASE_KEYS), None)
+    if key is None:
+        if not _CASE_FIELD.search(start_of(path)):
+            return None
+        key = next((key for key in keys if nearest(key, ("evalcases",))), None)
+    return f"its cases are under {key!r}; they must be under 'evalcases'" if key else "it has cases, but no 'evalcases'"
 
 
 def _named_lines(files: Sequence[Path]) -> set[str]:
-    """Return the names and patterns of JSON and JSON Lines files in the text of YAML files."""
+    """Return the names and patterns of JSON, JSON Lines and YAML files in the text of YAML files."""
     texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
-    words = (word for text in texts if ".json" in text for word in _WORD.findall(text))
-    return {name.lstrip("./") for word in words if (name := _json_name(word))}
+    words = (word for text in texts if _DATA_SUFFIX.search(text) for word in _WORD.findall(text))
+    return {name.lstrip("./") for word in words if (name := _data_name(word))}
 
 
-def _json_name(word: str) -> str:
-    """Return a word up to its last `.json` or `.jsonl`; empty if there is none after its first character."""
-    at = word.rfind(".json")
-    if at <= 0:
-        return ""
-    return word[: at + len(".jsonl" if word.startswith(".jsonl", at) else ".json")]
+def _data_name(word: str) -> str:
+    """Return a word up to its last suffix of a data file; empty if it has none after its first character."""
+    ends = [found.end() for found in _DATA_SUFFIX.finditer(word) if found.start()]
+    return word[: ends[-1]] if ends else ""
 
 
 def shown_path(path: Path, cwd: Path) -> str:

@@ -371,6 +371,9 @@ class EvaluatorTranslator(Struct):
 
     def _rubric(self, rest: Entries) -> Entries:
         items = rest.get("criteria", rest.get("rubrics", rest.get("items")))
+        if items is not None and isinstance(items.value, str):
+            self.report.warn(items.at, "a text is read as a list of one item; AgentV leaves the evaluator out")
+            items = items._replace(value=self.rewriter.list([items]))
         kept = _JUDGE_KEYS
         made = {key: rest[key] for key in kept if key in rest}
         if items is not None:

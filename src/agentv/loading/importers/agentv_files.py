@@ -11,11 +11,13 @@ from agentv.loading.importers.agent_skills import is_skills_file, with_agentv_ke
 from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_places
 from agentv.loading.importers.case_texts import holds_references, with_environment
 from agentv.loading.importers.generations import (
+    FIFTH,
     Generation,
     differs_from_ours,
     fifth_key,
     find_generation,
     generation_of_lines,
+    is_agentv_suite,
 )
 from agentv.loading.importers.rewriting import with_source_paths
 from agentv.loading.models.reader import Reader
@@ -29,7 +31,6 @@ _UNREADABLE = {
     ".js": "JavaScript suites are not read",
 }
 """Suffixes of suites that are programs, with what is said of them."""
-_FIFTH = "an AgentV 5 file; 1.5 to 4.42 are read"
 _PROMPTFOO = "a promptfoo configuration, which is not an eval file"
 
 
@@ -163,7 +164,7 @@ def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | Non
     if key is None:
         return None
     place = reader.document.mark((key,), on_key=True)
-    if isinstance(value, Mapping) and "providers" in value:
+    if isinstance(value, Mapping) and "providers" in value and not is_agentv_suite(value):
         return Problem(shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}")
     advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
-    return Problem(shown(path), _FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)
+    return Problem(shown(path), FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)

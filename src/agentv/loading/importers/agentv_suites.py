@@ -14,7 +14,7 @@ from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, 
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.models import CaseExecutionModel, CaseModel, SuiteExecutionModel, SuiteModel
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages_json import pretty_json
+from agentv.types.messages_json import compact_json, pretty_json
 
 ABOUT_KEYS = ("version", "author", "license", "requires", "category")
 """Keys that describe a file; they are stored with the run."""
@@ -292,10 +292,7 @@ class FileTranslator:
             self.report.lose(made.pop("reference_answer"), "reference_answer", _REFERENCE_ANSWER)
 
     def _foreign_case(self, given: Entries, place: Taken) -> Entries:
-        variables = given.get("vars", Taken(None)).value
-        if isinstance(variables, Mapping) and self.generation == Generation.FOURTH:
-            texts = {key: given[key] for key in _TEXT_KEYS if key in given}
-            given |= {key: taken._replace(value=with_variables(taken.value, variables)) for key, taken in texts.items()}
+        given |= {key: self._filled(given[key], given) for key in _TEXT_KEYS if key in given}
         execution = self._entries(given.get("execution", Taken(None)))
         skips = execution.get("skip_defaults", Taken(None)).value is True
         made: Entries = {}
@@ -316,12 +313,19 @@ class FileTranslator:
             made["execution"] = Taken(self._rewriter.object(run), at)
         return made
 
+    def _filled(self, taken: Taken, given: Entries) -> Taken:
+        """Return a value with the variables of a case in its texts."""
+        variables = given.get("vars", Taken(None)).value
+        if not isinstance(variables, Mapping) or self.generation != Generation.FOURTH:
+            return taken
+        return taken._replace(value=with_variables(taken.value, variables))
+
     def _workspace(self, taken: Taken, run: Entries) -> None:
         """Put the translated workspace among the entries of `execution`."""
         at = taken.at or ()
         document = Document(self._source.document.path, taken.value, self._source.document.mark(at), self._marks())
         translation = translate_workspace(document, self._folder)
-        self.report.add(translation.notes)
+        self.report.add(translation.notes, at)
         if isinstance(translation.document.value, Mapping):
             self._rewriter.keep(translation.document.value)
             self._rewriter.marks.update(translation.document.marks)
@@ -364,14 +368,14 @@ class FileTranslator:
         question, expected = given.get("input"), given.get("expected_output")
         files = given.get("input_files")
         if files is None and not skips:
-            files = self.defaults.files
+            files = self.defaults.files and self._filled(self.defaults.files, given)
         if question is None:
             question = given.get("input_messages")
             own: Sequence[Taken] = [] if question is None else self._rewriter.items(question)
         else:
             own = self._messages(question, "user", files)
         if question is not None:
-            first = [] if skips or not own else self.defaults.messages
+            first = [] if skips or not own else [self._filled(each, given) for each in self.defaults.messages]
             made["input_messages"] = question._replace(value=self._message_list([*first, *own], question))
         if expected is not None:
             listed = self._messages(expected, "assistant")
@@ -408,9 +412,13 @@ class FileTranslator:
         return self._rewriter.list([self._message(item) for item in items])
 
     def _message(self, taken: Taken) -> Taken:
-        """Return a message whose content may hold plain texts among its parts."""
+        """Return a message whose content may hold plain texts among its parts; an answer may be a number."""
         given = self._entries(taken)
         content = given.get("content", Taken(None))
+        is_answer = given.get("role", Taken(None)).value == "assistant"
+        if is_answer and isinstance(content.value, bool | int | float):
+            text = content._replace(value=compact_json(content.value))
+            return taken._replace(value=self._rewriter.object({**given, "content": text}))
         if not is_list(content.value) or not any(isinstance(item, str) for item in content.value):
             return taken
         parts = [

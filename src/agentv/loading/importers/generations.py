@@ -40,6 +40,9 @@ _FOURTH_KEYS = ("tests", "eval_cases", "assertions", "assert", "evals")
 _FOURTH_CASE_KEYS = ("assertions", "assert")
 _SECOND_CASE_KEYS = ("input", "expected_output")
 _SECOND_TYPES = frozenset({"field_accuracy", "latency", "cost", "token_usage", "execution_metrics"})
+_SECOND_ITEM_KEYS = frozenset({"outcome", "expected_outcome", "score_ranges", "required_min_score"})
+"""Keys of a rubric's items; AgentV 1 had `description` alone."""
+FIFTH = "an AgentV 5 file; 1.5 to 4.42 are read"
 FIFTH_KEYS = ("extensions", "environment", "evaluate_options")
 """Keys of AgentV 5, which no earlier version had."""
 _FIFTH_TYPES = frozenset({"llm-rubric"})
@@ -66,6 +69,8 @@ def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
         if isinstance(case.get("criteria"), str) or any(key in case for key in _FOURTH_CASE_KEYS):
             return Generation.FOURTH
         if any(key in case for key in _SECOND_CASE_KEYS) or _SECOND_TYPES.intersection(_types(case)):
+            found = Generation.SECOND
+        if any(not _SECOND_ITEM_KEYS.isdisjoint(item) for item in _objects(case.get("rubrics"))):
             found = Generation.SECOND
     return found
 
@@ -108,6 +113,21 @@ def fifth_key(value: JsonValue) -> str | None:
         return key
     types = (kind for holder in (value, *_cases_in(value)) for kind in _types(holder))
     return next((kind for kind in types if kind in _FIFTH_TYPES), None)
+
+
+_SUITE_ONLY_KEYS = frozenset({"evalcases", "cases", "eval_cases", "execution", DIALECT_KEY})
+_NO_PROMPTFOO_KEYS = frozenset({"name", "target", "environment", "evaluate_options"})
+_PROVIDERS = ("providers", "defaultTest", "evaluateOptions")
+
+
+def is_agentv_suite(value: JsonObject) -> bool:
+    """Return True for an eval file of ours or of AgentV, which may have `prompts` and `tests` as promptfoo's have."""
+    schema = value.get("$schema")
+    if not _SUITE_ONLY_KEYS.isdisjoint(value) or (isinstance(schema, str) and schema.startswith("agentv-")):
+        return True
+    if not _NO_PROMPTFOO_KEYS.isdisjoint(value):
+        return True
+    return not any(key in value for key in _PROVIDERS) and any("id" in case for case in _cases_in(value))
 
 
 _CASE_ONLY_KEYS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})

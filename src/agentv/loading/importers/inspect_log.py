@@ -152,12 +152,14 @@ def read_inspect_log(path: Path) -> InspectLog:
     if failed:
         header.note("$.error", f"the eval failed: {failed}")
     return InspectLog(
-        _run_record(header, info, planned, ids, status), _STATES.get(status, "interrupted"),
+        _run_record(header, info, planned, ids, status=status, failed=failed), _STATES.get(status, "interrupted"),
         (_sample(header, sample) for sample in samples), planned, header.notes,
     )  # fmt: skip
 
 
-def _run_record(header: _Header, info: JsonObject, planned: int, ids: list[JsonValue], status: str) -> RunRecord:
+def _run_record(
+    header: _Header, info: JsonObject, planned: int, ids: list[JsonValue], *, status: str, failed: JsonValue
+) -> RunRecord:
     identity = digest([info.get("eval_id"), info.get("run_id"), header.task, header.model])
     created = header.created.astimezone(UTC)
     digits = re.sub(r"[^0-9a-f]", "", identity.rpartition(":")[2])[:6]
@@ -172,7 +174,13 @@ def _run_record(header: _Header, info: JsonObject, planned: int, ids: list[JsonV
         "rows": planned,
         "suites": [suite],
         "targets": [{"name": header.model}],
-        "imported": {"program": "inspect", "version": version, "file": header.path, "status": status},
+        "imported": {
+            "program": "inspect",
+            "version": version,
+            "file": header.path,
+            "status": status,
+            "error": failed if isinstance(failed, str) else None,
+        },
     }
     return RunRecord(
         run_id=run_id, name=header.task, tags=header.tags, created_at=created, agentv_version=__version__, plan=plan

@@ -125,8 +125,6 @@ class Converted(Struct, frozen=True, kw_only=True):
     cases: int | None
     """The number of cases; None if they stay in a dataset."""
     targets: tuple[JsonObject, ...] = ()
-    judges: tuple[str, ...] = ()
-    """The names of targets that only judge."""
     code: Mapping[str, str] = field(default_factory=dict)
     """Python modules to write beside the suite, by name."""
     losses: tuple[Problem, ...] = ()

@@ -1,24 +1,25 @@
 """Configurations of promptfoo as eval files with their targets."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.importers.generations import is_agentv_suite
 from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
 from agentv.loading.importers.promptfoo_assertions import SET_KEYS, Assertion, Settings, convert_assertion
 from agentv.loading.importers.promptfoo_code import PythonCode, PythonModule, relative_path
 from agentv.loading.importers.promptfoo_prompts import Prompt, read_prompts
-from agentv.loading.importers.promptfoo_providers import Targets, provider_entries
+from agentv.loading.importers.promptfoo_providers import Targets, names_of, provider_entries
 from agentv.loading.importers.promptfoo_templates import our_text, variables_of
 from agentv.loading.importers.promptfoo_tests import (
     TEST_KEYS,
     Test,
     expanded,
     find_tests,
+    is_named,
     of_scenarios,
     report_options,
     rows_of,
@@ -65,10 +66,17 @@ _OPTION = "use the options of `agentv run`"
 
 
 def is_promptfoo(value: JsonValue) -> bool:
-    """Return True for the content of a promptfoo configuration."""
-    if not isinstance(value, Mapping) or "evalcases" in value or "cases" in value:
+    """Return True for the content of a promptfoo configuration. `prompts` alone may be ours or AgentV's as well."""
+    if not isinstance(value, Mapping) or is_agentv_suite(value):
         return False
     return bool(_MARKS & value.keys())
+
+
+class _Answering(Struct, frozen=True):
+    """A target, with the names of the provider that it is made from."""
+
+    name: str
+    provider: tuple[str, ...]
 
 
 class _Suite(Struct):
@@ -79,6 +87,8 @@ class _Suite(Struct):
     code: PythonCode
     targets: Targets
     prompts: tuple[Prompt, ...]
+    answering: tuple["_Answering", ...] = ()
+    """The targets of the configuration's own providers."""
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
     vars: dict[str, JsonValue] = field(default_factory=dict)
@@ -108,16 +118,19 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     if not prompts:
         source.get("prompts").lose("no prompt is carried over", "write `input_messages` of the cases")
     providers = source.get("providers") if source.get("providers").value is not None else source.get("targets")
-    answering = [name for entry in provider_entries(providers) if (name := suite.targets.add(entry)) is not None]
+    suite.answering = tuple(
+        _Answering(name, names_of(entry))
+        for entry in provider_entries(providers)
+        if (name := suite.targets.add(entry)) is not None
+    )
     cases = _add_cases(suite, folder)
-    _set_judge(suite, answering)
-    top = _top(suite, answering, cases)
+    _set_judge(suite)
+    top = _top(suite, [each.name for each in suite.answering], cases)
     return Converted(
         program="promptfoo",
         suite=top,
         cases=None if isinstance(cases, Mapping) else len(cases),
         targets=suite.targets.listed(),
-        judges=tuple(sorted(suite.targets.judges)),
         code=code.files(),
         losses=tuple(losses.found),
     )
@@ -158,7 +171,8 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
         tests = [Located(suite.source.document, suite.source.losses, suite.source.folder, ("prompts",), {})]
     for test in tests:
         for one in expanded(with_defaults(test, suite.default)):
-            suite.cases.append({"id": _id(suite, one), **_case(suite, one)})
+            name = _id(suite, one)
+            suite.cases.append({"id": name, **_case(suite, one, case_id=name)})
     return suite.cases
 
 
@@ -173,7 +187,9 @@ def _id(suite: _Suite, test: Test) -> str:
     return name
 
 
-def _case(suite: _Suite, test: Test, *, columns: tuple[str, ...] = ()) -> dict[str, JsonValue]:
+def _case(
+    suite: _Suite, test: Test, *, columns: tuple[str, ...] = (), case_id: str | None = None
+) -> dict[str, JsonValue]:
     """Return a case without its id. `columns` are variables that the rows of a dataset give."""
     values = {name: _filled(value, test) for name, value in test.values.items()}
     names = (*values, *columns)
@@ -195,13 +211,75 @@ def _case(suite: _Suite, test: Test, *, columns: tuple[str, ...] = ()) -> dict[s
     if all_metadata:
         made["metadata"] = all_metadata
     made["evaluators"] = evaluators
-    repeat = test.options.get("repeat").number()
-    if repeat is not None:
-        made["execution"] = {"trials": int(repeat)}
-    for name in sorted(used - set(names) - {"_conversation", "env"}):
+    execution = _execution(parts, case_id)
+    if execution:
+        made["execution"] = execution
+    for name in sorted(used - set(names) - _given(suite).keys() - {"_conversation", "env"}):
         suite.vars.setdefault(name, "")
         test.place.lose(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
     return made
+
+
+def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]:
+    """Return the options for running one case: its targets and prompts, its trials, and the score that it needs."""
+    suite, test = parts.suite, parts.test
+    execution: dict[str, JsonValue] = {}
+    given = test.output.value
+    if given is not None and case_id is None:
+        test.output.lose("`providerOutput` for all rows of a table is not carried over", "score it with `agentv score`")
+    if given is not None and case_id is not None:
+        answer = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        targets: list[JsonValue] | None = [suite.targets.add_given(case_id, answer)]
+    else:
+        targets = _targets(suite, test)
+    if targets is not None:
+        execution["targets"] = targets
+    chosen = _chosen_prompts(suite, test)
+    if chosen is not None:
+        execution["prompts"] = chosen
+    repeat = test.options.get("repeat").number()
+    if repeat is not None:
+        execution["trials"] = int(repeat)
+    threshold = test.threshold.number()
+    if threshold is not None:
+        execution["pass_score"] = threshold
+    elif parts.has_own_limits:  # what is required decides
+        execution["pass_score"] = 0
+    return execution
+
+
+def _targets(suite: _Suite, test: Test) -> list[JsonValue] | None:
+    """Return the targets that answer a test; None if all do."""
+    if test.provider.value is not None:
+        label, id_ = names_of(test.provider)
+        known = [each.name for each in suite.answering if is_named(label or id_, each.provider)]
+        made = known[0] if known else suite.targets.add(test.provider)
+        return None if made is None else [made]
+    if test.providers.value is None:
+        return None
+    wanted = [item.text() for item in test.providers.items()]
+    found = [each.name for each in suite.answering if any(is_named(name, each.provider) for name in wanted)]
+    if not found:
+        test.providers.lose("none of these providers is carried over; all targets answer this case")
+        return None
+    return None if len(found) == len(suite.answering) else list(found)
+
+
+def _chosen_prompts(suite: _Suite, test: Test) -> list[JsonValue] | None:
+    """Return the ids of the prompts that a test is sent with; None if all are."""
+    if test.prompts.value is None:
+        return None
+    ids = _prompt_ids(suite.prompts)
+    wanted = [item.text() for item in test.prompts.items()]
+    found = [
+        ids[number]
+        for number, prompt in enumerate(suite.prompts)
+        if any(is_named(name, (prompt.id or "", ids[number])) for name in wanted)
+    ]
+    if not found:
+        test.prompts.lose("none of these prompts is carried over; this case is sent with all")
+        return None
+    return None if len(found) == len(suite.prompts) else list(found)
 
 
 def _filled(value: JsonValue, test: Test) -> JsonValue:
@@ -246,6 +324,8 @@ class _CaseParts(Struct):
     metadata: Settings = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     """The names of the evaluators."""
+    has_own_limits: bool = False
+    """True if an evaluator needs another score than usual."""
 
     def named(self, source: Located, number: int) -> Settings | None:
         """Return the evaluator of an assertion or set; None if there is none."""
@@ -291,13 +371,14 @@ class _CaseParts(Struct):
         ]
         if not members:
             return None
+        if self.test.threshold.number() is not None:  # only the mean counts
+            return {"type": "composite", "aggregator": {"type": "weighted_average"}, "evaluators": members}
         threshold = source.get("threshold").number()
-        aggregator: JsonObject = {"type": "all"}
-        if threshold is not None:
-            if any("weight" in member for member in members):
-                source.get("threshold").lose("the weights in this set are not carried over: members are counted")
-            aggregator = {"type": "threshold", "at_least": max(1, math.ceil(threshold * len(members) - 1e-9))}
-        return {"type": "composite", "aggregator": aggregator, "evaluators": members}
+        if threshold is None:
+            return {"type": "composite", "aggregator": {"type": "all"}, "evaluators": members}
+        self.has_own_limits = True
+        mean: JsonObject = {"type": "weighted_average"}
+        return {"type": "composite", "aggregator": mean, "evaluators": members, "required": threshold}
 
 
 def _evaluators(parts: _CaseParts) -> list[JsonValue]:
@@ -305,11 +386,8 @@ def _evaluators(parts: _CaseParts) -> list[JsonValue]:
     test = parts.test
     found = [parts.named(source, number) for number, source in enumerate(test.assertions, 1)]
     made = [settings for settings in found if settings is not None]
-    if test.threshold.value is not None:
-        test.threshold.lose("`threshold` of a test is not carried over: the verdict of a case is pass from 0.8",
-                            "give evaluators `required`, or use a composite")  # fmt: skip
-    elif len(made) > 1:
-        made = [settings if settings.get("weight") == 0 else {**settings, "required": True} for settings in made]
+    if test.threshold.number() is None and (len(made) > 1 or parts.has_own_limits):
+        made = [settings if settings.get("weight") == 0 else {"required": True, **settings} for settings in made]
     if not made:
         lost = "none of its assertions is carried over" if test.assertions else "it has no assertions"
         test.place.lose(f"{lost}: only an empty answer fails here", "add an evaluator")
@@ -317,7 +395,7 @@ def _evaluators(parts: _CaseParts) -> list[JsonValue]:
     return list(made)
 
 
-def _set_judge(suite: _Suite, answering: Sequence[str]) -> None:
+def _set_judge(suite: _Suite) -> None:
     """Let the model that promptfoo uses judge, if an assertion names no other."""
     if not suite.needs_default_judge:
         return
@@ -325,8 +403,9 @@ def _set_judge(suite: _Suite, answering: Sequence[str]) -> None:
     suite.source.get("providers").lose(
         f"no judge is named: promptfoo's default becomes the target {name!r}", "change it in targets.yaml"
     )
-    for target in answering:
-        suite.targets.made[target]["judge_target"] = name
+    for target in suite.targets.made:
+        if target not in suite.targets.judges:
+            suite.targets.made[target]["judge_target"] = name
 
 
 def _top(
@@ -337,6 +416,8 @@ def _top(
     execution: dict[str, JsonValue] = {}
     if len(answering) == 1:
         execution["target"] = answering[0]
+    elif answering:
+        execution["targets"] = list(answering)
     options = [source.get("evaluateOptions"), source.get("commandLineOptions")]
     for key, ours in (("maxConcurrency", "workers"), ("repeat", "trials"), ("timeoutMs", "timeout_seconds")):
         value = next((number for place in options if (number := place.get(key).number()) is not None), None)
@@ -351,14 +432,21 @@ def _top(
     tags = [f"{key}={value.text()}" for key, value in source.get("tags").entries()]
     if tags:
         top["tags"] = tags
-    given = {key: place.value for key, place in source.get("commandLineOptions").get("var").entries()}
-    if suite.vars or given:
-        top["vars"] = {**suite.vars, **given}
+    values = {**suite.vars, **_given(suite)}
+    if values:
+        top["vars"] = values
+    for _, place in source.get("commandLineOptions").get("var").entries():
+        place.lose("the variable is carried over; promptfoo itself takes it only from its command line")
     if execution:
         top["execution"] = execution
     if len(suite.prompts) > 1:
         top["prompts"] = _prompts(suite.prompts)
     return {**top, "evalcases": cases}
+
+
+def _given(suite: _Suite) -> dict[str, JsonValue]:
+    """Return the variables of promptfoo's own command line."""
+    return {key: place.value for key, place in suite.source.get("commandLineOptions").get("var").entries()}
 
 
 def _shared_evaluators(cases: list[dict[str, JsonValue]] | dict[str, JsonValue]) -> JsonValue:
@@ -374,10 +462,12 @@ def _shared_evaluators(cases: list[dict[str, JsonValue]] | dict[str, JsonValue])
 
 
 def _prompts(prompts: Sequence[Prompt]) -> list[JsonValue]:
-    ids: set[str] = set()
-    made: list[JsonValue] = []
+    pairs = zip(_prompt_ids(prompts), prompts, strict=True)
+    return [{"id": id_, "messages": list(prompt.messages)} for id_, prompt in pairs]
+
+
+def _prompt_ids(prompts: Sequence[Prompt]) -> list[str]:
+    ids: list[str] = []
     for number, prompt in enumerate(prompts, 1):
-        id_ = prompt.id if prompt.id and prompt.id not in ids else f"prompt-{number}"
-        ids.add(id_)
-        made.append({"id": id_, "messages": list(prompt.messages)})
-    return made
+        ids.append(prompt.id if prompt.id and prompt.id not in ids else f"prompt-{number}")
+    return ids

@@ -1,5 +1,6 @@
 """Assertions of promptfoo as evaluators."""
 
+import csv
 import json
 import math
 import re
@@ -95,10 +96,11 @@ class Assertion(Struct):
         return None
 
     def texts(self) -> list[JsonValue]:
-        """Return a list of texts, also one with commas."""
+        """Return a list of texts, also one with commas; a text in double quotes may have commas itself."""
         value = self.value()
         if isinstance(value, str):
-            return [part.strip() for part in value.split(",") if part.strip()]
+            rows = csv.reader(value.splitlines(), skipinitialspace=True)
+            return [part.strip() for row in rows for part in row if part.strip()]
         return [item for item in value if isinstance(item, str | int | float)] if isinstance(value, list) else []
 
     def threshold(self, default: float) -> float:

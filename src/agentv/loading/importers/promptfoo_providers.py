@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -40,6 +41,7 @@ _SERVERS = {
 }
 """Services with OpenAI's API: their address and the variable of their key."""
 
+_GIVEN = "given-answers"
 _MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
 _LONGEST_NAME = 60
 _PATHS = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
@@ -74,6 +76,12 @@ class Targets(Struct):
             self.judges.add(name)
         return name
 
+    def add_given(self, case_id: str, answer: str) -> str:
+        """Add a given answer to the target that has these; return its name."""
+        target = self.made.setdefault(_GIVEN, {"provider": "mock", "response": {}})
+        target["response"] = {**cast(JsonObject, target["response"]), case_id: answer}
+        return _GIVEN
+
     def add_default_judge(self) -> str:
         """Add the model that judges in promptfoo if no other is named; return its name."""
         name = "promptfoo-judge"
@@ -89,6 +97,12 @@ class Targets(Struct):
 def provider_entries(source: Located) -> "list[Located]":
     """Return each provider; `{openai:gpt-4: {...}}` has its id as its key."""
     return list(source.items())
+
+
+def names_of(source: Located) -> tuple[str, str]:
+    """Return the label of a provider, "" without one, and its id."""
+    id_, _, options = _identity(source)
+    return (options.get("label").text() if isinstance(options.value, Mapping) else ""), id_
 
 
 def _identity(source: Located) -> tuple[str, Located, Located]:

@@ -36,11 +36,26 @@ def variables_of(text: str) -> tuple[str, ...]:
     """Return the names of the variables that a promptfoo text uses."""
     found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
     paths = (_PATH.match(inner) for inner in found)
-    return tuple(dict.fromkeys(re.split(r"[.\[]", path[0])[0] for path in paths if path))
+    names = dict.fromkeys(_first_name(path[0]) for path in paths if path)
+    return tuple(name for name in names if name not in _own_names(text))
+
+
+def _first_name(path: str) -> str:
+    return re.split(r"[.\[]", path)[0]
+
+
+_OWN = re.compile(r"\{%-?\s*(?:for\s+(\w+)(?:\s*,\s*(\w+))?\s+in|set\s+(\w+)\s*=)")
+
+
+def _own_names(text: str) -> frozenset[str]:
+    """Return the names that code in a text gives a value, and `loop`."""
+    found = {name for match in _OWN.finditer(text) for name in match.groups() if name}
+    return frozenset({*found, "loop"} if found else ())
 
 
 def our_text(text: str, place: Located) -> str:
     """Return a promptfoo text with our variables; what has no counterpart is kept literally and recorded."""
+    own = _own_names(text)
 
     def put(match: re.Match[str]) -> str:
         if match["raw"]:
@@ -52,6 +67,8 @@ def our_text(text: str, place: Located) -> str:
             place.lose(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
             return _literal(match[0])
         ours = _expression(match["inner"])
+        if ours is not None and _first_name(match["inner"].strip()) in own:
+            return _literal(match[0])  # a part of code, which is recorded
         if ours is None:
             place.lose(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
                        "json, upper, lower, trim and default(x)")  # fmt: skip

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,10 +25,10 @@ TEST_KEYS = {
     "options": None,
     "threshold": None,
     "metadata": None,
-    "provider": "a run calls its targets for all cases; put these cases into a suite of their own",
-    "providers": "a run calls its targets for all cases; put these cases into a suite of their own",
-    "prompts": "every case is run with every prompt; put these cases into a suite of their own",
-    "providerOutput": "score given answers with `agentv score`, or answer with the provider replay",
+    "provider": None,
+    "providers": None,
+    "prompts": None,
+    "providerOutput": None,
     "assertScoringFunction": "use an evaluator of type composite with an aggregator",
 }
 OPTION_KEYS = {
@@ -63,6 +63,14 @@ class Test(Struct, frozen=True):
     options: Options
     threshold: Located
     metadata: dict[str, JsonValue]
+    provider: Located
+    """A provider of its own."""
+    providers: Located
+    """The names of those of the configuration's providers that answer it."""
+    prompts: Located
+    """The names of those of the configuration's prompts that it is sent with."""
+    output: Located
+    """An answer that is given, so that no provider is called."""
 
 
 class Sources(Struct, frozen=True):
@@ -209,7 +217,10 @@ def with_defaults(test: Located, default: Located) -> Test:
     report_options(test.get("options"))
     own = tuple(test.get("assert").items())
     has_defaults = options.get("disableDefaultAsserts").value is not True
-    threshold = test.get("threshold")
+
+    def first(key: str) -> Located:
+        return test.get(key) if test.get(key).value is not None else default.get(key)
+
     metadata = {key: item.value for source in (default, test) for key, item in source.get("metadata").entries()}
     return Test(
         test,
@@ -217,9 +228,19 @@ def with_defaults(test: Located, default: Located) -> Test:
         {**_values(default.get("vars")), **_values(test.get("vars"))},
         (*(tuple(default.get("assert").items()) if has_defaults else ()), *own),
         options,
-        threshold if threshold.value is not None else default.get("threshold"),
+        first("threshold"),
         metadata,
+        first("provider"),
+        first("providers"),
+        first("prompts"),
+        first("providerOutput"),
     )
+
+
+def is_named(reference: str, names: Iterable[str]) -> bool:
+    """Return True if a filter of a test means one of the names of a prompt or provider, as promptfoo compares them."""
+    start = reference.removesuffix("*") if reference.endswith("*") else f"{reference}:"
+    return any(name == reference or name.startswith(start) for name in names if name)
 
 
 def report_options(options: Located) -> None:

@@ -1,12 +1,13 @@
 """Which program a file to convert is from, by its shape."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 from agentv.loading.files.text import read_lines
 from agentv.loading.importers.deepeval import convert_deepeval, is_deepeval, is_golden
+from agentv.loading.importers.generations import FIFTH, fifth_key, is_agentv_suite
 from agentv.loading.importers.inspect_log import SUFFIX as INSPECT_SUFFIX
 from agentv.loading.importers.inspect_log import is_inspect_json
 from agentv.loading.importers.located import Converted, Losses, open_located
@@ -43,6 +44,8 @@ def find_converter(path: Path) -> Convert | None:
         if suffix == ".json":
             raise
         return None  # the reader of our own files reports it
+    if isinstance(value, Mapping) and is_agentv_suite(value) and fifth_key(value) is not None:
+        raise ConfigError(f"cannot convert {path}: it is {FIFTH}")
     for is_of, convert in _CONVERTERS:
         if is_of(value):
             return convert

@@ -60,8 +60,8 @@ class Report(Struct):
         self.without_effect += 1
         self.source.error(at or (), message, allowed=advice, suggestion=suggestion, on_key=True, severity="warning")
 
-    def add(self, notes: Iterable[Note]) -> None:
-        """Record the notes of a part that was translated by itself."""
+    def add(self, notes: Iterable[Note], at: JsonPath) -> None:
+        """Record the notes of the part at a path of the source, which was translated by itself."""
         for note in notes:
             if note.effect == "ignored":
                 self.ignored += 1
@@ -69,7 +69,10 @@ class Report(Struct):
             is_lost, problem = note.effect == "lost", note.problem
             self.without_effect += is_lost
             message = problem.message if is_lost else f"{self.name}: {problem.message}"
-            self.source.problems.append(replace(problem, message=message))
+            path = problem.json_path
+            if problem.path == self.source.document.path:
+                path = shown_path(at) + path.removeprefix(shown_path(()))
+            self.source.problems.append(replace(problem, message=message, json_path=path))
 
     def lose(self, taken: Taken, key: str, reason: str) -> None:
         """Record that a key has no effect here, and why."""

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.places import is_file_path
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import Names
 from agentv.loading.models.reader import Reader
@@ -74,7 +75,7 @@ def _files(settings: object, method: str, base_dir: str) -> tuple[str, ...]:
 
 def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
     """Return the named files that do not exist."""
-    return tuple(path for path in named_files(settings, base_dir) if not Path(path).is_file())
+    return tuple(path for path in named_files(settings, base_dir) if not is_file_path(Path(path)))
 
 
 def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:

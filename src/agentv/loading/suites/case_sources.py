@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -121,7 +121,8 @@ class JsonLinesCases(Struct, frozen=True):
             size += len(line)
             if size > HEAD_BYTES:
                 break
-            head.append(each.case)
+            if each.case is not None:
+                head.append(each.case)
         return replace(self, head=tuple(head))
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
@@ -129,26 +130,23 @@ class JsonLinesCases(Struct, frozen=True):
         last = self.head[-1].location if self.head else None
         lines = self._lines(after=0 if last is None else last.line)
         if self._are_filled:
-            return chain(self.head, (self._case(number, line).case for number, line in lines))
-        file = self.scope.file
-        return chain(
-            self.head,
-            (
+            cases = (self._case(number, line).case for number, line in lines)
+        else:
+            file = self.scope.file
+            cases = (
                 (read_plain(line, Location(file, number)) if len(line) <= MAX_BYTES else None)
                 or self._case(number, line).case
                 for number, line in lines
-            ),
-        )
+            )
+        return chain(self.head, (case for case in cases if case is not None))
 
     @property
     def _are_filled(self) -> bool:
         return self.scope.is_foreign or (self.scope.parts is not None and self.scope.parts.are_filled)
 
-    def read(self, *, after: int = 0) -> Iterator[ReadRow]:
-        """Yield the lines after the first `after` ones, each as a case with its warnings."""
-        last = self.head[after - 1].location if 0 < after <= len(self.head) else None
-        lines = self._lines(after=0 if last is None else last.line)
-        return starmap(self._case, lines if last is not None else islice(lines, after, None))
+    def read(self) -> Iterator[ReadRow]:
+        """Yield the lines, each as a case with its warnings."""
+        return starmap(self._case, self._lines(after=0))
 
     def count_rows(self) -> int:
         """Return the number of lines that are not blank."""

@@ -27,6 +27,7 @@ from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, Location, PromptMessages, RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content, Message
 from agentv.types.problems import Problem, Severity
@@ -145,7 +146,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     if scope.parts is None:
         return case
     before = _count_errors(reader)
-    if scope.parts.are_filled:
+    if scope.parts.are_filled or case.prompt_ids:
         case = _with_parts(reader, at, case, parts=scope.parts, scope=scope)
         case = _with_prompts(reader, at, case, parts=scope.parts, scope=scope)
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
@@ -185,7 +186,14 @@ def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuitePart
 
         return prompt.applied(case.input_messages, filler(values, report))
 
-    return replace(case, prompts=tuple(map(applied, parts.prompts)))
+    known = [prompt.id for prompt in parts.prompts]
+    for index, name in enumerate(case.prompt_ids):
+        if name not in known:
+            listed = f"known: {', '.join(known)}" if known else "the suite has no `prompts`"
+            place = (*at, "execution", "prompts", index)
+            reader.error(place, f"unknown prompt {name!r}", allowed=listed, suggestion=nearest(name, known))
+    chosen = [prompt for prompt in parts.prompts if not case.prompt_ids or prompt.id in case.prompt_ids]
+    return replace(case, prompts=tuple(map(applied, chosen)))
 
 
 def _take_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
@@ -259,6 +267,7 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         timeout_s=execution.timeout_seconds if execution else None,
         pass_score=execution.pass_score if execution else None,
         targets=tuple(execution.targets) if execution else (),
+        prompt_ids=tuple(execution.prompts) if execution else (),
         location=Location(scope.file, reader.document.mark(at).line),
     )
 

@@ -1,6 +1,7 @@
 """Reading of evaluator entries as EvaluatorConfig: common keys, settings of the type, members of composites."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -143,7 +144,18 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
             advice = "evaluator names must be unique"
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen |= {config.name} if config is not None else set()
+    if len(found) == 1 and found[0] is not None:
+        _warn_of_one_alone(reader, (*at, 0), found[0], scope)
     return scope.lists.shared(tuple(config for config in found if config is not None))
+
+
+def _warn_of_one_alone(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
+    """Warn of an evaluator that misleads as the only one; its settings class says so in `warning_if_alone`."""
+    warning = None
+    with suppress(AgentvError):  # an unknown or broken type is reported elsewhere
+        warning = getattr(scope.registry.get(config.type).load_settings(), "warning_if_alone", None)
+    if warning is not None:
+        reader.warn(at, warning, allowed="add a rule on the fact (`contains`, `numeric`) or a judge")
 
 
 def read_evaluator(
@@ -287,7 +299,7 @@ def _are_admitted(
     guard = scope.guard
     if guard is None:
         return True
-    outside = [path for path in files if not guard.admits(Path(path).resolve())]
+    outside = [path for path in files if not guard.admits_path(Path(path))]
     for path in outside:
         # An evaluator may read a file of a folder that a setting names.
         names = (path, str(Path(path).parent))

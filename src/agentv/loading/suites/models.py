@@ -223,6 +223,7 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
 
     evaluators: Evaluators = None
     targets: list[Name] = field(default_factory=list)
+    prompts: list[Name] = field(default_factory=list)
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     pass_score: Share | None = None
@@ -275,6 +276,7 @@ ROLES = {
     "expected_outcome": "expected_outcome",
     "criteria": "expected_outcome",
     "tags": "tags",
+    "messages": "messages",
 }
 """The role of each column name; of several columns with the same role, the first in this order has it."""
 

@@ -229,10 +229,10 @@ class CasesReader(Struct):
         try:
             if isinstance(rows, ListFile | ListedRows):
                 read = list(DatasetCases(rows, rules).read())
-                cases: CaseSource = ListedCases(tuple(each.case for each in read))
+                cases: CaseSource = ListedCases(_cases_of(read))
             else:
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
-                head = tuple(each.case for each in read)
+                head = _cases_of(read)
                 is_whole = len(read) < LINES_CHECKED_AT_LOAD
                 cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, head)
         except EvalFileError as error:
@@ -302,11 +302,15 @@ class CasesReader(Struct):
                 if first is not place:
                     problems = (*problems, replace(repeated_id(case.id, place, first), path=name))
             self.row_problems += problems
-        if not read:
+        if not _cases_of(read) and len(read) < LINES_CHECKED_AT_LOAD:
             self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
     def _scope_of(self, path: Path) -> CaseScope:
         return replace(self.scope, file=relative_name(path, self.scope.files.repository_root))
+
+
+def _cases_of(read: Iterable[ReadRow]) -> tuple[EvalCase | BrokenCase, ...]:
+    return tuple(each.case for each in read if each.case is not None)
 
 
 _LINES_NAMED = 5

@@ -22,7 +22,7 @@ from agentv.providers.agents.json import iso, objects_of, parse_object
 from agentv.providers.agents.log import AgentLog, LogFormat, log_path
 from agentv.providers.agents.prompt import build_agent_prompt
 from agentv.providers.agents.settings import AgentSettings
-from agentv.providers.agents.steps import Failed, Step, Transcript, Used, summary_of
+from agentv.providers.agents.steps import Failed, Step, Transcript, Used, summary_of, whole_summary_of
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
@@ -71,7 +71,7 @@ class AgentStream:
     """Parses the output of an agent. `noise` holds the types of events that only repeat others in pieces.
 
     Secrets are redacted from each line before anything else; noise is not even logged, since a secret may be spread
-    over its pieces. `tail` is the end of the output.
+    over its pieces. `tail` is the end of the output. `show` takes the readable lines of the log, uncut, for the screen.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class AgentStream:
         redactor: SecretRedactor,
         clock: Clock,
         noise: frozenset[str] = frozenset(),
+        show: Callable[[str], None] | None = None,
     ) -> None:
         self.transcript = Transcript()
         self.log = log
@@ -90,6 +91,7 @@ class AgentStream:
         self._redactor = redactor
         self._clock: Callable[[], datetime] = clock
         self._noise = noise
+        self._show = show
         self._rest = bytearray()
         self._plain: list[str] = []
         self._received_bytes = 0
@@ -121,7 +123,10 @@ class AgentStream:
 
     def note(self, text: str) -> None:
         """Write a line of agentv's own to the log."""
-        self.log.line(iso(self._clock()), self.redact(text))
+        line = self.redact(text)
+        self.log.line(iso(self._clock()), line)
+        if self._show is not None:
+            self._show(line)
 
     def _take(self, raw: bytes | bytearray) -> None:
         line = self.redact(raw.decode("utf-8", "replace").strip())
@@ -144,6 +149,8 @@ class AgentStream:
         for step in self._read(event, at):
             if not self.transcript.knows(step) and not (isinstance(step, Used) and step.is_estimate):
                 self.log.line(at, summary_of(step))
+                if self._show is not None:
+                    self._show(whole_summary_of(step))
             self.transcript.add(step)
 
 
@@ -285,7 +292,7 @@ class AgentProvider:
             inherit=self._agent.settings.env_allow,
             stdin=prompt.encode(errors="replace"),
         )
-        stream = self._stream(log)
+        stream = self._stream(log, request.on_log_line if self._agent.is_logged else None)
 
         def said(exit_code: int | None) -> ProviderResponse:
             for step in self._agent.read_side_files(folder, stream.transcript.response()):
@@ -325,10 +332,11 @@ class AgentProvider:
         path = log_path(self._logs, request.eval_case_id, agent.log_format, now=self._clock())
         return AgentLog(path, agent.log_format)
 
-    def _stream(self, log: AgentLog) -> AgentStream:
+    def _stream(self, log: AgentLog, show: Callable[[str], None] | None) -> AgentStream:
         inherited = secret_values({**os.environ, **self._env}, public=self._target.public_env)
         redactor = SecretRedactor({*self._target.secrets, *inherited})
-        return AgentStream(self._agent.read, log, redactor=redactor, clock=self._clock, noise=self._agent.noise)
+        agent, clock = self._agent, self._clock
+        return AgentStream(agent.read, log, redactor=redactor, clock=clock, noise=agent.noise, show=show)
 
     def _cwd(self, request: ProviderRequest, folder: Path, prompt: str) -> Path:
         """Return the agent's working folder; a fresh one is made if none is configured."""

@@ -90,29 +90,35 @@ Step: TypeAlias = Said | Called | Returned | Used | SessionInfo | Concluded | Fa
 
 
 def summary_of(step: Step) -> str:
-    """Return a step as one line of a log."""
-    match step:
-        case Said(text=text):
-            return _line("says", text)
-        case Called(tool=tool, input=given):
-            return _line("calls", f"{tool} {compact_json(given)}")
-        case Returned(output=output):
-            return _line("returns", output if isinstance(output, str) else compact_json(output))
-        case Used(usage=usage):
-            return _line("uses", f"{usage.input} tokens in, {usage.output} out")
-        case SessionInfo(session=session, model=model, finish_reason=reason):
-            return _line("knows", " ".join(filter(None, (session, model, reason))))
-        case Concluded(text=text):
-            return _line("answers", text)
-        case Failed(message=message):
-            return _line("fails", message)
-        case Noted(text=text):
-            return _line("notes", text)
-
-
-def _line(verb: str, text: str) -> str:
+    """Return a step as one line of a log, cut if it is long."""
+    verb, text = _verb_and_text(step)
     line = " ".join(text.split())
     return f"{verb:<8} {line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}"
+
+
+def whole_summary_of(step: Step) -> str:
+    """Return a step as the text of a log, neither cut nor put on one line, in which secrets can still be found."""
+    return " ".join(_verb_and_text(step))
+
+
+def _verb_and_text(step: Step) -> tuple[str, str]:
+    match step:
+        case Said(text=text):
+            return "says", text
+        case Called(tool=tool, input=given):
+            return "calls", f"{tool} {compact_json(given)}"
+        case Returned(output=output):
+            return "returns", output if isinstance(output, str) else compact_json(output)
+        case Used(usage=usage):
+            return "uses", f"{usage.input} tokens in, {usage.output} out"
+        case SessionInfo(session=session, model=model, finish_reason=reason):
+            return "knows", " ".join(filter(None, (session, model, reason)))
+        case Concluded(text=text):
+            return "answers", text
+        case Failed(message=message):
+            return "fails", message
+        case Noted(text=text):
+            return "notes", text
 
 
 class Transcript:

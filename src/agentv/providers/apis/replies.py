@@ -18,7 +18,7 @@ from agentv.types.message_shapes.results import is_ai_sdk_result, read_result
 from agentv.types.message_shapes.usages import read_usage, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import TRACE_NOTE, ProviderResponse
 from agentv.types.usage import Usage
 
 _SCALARS: Mapping[str, tuple[type, ...]] = {
@@ -41,7 +41,6 @@ _USAGE = ("usage", "token_usage", "tokenUsage")
 """The key of token counts: ours, and that of AgentV."""
 _READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
 _ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost", "costUsd", "id", "eval_id"})
-_TRACE_NOTE = "its replies have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
 
 
 def parse_output(text: str) -> ProviderResponse:
@@ -173,7 +172,7 @@ def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
     unread = [key for key in value if key not in _ALSO_READ]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         unread.append("usage")
-    deprecated = () if value.get("trace") is None else (_TRACE_NOTE,)
+    deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
     return (*map(_unread_note, unread), *deprecated)
 
 

@@ -8,7 +8,6 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import keep_call
-from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai_chat import parse_chat
@@ -25,12 +24,13 @@ from agentv.providers.local.cli_settings import Healthcheck
 from agentv.providers.local.healthchecks import run_healthcheck
 from agentv.providers.local.http_events import ServiceEvents
 from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
+from agentv.providers.local.request_values import value_of
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.usages import read_usage
-from agentv.types.messages import ChatMessage, Message
+from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
@@ -189,18 +189,18 @@ class HttpProvider:
         await run_healthcheck(self._settings.healthcheck, self._target, self._shared, eval_dirs=eval_dirs)
 
     def _build_request(self, request: ProviderRequest) -> HttpRequest:
-        def value_of(name: str) -> JsonValue:
-            return _value_of(request, name)
+        def find(name: str) -> JsonValue:
+            return value_of(request, name)
 
         headers = dict(self._settings.headers)
         if self._settings.stream and not any(name.lower() == "accept" for name in headers):
             headers["Accept"] = EVENT_STREAM
         body = b""
         if self._body is not None:
-            body = self._body.fill(value_of)
+            body = self._body.fill(find)
             if not any(name.lower() == "content-type" for name in headers):
                 headers["Content-Type"] = self._settings.content_type
-        return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
+        return HttpRequest(self._url.fill(find), headers, body, self._settings.method)
 
     def _parse(self, response: HttpResponse) -> ProviderResponse:
         if self._response is None and self._messages is None:
@@ -262,20 +262,6 @@ def _first_at(path: AnswerPath, source: Source) -> JsonValue:
         return next(iter(path.search(source(path))), None)
     except ProviderError:
         return None
-
-
-def _value_of(request: ProviderRequest, name: str) -> JsonValue:
-    if name == "chat_prompt":
-        prompt = build_prompt(request)
-        system = [ChatMessage("system", prompt.system)] if prompt.system else []
-        return [{"role": turn.role, "content": turn.content} for turn in (*system, *prompt.turns)]
-    root, *keys = name.split(".")
-    value: JsonValue = getattr(request, root)
-    for key in keys:
-        if not isinstance(value, Mapping) or key not in value:
-            raise ProviderError(Failure("bad_request", f"the request needs {name}, which is missing from this case"))
-        value = value[key]
-    return value
 
 
 def _parse_whole(response: HttpResponse) -> ProviderResponse:

@@ -92,11 +92,12 @@ def parse_url(text: str) -> UrlTemplate:
     return UrlTemplate(text, names)
 
 
-def parse_body(body: JsonValue, content_type: str) -> BodyTemplate:
+def parse_body(body: JsonValue, content_type: str, *, called: str = "body") -> BodyTemplate:
     """Parse the `body` of a target: an object, a list, or a string that is JSON after its variables are replaced.
 
-    Raises ValueError with a sentence that starts with `body` if it is invalid, or if `content_type` is not one of the
-    three types into which values can be inserted safely.
+    `called` is the name of its setting. Raises ValueError with a sentence that starts with it if it has an unknown
+    variable, and with `body` if it is invalid, or if `content_type` is not one of the three types into which values can
+    be inserted safely.
     """
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media_type.endswith("+json"):
@@ -108,7 +109,7 @@ def parse_body(body: JsonValue, content_type: str) -> BodyTemplate:
             raise ValueError(f"body must be a string when it is sent as {media_type}")
         return BodyTemplate(media_type, body, _known("body", variable_names(body)))
     tree = _parse_json(body) if isinstance(body, str) else _parse(body)
-    return BodyTemplate(JSON, tree, _known("body", tuple(_names_in(tree))))
+    return BodyTemplate(JSON, tree, _known(called, tuple(_names_in(tree))))
 
 
 def _parse_json(text: str) -> _Tree:

@@ -1,7 +1,7 @@
 """`python`: a user's function or the agent of a framework, called in this process."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Annotated, cast
 
 from msgspec import Meta, Struct
@@ -11,7 +11,9 @@ from agentv.providers.apis.replies import parse_response
 from agentv.providers.local.agent_objects import function_of
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
 from agentv.types.message_shapes.results import read_result
+from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -42,7 +44,7 @@ class PythonProvider:
     kind = "python"
     keeps_deadlines = True
 
-    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools | None) -> None:  # noqa: ARG002 - the factory's signature
         given = cast(PythonSettings, target.settings).callable
         self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
         self._function = function_of(
@@ -81,6 +83,23 @@ class PythonProvider:
         except ValueError as error:
             message = f"{self._name} returned a {type(returned).__name__} that {error}"
         raise ProviderError(Failure("unexpected_shape", message))
+
+
+class JudgeFunction(PythonProvider):
+    """Calls a function as a judge: it returns its verdict as text, or as a dict, which becomes JSON."""
+
+    def _response(self, returned: object) -> ProviderResponse:
+        if isinstance(returned, Mapping) and returned.keys().isdisjoint(_RESPONSE_KEYS):
+            try:
+                return ProviderResponse(compact_json(cast(JsonObject, returned)))
+            except (TypeError, ValueError) as error:
+                message = f"{self._name} returned a dict that is not JSON: {error}"
+                raise ProviderError(Failure("unexpected_shape", message)) from error
+        return super()._response(returned)
+
+
+_RESPONSE_KEYS = frozenset({"text", "output_messages", "outputMessages", "messages", "choices", "content"})
+"""Keys of a dict that is a whole response instead of a verdict."""
 
 
 def _expected(returned: object) -> str:

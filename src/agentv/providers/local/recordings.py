@@ -1,7 +1,7 @@
 """Recorded answers in JSON lines: index their positions, and parse a line into a response."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -64,6 +64,18 @@ class _Head(msgspec.Struct):
         return self.target, self.eval_id, self.trial, str(self.prompt) if is_id else None
 
 
+class RowRecording(Struct, frozen=True):
+    """The recorded answers of a table. `places` maps case id, trial (None: any trial) and prompt to its rows."""
+
+    path: Path
+    places: Mapping[_Place, int]
+    rows: Sequence[JsonObject]
+
+    def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
+        """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none."""
+        return self.rows[_place(self.path, self.places, case_id, trial, prompt)]
+
+
 class Recording(Struct, frozen=True):
     """One file of recorded answers. `places` maps case id, trial (None: any trial) and prompt to byte offsets."""
 
@@ -75,13 +87,7 @@ class Recording(Struct, frozen=True):
 
         Recordings that name no prompt answer all of them.
         """
-        wanted = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
-        place = next((self.places[key] for key in wanted if key in self.places), None)
-        if place is None:
-            trials = sorted({known for name, known, _ in self.places if name == case_id and known is not None})
-            has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
-            message = f"{self.path} has no answer for case {case_id!r}{has}"
-            raise ProviderError(Failure("target_missing", message))
+        place = _place(self.path, self.places, case_id, trial, prompt)
         try:
             with self.path.open("rb") as file:
                 file.seek(place)
@@ -92,6 +98,60 @@ class Recording(Struct, frozen=True):
             raise ProviderError(Failure("malformed_reply", message)) from None
 
 
+def _place(path: Path, places: Mapping[_Place, int], case_id: str, trial: int, prompt: str | None) -> int:
+    wanted = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
+    place = next((places[key] for key in wanted if key in places), None)
+    if place is None:
+        trials = sorted({known for name, known, _ in places if name == case_id and known is not None})
+        has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
+        raise ProviderError(Failure("target_missing", f"{path} has no answer for case {case_id!r}{has}"))
+    return place
+
+
+def index_rows(
+    path: Path,
+    rows: Iterable[tuple[int, JsonObject]],
+    target: str,
+    suite: str | None = None,
+    paths: LogMap | None = None,
+) -> RowRecording:
+    """Index the rows of a table, given with their lines, as `index_recording` does with those of JSON Lines."""
+    heads = msgspec.json.Decoder(_Head, strict=False)  # numbers in a table are texts
+    kept: list[JsonObject] = []
+    index = _Index(suite, paths)
+    for number, row in rows:
+        line = msgspec.json.encode(row)
+        try:
+            head = heads.decode(line)
+        except msgspec.DecodeError as error:
+            raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
+        index.add(head, line, f"{path}:{number}", len(kept))
+        kept.append(row)
+    return RowRecording(path, index.of_target(path, target), kept)
+
+
+class _Index:
+    """The places of answers by target, as they are found."""
+
+    def __init__(self, suite: str | None, paths: LogMap | None) -> None:
+        self._suite, self._paths = suite, paths
+        self._places: dict[str | None, dict[_Place, tuple[int, int]]] = {}
+
+    def add(self, head: _Head, line: bytes, where: str, place: int) -> None:
+        """Add the place of a line. Raises ProviderError for one without an id."""
+        target, case_id, trial, prompt = head.key
+        if case_id is None:
+            case_id = _log_id(line, where, self._paths)
+        if case_id is not None and (self._suite is None or head.suite in (None, self._suite)):
+            known = self._places.setdefault(target, {})
+            if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
+                known[case_id, trial, prompt] = (head.generation, place)
+
+    def of_target(self, path: Path, target: str) -> dict[_Place, int]:
+        """Return the places of the answers of one target."""
+        return {key: place for key, (_, place) in _of_one_target(self._places, path, target).items()}
+
+
 def index_recording(path: Path, target: str, suite: str | None = None, paths: LogMap | None = None) -> Recording:
     """Index the positions of the answers; of several for a case, the last line of the latest generation counts.
 
@@ -100,7 +160,7 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
     without an id; an incomplete last line is skipped.
     """
     heads = msgspec.json.Decoder(_Head)
-    places: dict[str | None, dict[_Place, tuple[int, int]]] = {}
+    index = _Index(suite, paths)
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -110,15 +170,10 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
                 if line.endswith(b"\n") or _is_whole(line):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
                 head = None
-            target_name, case_id, trial, prompt = head.key if head is not None else (None, None, None, None)
-            if head is not None and case_id is None:
-                case_id = _log_id(line, f"{path}:{number}", paths)
-            if head is not None and case_id is not None and (suite is None or head.suite in (None, suite)):
-                known = places.setdefault(target_name, {})
-                if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
-                    known[case_id, trial, prompt] = (head.generation, offset)
+            if head is not None:
+                index.add(head, line, f"{path}:{number}", offset)
             offset += len(line)
-    return Recording(path, {key: place for key, (_, place) in _of_one_target(places, path, target).items()})
+    return Recording(path, index.of_target(path, target))
 
 
 def _is_whole(line: bytes) -> bool:
@@ -199,7 +254,9 @@ def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
         raise ProviderError(Failure("unexpected_shape", f"the recorded line is a part of a trace: {logged.kind}"))
     messages = output_messages(logged.given)
     text = logged.given.text
-    return ProviderResponse(text, output_messages=messages, usage=logged.usage, model=logged.model, cost_usd=0.0)
+    return ProviderResponse(
+        text, output_messages=messages, usage=logged.given.usage, model=logged.given.model, cost_usd=0.0
+    )
 
 
 def _own_answer(recorded: JsonObject) -> ProviderResponse:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -14,8 +13,8 @@ from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.json import object_of, parse_object
 from agentv.providers.agents.steps import Transcript
 from agentv.providers.local.execution_traces import TracedAnswer, find_traced, load_execution_traces
-from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
-from agentv.types.errors import ConfigError, ProviderError, TargetError
+from agentv.providers.local.recordings import Recording, RowRecording, index_recording, index_rows, parse_recorded
+from agentv.types.errors import ConfigError, MissingExtraError, ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.log_shapes.mapping import check_field
 from agentv.types.protocols import ProviderTools
@@ -35,7 +34,10 @@ class ReplaySettings(Struct, frozen=True):
     ] = None
     file: Annotated[
         str | None,
-        Meta(description="JSONL file of answers, results, `{id, text | output_messages, trial?}`, or of any log."),
+        Meta(
+            description="JSONL file of answers, results, `{id, text | output_messages, trial?}`, or of any log; "
+            "CSV, TSV or Parquet of a log."
+        ),
     ] = None
     map: Annotated[
         Mapping[str, str] | None,
@@ -92,7 +94,8 @@ class ReplayProvider:
         self._suite = settings.recorded_suite
         self._paths = settings.map
         self._opening = asyncio.Lock()
-        self._recording: Recording | None = None
+        self._recording: Recording | RowRecording | None = None
+        self._tools = tools
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the recorded answer; a recorded failure is raised again."""
@@ -113,10 +116,19 @@ class ReplayProvider:
                     path=self._path,
                 )
             if self._recording is None:
-                index = partial(index_recording, self._path, self._target, suite=self._suite, paths=self._paths)
-                self._recording = await call_in_thread(index, timeout_s=None)
+                self._recording = await call_in_thread(self._index, timeout_s=None)
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
         return parse_recorded(row, self._paths)
+
+    def _index(self) -> Recording | RowRecording:
+        """Index the recording. Raises ProviderError for one that cannot be read."""
+        try:
+            rows = self._tools.table_rows(str(self._path))
+            if rows is None:
+                return index_recording(self._path, self._target, self._suite, self._paths)
+            return index_rows(self._path, rows, self._target, self._suite, self._paths)
+        except (ConfigError, MissingExtraError) as error:
+            raise ProviderError(Failure("config_error", str(error))) from None
 
 
 def find_copilot_log(folder: Path) -> Path:

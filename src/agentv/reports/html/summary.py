@@ -7,6 +7,7 @@ from agentv.reports.run.figures import (
     BASELINE_HEADS,
     Figure,
     baseline_cells,
+    estimated_note,
     evaluator_figures,
     shown_trials,
     target_figures,
@@ -83,7 +84,9 @@ def target_table(targets: Sequence[TargetSummary]) -> Html:
         [each.target, *(_figure(figures.get(name)) for name in names)]
         for each, figures in zip(targets, figures_by_name, strict=True)
     ]
-    return element("section", element("h2", "Targets"), scrolled_table(["target", *names], rows))
+    note = estimated_note(targets)
+    table = scrolled_table(["target", *names], rows)
+    return element("section", element("h2", "Targets"), table, element("p", note) if note else None)
 
 
 def matrix_section(matrix: MatrixSummary | None) -> Html | None:

@@ -7,6 +7,8 @@ from agentv.reports.run.report_json import report_to_json
 from agentv.reports.text.printable import printable_json
 from agentv.types.events import (
     AnswerArrived,
+    LogLine,
+    ProgressEvent,
     RetryNoted,
     RowBegun,
     RowFinished,
@@ -30,7 +32,7 @@ ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
 
 
 class JsonLines:
-    """An observer that writes every event as one JSON object with `schema` and `event`."""
+    """An observer that writes every event but lines of logs as one JSON object with `schema` and `event`."""
 
     def __init__(self, stream: TextIO, *, to_record: ToRecord) -> None:
         self._stream = stream
@@ -38,6 +40,8 @@ class JsonLines:
 
     def notify(self, event: RunEvent) -> None:
         """Write one event."""
+        if isinstance(event, LogLine):
+            return
         line = compact_json({"schema": DISPLAY_SCHEMA, **event_to_json(event, self._to_record)})
         self._stream.write(printable_json(line) + "\n")
         self._stream.flush()
@@ -47,7 +51,7 @@ class JsonLines:
         self._stream.flush()
 
 
-def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event
+def event_to_json(event: ProgressEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event
     """Return an event as JSON."""
     match event:
         case RunStarted():

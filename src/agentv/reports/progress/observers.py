@@ -20,7 +20,7 @@ _TICK_S = 1.0
 class NullObserver:
     """An observer that prints nothing but problems, on standard error."""
 
-    hears = (RunNote,)
+    event_types = (RunNote,)
 
     def notify(self, event: RunEvent) -> None:
         """Print the message of a problem; ignore any other event."""

@@ -130,7 +130,7 @@ class CaseView(Struct, frozen=True):
         facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
         for name, usage, cost, is_estimated in (
             ("target", result.target_usage, result.target_cost_usd, result.is_target_estimated),
-            ("judges", result.judge_usage, result.judge_cost_usd, False),
+            ("judges", result.judge_usage, result.judge_cost_usd, result.is_judge_estimated),
         ):
             if usage is not None or cost is not None:
                 tokens = "-" if usage is None else tokens_text(usage.total or usage.input + usage.output)

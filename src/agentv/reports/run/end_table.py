@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Collection, Sequence
 
-from agentv.reports.run.figures import cost_text, rate_text, shown_trials, usage_text
+from agentv.reports.run.figures import cost_text, estimated_note, rate_text, shown_trials, usage_text
 from agentv.reports.run.matrix import matrix_lines
 from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_rows, evaluator_difference
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
@@ -50,6 +50,7 @@ def end_report(
     tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
     blocks = [
         *(table(rows, width, paint) for rows in side_by_side(tables, width)),
+        [estimated_note(report.targets)] if estimated_note(report.targets) else [],
         table(_trial_rows(report.targets), width, paint),
         matrix_lines(report.matrix, width, paint),
         _histogram(report, width, signs),
@@ -141,12 +142,12 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 def _spending(target: TargetSummary) -> list[str]:
     return [
         _name(target),
-        cost_text(target.target_cost_usd, target.target_usage),
-        cost_text(target.judge_cost_usd, target.judge_usage),
+        cost_text(target.target_cost_usd, target.target_usage, is_estimated=target.is_target_estimated),
+        cost_text(target.judge_cost_usd, target.judge_usage, is_estimated=target.is_judge_estimated),
         seconds_text(target.latency_median_s),
         seconds_text(target.latency_p95_s),
-        usage_text(target.target_usage),
-        usage_text(target.judge_usage),
+        usage_text(target.target_usage, is_estimated=target.is_target_estimated),
+        usage_text(target.judge_usage, is_estimated=target.is_judge_estimated),
     ]
 
 
@@ -231,6 +232,8 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
         if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
             earlier = shlex.quote(one_line(report.baseline.baseline))
             lines.append(f"Changes: agentv compare {earlier} {report.run_id}")
+        if report.is_imported:
+            return lines
         if report.state != "finished":
             lines.append(f"Resume: agentv resume {report.run_id} {report.needs}".rstrip())
         elif report.counts.get("error"):

@@ -64,14 +64,16 @@ def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
             yield Figure(name, f"{target.counts.get(state, 0):,}")
     if target.unverified:
         yield Figure("unverified", f"{target.unverified:,}")
-    yield Figure("cost", cost_text(target.target_cost_usd, target.target_usage))
-    yield Figure("judges' cost", cost_text(target.judge_cost_usd, target.judge_usage))
+    target_usage, judge_usage = target.target_usage, target.judge_usage
+    is_target_estimated, is_judge_estimated = target.is_target_estimated, target.is_judge_estimated
+    yield Figure("cost", cost_text(target.target_cost_usd, target_usage, is_estimated=is_target_estimated))
+    yield Figure("judges' cost", cost_text(target.judge_cost_usd, judge_usage, is_estimated=is_judge_estimated))
     if target.saved_usd:
         yield Figure("not billed", money_text(target.saved_usd))
     yield Figure("median", seconds_text(target.latency_median_s), _of_time(target.latency_median_interval))
     yield Figure("p95", seconds_text(target.latency_p95_s), _of_time(target.latency_p95_interval))
-    yield Figure("tokens", usage_text(target.target_usage))
-    yield Figure("judges' tokens", usage_text(target.judge_usage))
+    yield Figure("tokens", usage_text(target_usage, is_estimated=is_target_estimated))
+    yield Figure("judges' tokens", usage_text(judge_usage, is_estimated=is_judge_estimated))
 
 
 def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | None) -> Iterator[Figure]:
@@ -124,11 +126,26 @@ def rate_text(target: TargetSummary) -> str:
     return f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
 
 
-def usage_text(usage: Usage | None) -> str:
-    """Return the total tokens of a usage; `-` for none."""
-    return tokens_text(usage.total or usage.input + usage.output) if usage and usage != Usage() else "-"
+def usage_text(usage: Usage | None, *, is_estimated: bool = False) -> str:
+    """Return the total tokens of a usage, marked if they are partly estimated; `-` for none."""
+    if usage is None or usage == Usage():
+        return "-"
+    return f"{ESTIMATED if is_estimated else ''}{tokens_text(usage.total or usage.input + usage.output)}"
 
 
-def cost_text(dollars: float | None, usage: Usage) -> str:
-    """Return a cost; `-` without tokens and dollars."""
-    return "-" if not dollars and usage == Usage() else money_text(dollars)
+def cost_text(dollars: float | None, usage: Usage, *, is_estimated: bool = False) -> str:
+    """Return a cost, marked if it is partly estimated; `-` if it is unknown, and without tokens and dollars."""
+    if dollars is None or (not dollars and usage == Usage()):
+        return "-"
+    return f"{ESTIMATED if is_estimated else ''}{money_text(dollars)}"
+
+
+ESTIMATED = "~"
+"""Marks sums of dollars and tokens of which a part is estimated."""
+
+
+def estimated_note(targets: Sequence[TargetSummary]) -> str:
+    """Return what the mark of estimated sums means, for the line below a table; empty without any."""
+    if not any(target.is_target_estimated or target.is_judge_estimated for target in targets):
+        return ""
+    return f"{ESTIMATED} partly estimated: not every call reported what it used"

@@ -7,6 +7,7 @@ from agentv.reports.run.figures import (
     BASELINE_HEADS,
     STATE_NAMES,
     baseline_cells,
+    estimated_note,
     evaluator_figures,
     shown_trials,
     target_figures,
@@ -90,7 +91,8 @@ def _target_table(report: RunReport) -> str:
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
     ]
     counts = counts_text(report.counts).partition(": ")
-    return _table(("metric", "value", _INTERVAL), [("results", counts[2] or counts[0], ""), *rows])
+    table = _table(("metric", "value", _INTERVAL), [("results", counts[2] or counts[0], ""), *rows])
+    return "\n\n".join(filter(None, (table, estimated_note(report.targets))))
 
 
 def _matrix(matrix: MatrixSummary | None) -> str:

@@ -74,12 +74,19 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "trials": [_trial(trial) for trial in target.trials],
         "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
         "saved_usd": target.saved_usd,
+        **_estimated(target),
         "usage": {"target": asdict(target.target_usage), "judge": asdict(target.judge_usage)},
         "latency_median_s": target.latency_median_s,
         "latency_median_interval": interval_to_json(target.latency_median_interval),
         "latency_p95_s": target.latency_p95_s,
         "latency_p95_interval": interval_to_json(target.latency_p95_interval),
     }
+
+
+def _estimated(target: TargetSummary) -> Mapping[str, JsonValue]:
+    """Return whose cost and usage are partly estimated; nothing if all were reported."""
+    estimated = {"target": target.is_target_estimated, "judge": target.is_judge_estimated}
+    return {"estimated": estimated} if any(estimated.values()) else {}
 
 
 def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
+from agentv.reports.run.end_table import group_tables
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.run.row_text import row_score
 from agentv.reports.text.amounts import (
@@ -58,14 +59,18 @@ class ScoreView(Struct, frozen=True):
     signs: Signs = UNICODE
     paint: Paint = without_colour
 
-    def report(self, report: RunReport, *, files: Sequence[str] = ()) -> str:
-        """Return the report; its last line is the verdict with the exit code. `files` are the written outputs."""
+    def report(self, report: RunReport, *, files: Sequence[str] = (), groups: Sequence[GroupSummary] = ()) -> str:
+        """Return the report; its last line is the verdict with the exit code.
+
+        `files` are the written outputs, `groups` are shown as tables.
+        """
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
         totals = side_by_side([_quality(report), _counts(report)], self.width) if report.targets else []
         blocks = [
             *(table(rows, self.width, self.paint) for rows in totals),
             table(_criteria(report), self.width, self.paint) if report.groups else [],
+            [group_tables(groups, width=self.width, signs=self.signs, paint=self.paint).rstrip()] if groups else [],
             self._lines("lowest scores", report.worst),
             self._lines(f"errors: {errors:,}", report.errors, more=errors - len(report.errors)),
             [f"Note: {one_line(note)}" for note in report.notes],
@@ -133,8 +138,8 @@ def _criteria(report: RunReport) -> list[list[str]]:
 
 
 def _head(row: CaseResult) -> str:
-    session = "" if row.conversation_id is None else f"session {row.conversation_id}"
-    return "  ".join(one_line(part) for part in (row.eval_id, row_score(row), session) if part)
+    session = "" if row.session is None else f"session {row.session}"
+    return "  ".join(one_line(part) for part in (f"{row.file}:{row.line}", row_score(row), session) if part)
 
 
 def line_reason(row: CaseResult) -> str:
@@ -156,6 +161,8 @@ def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
         lines.append(f"Judges: {money_text(_all_lines(report).judge_cost_usd)}, {tokens}, {times}")
     if report.state == "interrupted":
         lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if _all_lines(report).judged]
+    if report.folder is not None:
+        lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
     return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
 
 
@@ -168,7 +175,7 @@ def _usage(report: RunReport) -> Usage | None:
 SCORE_SCHEMA = "agentv-score-1"
 
 
-def score_to_json(report: RunReport, *, output: str | None) -> JsonObject:
+def score_to_json(report: RunReport, *, output: str | None, groups: Sequence[GroupSummary] = ()) -> JsonObject:
     """Return the report as JSON. An unknown mean, rate or cost is null, never 0."""
     lines, usage = _all_lines(report), _usage(report)
     return {
@@ -185,6 +192,7 @@ def score_to_json(report: RunReport, *, output: str | None) -> JsonObject:
         "pass_rate": lines.pass_rate,
         "pass_rate_interval": interval_to_json(lines.pass_rate_interval),
         "criteria": [_criterion(each) for each in report.groups],
+        "groups": [{"by": each.by, **_criterion(each)} for each in groups],
         "worst": [_line(row) for row in report.worst],
         "errors": [_line(row) for row in report.errors],
         "notes": list(report.notes),
@@ -196,12 +204,14 @@ def score_to_json(report: RunReport, *, output: str | None) -> JsonObject:
         "judging_p95_s": report.judging_p95_s,
         "duration_s": report.duration_s,
         "output": output,
+        "run_id": report.run_id or None,
+        "folder": report.folder,
     }
 
 
-def score_json_text(report: RunReport, *, output: str | None) -> str:
+def score_json_text(report: RunReport, *, output: str | None, groups: Sequence[GroupSummary] = ()) -> str:
     """Return the report as indented JSON that is safe to print."""
-    return printable_json(pretty_json(score_to_json(report, output=output))) + "\n"
+    return printable_json(pretty_json(score_to_json(report, output=output, groups=groups))) + "\n"
 
 
 def _criterion(criterion: GroupSummary) -> JsonObject:
@@ -222,6 +232,6 @@ def _line(row: CaseResult) -> JsonValue:
         "line": row.line,
         "state": row_state(row),
         "score": row.score,
-        "session_id": row.conversation_id,
+        "session_id": row.session,
         "reason": line_reason(row),
     }

@@ -59,6 +59,10 @@ class MeasuredAgainst(Struct, frozen=True):
         """Return how many of the run's results have an error."""
         return self.measured.left_out(kind, name)
 
+    def is_estimated(self, name: str) -> bool:
+        """Return True if a metric of the run is a sum with estimated parts."""
+        return self.measured.is_estimated(name)
+
 
 class ComparedRun(Struct, frozen=True):
     """A run's own counts, plus the metrics of its difference to a baseline."""
@@ -100,6 +104,10 @@ class ComparedRun(Struct, frozen=True):
     def left_out(self, kind: str, name: str) -> int:
         """Return how many of the run's results have an error."""
         return self.counted.left_out(kind, name)
+
+    def is_estimated(self, name: str) -> bool:
+        """Return True if a metric of the run is a sum with estimated parts."""
+        return self.counted.is_estimated(name)
 
 
 class ComparedPairs:
@@ -178,6 +186,10 @@ class ComparedPairs:
     def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - see above
         """Return 0: only cases judged in both runs enter a comparison, and it lists the others."""
         return 0
+
+    def is_estimated(self, name: str) -> bool:  # noqa: ARG002 - see above
+        """Return False: no metric of a comparison is a cost."""
+        return False
 
     def _evaluator(self, name: str | None) -> MeasureDifference | None:
         wanted = evaluator_measure(name or "")

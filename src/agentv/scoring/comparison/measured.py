@@ -22,8 +22,8 @@ from agentv.types.summaries import Interval
 class MeasureDifference(Struct, frozen=True):
     """The difference in one measure, over the cases for which both runs have it, or of independent samples.
 
-    A case counts once, however many trials and targets it was run with; in an independent sample each result counts,
-    and results of a session are a cluster. `difference` is the mean after minus the mean before. `sizes` are the
+    A case counts once, however many trials and targets it was run with; in an independent sample each result counts.
+    Cases, or results, of a session are a cluster. `difference` is the mean after minus the mean before. `sizes` are the
     numbers of cases before and after, equal ones if they are paired. `higher` and `lower` are the numbers of pairs
     with a higher or lower value after. `later` are the sums over the later run's clusters, for an interval of `after`.
     `test` is None if no test was requested; `p` is its result, corrected when several measures were tested.
@@ -61,26 +61,35 @@ class MeasureDifference(Struct, frozen=True):
         """The number of cases that detect the difference at 80 % power; None if none would."""
         if self.independent is not None:
             return self.independent.needed(self.cases)
-        return None if self.differences is None else cases_needed(self.differences)
+        needed = None if self.differences is None else cases_needed(self.differences)
+        if needed is None or self.differences is None or self.differences.cases == self.cases:
+            return needed
+        return math.ceil(needed * self.cases / self.differences.cases)  # sessions, of as many cases each
 
 
 def measure_difference(
     measure: str, before: Side, after: Side, pairs: Iterable[Pair], *, rng: random.Random | None = None
 ) -> MeasureDifference | None:
     """Return the difference in a measure, None if no case has it on both sides. With `rng` it is tested."""
-    clusters: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    cases: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    sessions: dict[tuple[str, str], str | None] = {}
     rows = 0
     for pair in pairs:
         was, is_now = before.mean(measure, pair.before), after.mean(measure, pair.after)
         if was is not None and is_now is not None:
-            clusters.setdefault(pair.before[:2], []).append((was, is_now))
+            case = pair.before[:2]
+            cases.setdefault(case, []).append((was, is_now))
+            sessions[case] = before.session(pair.before) or after.session(pair.after)
             rows += after.count(measure, pair.after)
-    if not clusters:
+    if not cases:
         return None
-    means = [(_mean(was for was, _ in each), _mean(is_now for _, is_now in each)) for each in clusters.values()]
+    means = [(_mean(was for was, _ in each), _mean(is_now for _, is_now in each)) for each in cases.values()]
     differences = [is_now - was for was, is_now in means]
-    summed = PairedDifferences.of(differences)
-    test = None if rng is None else _tested(measure, differences, rng)
+    clusters: dict[object, list[int]] = {}
+    for place, case in enumerate(cases):
+        clusters.setdefault(sessions[case] or case, []).append(place)
+    summed = PairedDifferences.of_clusters([[differences[place] for place in each] for each in clusters.values()])
+    test = None if rng is None else _tested(measure, differences, tuple(clusters.values()), rng)
     return MeasureDifference(
         measure,
         before=_mean(was for was, _ in means),
@@ -91,7 +100,7 @@ def measure_difference(
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
         interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
-        later=_moments([is_now for _, is_now in means], rows),
+        later=_moments([is_now for _, is_now in means], tuple(clusters.values()), rows),
         test=test,
         p=None if test is None else test.p,
     )
@@ -149,18 +158,27 @@ def _largest_mean(measure: str, side: Side) -> float:
     return max((abs(side.mean(measure, name) or 0.0) for name in side.cases), default=0.0)
 
 
-def _tested(measure: str, differences: list[float], rng: random.Random) -> PairedTest:
-    """Use McNemar's test if each case either passes or fails, otherwise a permutation test."""
+def _tested(
+    measure: str, differences: Sequence[float], clusters: Sequence[Sequence[int]], rng: random.Random
+) -> PairedTest:
+    """Use McNemar's test if each case either passes or fails, otherwise a permutation test.
+
+    The cases of a session change their sign together: only their sum is tested.
+    """
+    if len(clusters) < len(differences):
+        return permutation_test([math.fsum(differences[place] for place in each) for each in clusters], rng)
     if measure == PASSED and all(each in (-1, 0, 1) for each in differences):
         p = mcnemar_test(differences.count(1), differences.count(-1))
         return PairedTest("mcnemar", p, is_exact=True)
     return permutation_test(differences, rng)
 
 
-def _moments(means: Sequence[float], rows: int) -> ClusterMoments:
-    """Return the sums over cases of equal weight, regardless of their numbers of rows."""
+def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], rows: int) -> ClusterMoments:
+    """Return the sums over clusters of cases of equal weight, regardless of their numbers of rows."""
     size = round(rows / len(means))
-    return ClusterMoments.of_clusters((size, size * mean) for mean in means)
+    return ClusterMoments.of_clusters(
+        (size * len(each), size * math.fsum(means[place] for place in each)) for each in clusters
+    )
 
 
 def _mean(values: Iterable[float]) -> float:

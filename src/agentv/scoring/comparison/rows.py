@@ -78,4 +78,4 @@ def scored_row(result: CaseResult) -> ScoredRow:
     }
     if state not in ("error", "skipped"):
         measures |= {name: value for name, value in costs.items() if value is not None}
-    return ScoredRow(result.slot, state, measures, session=result.conversation_id)
+    return ScoredRow(result.slot, state, measures, session=result.session)

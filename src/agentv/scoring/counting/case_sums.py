@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentv.scoring.keys.identity import digest_of
 from agentv.types.records.answer import ResultKey
+from agentv.types.records.result import CaseResult
 
 _INITIAL_CAPACITY = 8
 
@@ -23,6 +24,20 @@ class CaseSum(NamedTuple):
 def case_of(slot: ResultKey) -> int:
     """Return the number that identifies a row's case; all its repeats share it, for every target."""
     return digest_of(f"{slot.suite}\0{slot.eval_id}") or 1
+
+
+def session_of(row: CaseResult) -> int | None:
+    """Return the number that identifies a row's session, None if it has none."""
+    return None if row.session is None else digest_of(f"session\0{row.session}") or 1
+
+
+def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:
+    """Return the number of the rows that are not independent of this one: of its session, else of its case.
+
+    None for a row without a session whose case has no other rows (`has_trials` False).
+    """
+    session = session_of(row)
+    return session or (case_of(row.slot) if has_trials else None)
 
 
 class CaseSums:
@@ -53,6 +68,14 @@ class CaseSums:
         if not self._cases[at]:
             return None
         return CaseSum(case, self._rows[at], self._passed[at], self._score_sums[at])
+
+    def copy(self) -> "CaseSums":
+        """Return the same sums in a table of its own."""
+        made = CaseSums()
+        made._taken = self._taken
+        made._cases, made._rows = self._cases[:], self._rows[:]
+        made._passed, made._score_sums = self._passed[:], self._score_sums[:]
+        return made
 
     def __len__(self) -> int:
         """Return the number of cases with a row."""

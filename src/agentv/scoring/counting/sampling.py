@@ -51,8 +51,11 @@ class Sample(Struct, frozen=True):
 
 
 def _entry(value: JsonValue, key: str) -> JsonValue:
-    spellings = (key, camel_case(key), snake_case(key))
-    return next((value[way] for way in spellings if way in value), None) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping):
+        return None
+    if key in value:  # without this the spellings take a third of the time of `Sampler.offer` (bench/)
+        return value[key]
+    return next((value[way] for way in (camel_case(key), snake_case(key)) if way in value), None)
 
 
 def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:

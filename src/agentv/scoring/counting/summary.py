@@ -5,7 +5,7 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from agentv.scoring.counting.case_sums import case_of
+from agentv.scoring.counting.case_sums import case_of, session_of
 from agentv.scoring.counting.groups import ALWAYS_BY, Groups
 from agentv.scoring.counting.matrix import PlanOrder, matrix_summary
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
@@ -91,11 +91,12 @@ class RowCounts:
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
         """Count one finished row."""
         state = row_state(result)
-        case = case_of(result.slot) if has_trials or self._has_targets else None
+        session = session_of(result)
+        case = case_of(result.slot) if has_trials or self._has_targets or session is not None else None
         target = self.targets.get(result.slot.target)
         if target is None:
             target = self.targets[result.slot.target] = TargetTally()
-        target.add(result, state, case)
+        target.add(result, state, session or case)
         if has_trials:
             self.trials.add(result.slot, state)
         if state not in ("pass", "skipped"):
@@ -107,7 +108,7 @@ class RowCounts:
                 self.settle()
         else:
             self.settle()
-            self._count(kind, 1, case, has_trials=has_trials)
+            self._count(kind, 1, case, session, has_trials=has_trials or session is not None)
 
     def _show(self, result: CaseResult, state: RowState) -> None:
         """Hold a row that did not pass if it is one of the first, or one of the lowest scores, the lowest first."""
@@ -126,21 +127,23 @@ class RowCounts:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for kind, rows in Counter(waiting).items():
-                self._count(kind, rows, None, has_trials=False)
+                self._count(kind, rows, None, None, has_trials=False)
 
-    def _count(self, kind: RowKind, rows: int, case: int | None, *, has_trials: bool) -> None:
+    def _count(self, kind: RowKind, rows: int, case: int | None, session: int | None, *, has_trials: bool) -> None:
         """Count rows of one kind. Without `has_trials` their case is shared with other targets and prompts only."""
-        self.all.add(kind.state, kind.score, rows, case)
+        cluster = session or case
+        self.all.add(kind.state, kind.score, rows, cluster)
         target = self.targets[kind.target]
-        target.rows.add(kind.state, kind.score, rows, case if has_trials or kind.prompt is not None else None)
+        own = case if has_trials or kind.prompt is not None else None
+        target.rows.add(kind.state, kind.score, rows, own, session)
         if self._has_targets or kind.prompt is not None:
             cell = target.prompts.get(kind.prompt)
             if cell is None:
                 cell = target.prompts[kind.prompt] = Tally()
-            cell.add(kind.state, kind.score, rows, case)
-        self.groups.add(kind, rows, case)
+            cell.add(kind.state, kind.score, rows, case, session)
+        self.groups.add(kind, rows, cluster)
         for name, type_, state, score in kind.scored_evaluators():
-            self._tally_of(name, type_).add(state, score, rows, case)
+            self._tally_of(name, type_).add(state, score, rows, cluster)
         if kind.state in JUDGED_STATES and kind.score is not None:
             self.histogram[bisect_right(_BIN_EDGES, kind.score)] += rows
 
@@ -162,7 +165,7 @@ class Summary:
 
     `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
     bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
-    of `judging`, the times that scoring took.
+    of `judging`, the times that the evaluators of each row took together.
     """
 
     def __init__(
@@ -188,6 +191,8 @@ class Summary:
         With `has_trials` False, each target must get the case only once with each prompt.
         """
         self._counts.add(result, has_trials=has_trials)
+        if self._are_given:
+            self.judging.add(math.fsum(each.duration_ms or 0.0 for each in result.evaluator_results) / 1000)
         if self._suites and result.slot.suite in self._suites:
             self._suites[result.slot.suite].add(result, has_trials=has_trials)
 
@@ -307,6 +312,8 @@ class Summary:
         match name:
             case "errors" | "error_rate" | "cost_usd":
                 return None
+            case "p50" | "p95" | "p99" if self._are_given:
+                return None
             case "p50" | "p95" | "p99":
                 return latency_interval(self._latencies(), _share(name), per_unit=_per_unit(argument))
             case "pass_at" | "pass_hat":
@@ -331,6 +338,11 @@ class Summary:
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of rows or results under that name that have an error."""
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
+
+    def is_estimated(self, name: str) -> bool:
+        """Return True if a gate's metric is a sum with estimated parts."""
+        tallies = self.counts.targets.values() if name == "cost_usd" else ()
+        return any(tally.target.is_estimated or tally.judge.is_estimated for tally in tallies)
 
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
         return trial_moments(

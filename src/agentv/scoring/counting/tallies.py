@@ -261,9 +261,13 @@ class SingleRows(Struct):
 
 
 class Tally(Struct):
-    """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows."""
+    """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows.
+
+    Rows of one session form one cluster in intervals; `clusters` is None as long as the cases are the clusters.
+    """
 
     cases: CaseSums | None = None
+    clusters: CaseSums | None = None
     _counts: Counter[str] = field(default_factory=Counter)
     _single: SingleRows = field(default_factory=SingleRows)
     _passes: ClusterMoments = _NOTHING
@@ -272,8 +276,13 @@ class Tally(Struct):
     _alike: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
     _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
-    def add(self, state: RowState, score: float | None, rows: int = 1, case: int | None = None) -> None:
-        """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group."""
+    def add(
+        self, state: RowState, score: float | None, rows: int = 1, case: int | None = None, session: int | None = None
+    ) -> None:
+        """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group.
+
+        `session` (case_sums.session_of) is that of a row whose case belongs to one; such a row needs its `case`, too.
+        """
         if case is None:
             self._alike[state, score] += rows
             if len(self._alike) == _MAX_PENDING:
@@ -285,7 +294,11 @@ class Tally(Struct):
         self._repeated_units += round(score * _PER_POINT)
         if self.cases is None:
             self.cases = CaseSums()
+        if session is not None and self.clusters is None:
+            self.clusters = self.cases.copy()
         self.cases.add(case, passed=state == "pass", score=score)
+        if self.clusters is not None:
+            self.clusters.add(session or case, passed=state == "pass", score=score)
 
     def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
         """Count `cases` cases that consist of exactly these rows in this group, so that no case needs to be stored."""
@@ -358,14 +371,15 @@ class Tally(Struct):
     def passes(self) -> ClusterMoments:
         """Return the sums over cases for an interval of the pass rate."""
         alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
-        repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
+        repeated = ClusterMoments.of_clusters((each.rows, each.passed) for each in self.clusters or self.cases or ())
         return alone + repeated + self._passes
 
     def scores(self) -> ClusterMoments:
         """Return the sums over cases for an interval of the mean."""
         single = self.single
         alone = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
-        repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
+        clusters = self.clusters or self.cases or ()
+        repeated = ClusterMoments.of_clusters((each.rows, each.score_sum) for each in clusters)
         return (alone + self._units).in_units(_PER_POINT) + repeated
 
     @property
@@ -476,12 +490,14 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None)."""
+    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None), one estimated: estimated."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
+    is_estimated: bool = False
 
-    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool) -> None:
+    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool, is_estimated: bool) -> None:
+        self.is_estimated = self.is_estimated or is_estimated
         if usage is not None:
             self.usage += usage
         if cost_usd is not None and self.cost_usd is not None:
@@ -515,7 +531,7 @@ class TargetTally(Struct):
         is_answered = result.error is None or result.error.stage == "evaluator"
         spent = None if result.usage_by is None else result.usage_by.target
         usage, cost_usd = (None, None) if spent is None else (spent.usage, spent.cost_usd)
-        self.target.add(usage, cost_usd, called=is_answered)
+        self.target.add(usage, cost_usd, called=is_answered, is_estimated=result.is_target_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
@@ -530,7 +546,8 @@ class TargetTally(Struct):
 
     def _add_judges(self, result: CaseResult) -> None:
         unpriced = any(map(has_unpriced_call, result.evaluator_results))
-        self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
+        cost_usd = None if unpriced else result.judge_cost_usd
+        self.judge.add(result.judge_usage, cost_usd, called=unpriced, is_estimated=result.is_judge_estimated)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
         self.judged_by_judges += _called_judge(result)
@@ -550,6 +567,8 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         latency_median_s=_percentile_s(tally.latencies, 0.5),
         latency_p95_s=_percentile_s(tally.latencies, 0.95),
         saved_usd=tally.saved_usd,
+        is_target_estimated=tally.target.is_estimated,
+        is_judge_estimated=tally.judge.is_estimated,
         unverified=tally.unverified,
         pass_rate_interval=tally.rows.pass_rate_interval,
         mean_interval=tally.rows.mean_interval,

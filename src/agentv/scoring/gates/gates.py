@@ -77,6 +77,9 @@ class Measurements(Protocol):
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of results under that name with an error, which enter no metric."""
 
+    def is_estimated(self, name: str) -> bool:
+        """Return True if the metric of that name is a sum with estimated parts."""
+
 
 class Gate(Struct, frozen=True):
     """One parsed gate. `bound` of a share is 0..1; `has_level` (`with 95%`) compares the interval's bound.
@@ -109,6 +112,8 @@ class Gate(Struct, frozen=True):
             return self._failed(f"{self._what} could not be measured ({why}), so it is not {self._wanted}")
         left_out = measured.left_out(self.name, self.argument or "") if self.metric.takes == "name" else 0
         notes = [f"{left_out:,} {'error' if left_out == 1 else 'errors'} left out"] if left_out else []
+        if measured.is_estimated(self.name):
+            notes.append("partly estimated")
         if not self.has_level:
             notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
             return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")

@@ -200,10 +200,16 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool, order: PlanOrder | None = None) -> Summary:
+def summary_for(
+    gates: Sequence[ScopedGate] | None,
+    *,
+    has_targets: bool,
+    are_given: bool = False,
+    order: PlanOrder | None = None,
+) -> Summary:
     """Return a summary that counts separately the suites with their own gates; the others are as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
-    return Summary(suites, named=_names(gates), has_targets=has_targets, order=order)
+    return Summary(suites, named=_names(gates), has_targets=has_targets, are_given=are_given, order=order)
 
 
 def stream_summary_for(gates: Sequence[ScopedGate] | None) -> Summary:

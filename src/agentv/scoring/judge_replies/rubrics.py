@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 
 from agentv.scoring.judge_replies.replies import RubricReply
 from agentv.scoring.results.aggregation import is_met, reaches, weighted_mean
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.types.cases import ItemScale, RubricItem
+from agentv.types.cases import ItemScale, RubricItem, rubric_item
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 
@@ -17,12 +18,15 @@ MARKS: Mapping[ItemScale, tuple[float, float]] = {"likert5": (1.0, 5.0), "points
 
 
 def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
-    """Return rubric items; a plain text becomes an item with the id `rubric-N`, N being its position.
+    """Return rubric items; a plain text becomes an item with the id `rubric-N`, N being its position, a dict an item.
 
-    Raises ValueError for an empty text, a duplicate id, or a weight that is not a finite number of at least 0.
+    Raises EvalFileError for a dict with wrong keys, ValueError for an empty text, a duplicate id, or a weight that is
+    not a finite number of at least 0.
     """
     items = tuple(
-        RubricItem(id=f"rubric-{number}", description=item) if isinstance(item, str) else item
+        RubricItem(id=f"rubric-{number}", description=item)
+        if isinstance(item, str)
+        else cast(RubricItem, rubric_item(item, f"$.rubrics[{number - 1}]"))
         for number, item in enumerate(given, start=1)
     )
     seen: set[str] = set()

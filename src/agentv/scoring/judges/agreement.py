@@ -1,4 +1,4 @@
-"""Agreement of annotators beyond chance: Cohen's kappa, weighted kappa, Krippendorff's alpha.
+"""Agreement of annotators beyond chance: Cohen's kappa, weighted kappa, Fleiss' kappa, Krippendorff's alpha.
 
 Each is 1.0 for complete agreement, 0.0 for agreement at the level of chance, and negative below that. Each is None
 when it is undefined: if nothing was judged twice, or if all annotators gave everything the same label, since the
@@ -93,6 +93,30 @@ def krippendorff_alpha(
         expected = _scatter([places[label] for label in labels])
         observed = math.fsum(_scatter([places[label] for label in said]) / (len(said) - 1) for said in judged)
     return 1 - (len(labels) - 1) * observed / expected if expected else None
+
+
+def fleiss_kappa(units: Iterable[Sequence[Label]]) -> float | None:
+    """Return Fleiss' kappa, (P - Pe) / (1 - Pe), of items that the same number of annotators judged.
+
+    `P` is the mean share of pairs of annotators who agree on an item, `Pe` the sum of the squared shares of the labels.
+    Each of `units` holds the labels of one item. Raises ValueError if their numbers differ. Fleiss 1971, Psychological
+    Bulletin 76(5).
+
+    >>> fleiss_kappa([["yes", "yes"], ["no", "no"]])
+    1.0
+    """
+    judged = [_said(unit) for unit in units]
+    raters = {len(labels) for labels in judged}
+    if len(raters) > 1:
+        raise ValueError(f"all items must have the same number of labels; they have {', '.join(map(str, raters))}")
+    number = raters.pop() if raters else 0
+    if number < 2:  # noqa: PLR2004 - one annotator cannot agree
+        return None
+    pooled = Counter(label for labels in judged for label in labels)
+    total = len(judged) * number
+    by_chance = math.fsum((count / total) ** 2 for count in pooled.values())
+    observed = 1 - sum(map(_unlike, judged)) / (len(judged) * number * (number - 1))
+    return (observed - by_chance) / (1 - by_chance) if len(pooled) > 1 else None
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:

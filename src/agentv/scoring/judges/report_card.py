@@ -13,7 +13,7 @@ from agentv.scoring.judges.labelled import LabelledAnswer
 from agentv.scoring.statistics.distributions import t_quantile
 from agentv.scoring.statistics.intervals import effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.summaries import LEVEL, Confusion, Interval, MeasuredRate
+from agentv.types.summaries import LEVEL, Confusion, Interval, IntervalMethod, MeasuredRate
 
 _ALIKE = 1e-9
 
@@ -43,7 +43,9 @@ def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[f
     return math.sqrt(several / (several - 1) * math.fsum(each * each for each in clusters.values())) / count
 
 
-def kappa_interval(kappa: float, error: float | None, clusters: int, level: float = LEVEL) -> Interval | None:
+def kappa_interval(
+    kappa: float, error: float | None, clusters: int, method: IntervalMethod = "linearized-t", level: float = LEVEL
+) -> Interval | None:
     """Return Student's interval of a kappa, computed on Fisher's scale, artanh, which keeps it within -1 and 1.
 
     None without a standard error, as when all agree.
@@ -52,7 +54,7 @@ def kappa_interval(kappa: float, error: float | None, clusters: int, level: floa
         return None
     half = t_quantile((1 + level) / 2, clusters - 1) * error / (1 - kappa * kappa)
     middle = math.atanh(kappa)
-    return Interval(math.tanh(middle - half), math.tanh(middle + half), "linearized-t", level)
+    return Interval(math.tanh(middle - half), math.tanh(middle + half), method, level)
 
 
 def _mean_distance(value: float, others: Mapping[float, int], count: int) -> float:

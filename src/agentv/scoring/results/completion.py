@@ -337,6 +337,7 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "cost_usd": _maybe_number,
         "duration_ms": _maybe_number,
         "cached": plain_flag,
+        "estimated": plain_flag,
     },
     Failure: {
         "kind": partial(plain_name, FAILURE_KINDS),

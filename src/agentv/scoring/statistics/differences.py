@@ -4,7 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from msgspec import Struct
 
@@ -19,7 +19,8 @@ _ALIKE = 1e-9
 class PairedDifferences(Struct, frozen=True):
     """Summary of differences by case: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
 
-    `step` is the common step of which all are multiples, 0.0 if there is none.
+    `step` is the common step of which all are multiples, 0.0 if there is none. Of cases in sessions, `cases` is the
+    number of sessions, and the deviation is such that deviation / √cases is the cluster-robust standard error.
     """
 
     cases: int
@@ -28,7 +29,7 @@ class PairedDifferences(Struct, frozen=True):
     step: float = 0.0
 
     @classmethod
-    def of(cls, differences: Sequence[float]) -> "PairedDifferences":
+    def of(cls, differences: Sequence[float]) -> Self:
         """Summarize differences, one per case; there is at least one."""
         cases = len(differences)
         mean = math.fsum(differences) / cases
@@ -38,6 +39,22 @@ class PairedDifferences(Struct, frozen=True):
         deviation = math.sqrt(scatter / (cases - 1))
         # What remains of equal differences is rounding.
         return cls(cases, mean, deviation if deviation > _ALIKE else 0.0, common_step(differences) or 0.0)
+
+    @classmethod
+    def of_clusters(cls, clusters: Sequence[Sequence[float]]) -> Self:
+        """Summarize differences of cases that are not independent within their cluster; the mean is that of all cases.
+
+        As a regression on a constant with cluster-robust errors. Liang & Zeger 1986, Biometrika 73(1).
+        """
+        if all(len(each) == 1 for each in clusters):
+            return cls.of([each[0] for each in clusters])
+        cases, count = sum(map(len, clusters)), len(clusters)
+        mean = math.fsum(value for each in clusters for value in each) / cases
+        if count < _FEWEST:
+            return cls(count, mean, 0.0)
+        scatter = math.fsum(math.fsum(value - mean for value in each) ** 2 for each in clusters)
+        deviation = count / cases * math.sqrt(scatter / (count - 1))
+        return cls(count, mean, deviation if deviation > _ALIKE else 0.0)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return Student's interval of the mean. None below two cases, and if all differences are equal."""

@@ -2,20 +2,33 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from agentv.scoring.tools.message_calls import calls_in
+from agentv.types.errors import MessageError
 from agentv.types.evaluation import EvaluationContext
-from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
+from agentv.types.json_value import JsonValue
+from agentv.types.message_shapes.reading import read_message
+from agentv.types.messages import TRACE_EVENT_TYPES, Message, ToolCall, TraceEvent, TraceSummary
+from agentv.types.messages_json import trace_from_json
+
+TraceStep: TypeAlias = TraceEvent | Message | Mapping[str, JsonValue]
 
 
-def summarize_trace(steps: Sequence[TraceEvent] | Sequence[Message]) -> TraceSummary:
+def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
     """Count the events of a trace, or the tool calls of output messages.
 
-    >>> summarize_trace([TraceEvent(type="tool_call", name="search"), TraceEvent(type="error")]).error_count
+    Steps may be plain JSON: trace events with one of their types, or messages in any shape that targets may return.
+    Raises MessageError with the place of a step that is neither.
+
+    >>> summarize_trace([TraceEvent(type="tool_call", name="search"), {"type": "error"}]).error_count
     1
     """
-    messages = [step for step in steps if isinstance(step, Message)]
-    events = [step for step in steps if isinstance(step, TraceEvent)]
+    if isinstance(steps, str | Mapping | TraceEvent | Message):
+        raise MessageError("trace", "must be a list of trace events or messages", f"got {type(steps).__name__}")
+    read = [each for place, step in enumerate(steps) for each in _read_step(step, f"trace[{place}]")]
+    messages = [step for step in read if isinstance(step, Message)]
+    events = [step for step in read if isinstance(step, TraceEvent)]
     called = calls_in(messages)
     calls = Counter(call.tool for call in (*called, *tool_calls_of_trace(events)))
     return TraceSummary(
@@ -24,6 +37,19 @@ def summarize_trace(steps: Sequence[TraceEvent] | Sequence[Message]) -> TraceSum
         tool_calls_by_name=dict(calls),
         error_count=sum(event.type == "error" for event in events),
     )
+
+
+def _read_step(step: TraceStep, at: str) -> Sequence[TraceEvent | Message]:
+    if isinstance(step, TraceEvent | Message):
+        return (step,)
+    # Anything may be given as JSON; read_message refuses what is no mapping.
+    if isinstance(step, dict) and "role" not in step and step.get("type") in TRACE_EVENT_TYPES:
+        return trace_from_json([step], at) or ()
+    try:
+        return read_message(step, at)
+    except MessageError as error:
+        types = ", ".join(TRACE_EVENT_TYPES)
+        raise MessageError(error.at, error.what, f"a trace event has one of the types {types}") from error
 
 
 def tool_calls_of_trace(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:

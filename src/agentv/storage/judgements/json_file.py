@@ -2,16 +2,19 @@
 
 import fcntl
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
-from agentv.storage.records.json_line import encode
+from agentv.storage.judgements.configurations import by_reference, with_configuration
+from agentv.storage.records.json_line import decode, encode
+from agentv.storage.run.line_file import whole_lines
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
-from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonValue
+from agentv.types.errors import EvalFileError, StorageError
+from agentv.types.json_value import JsonObject, JsonValue
 
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
@@ -40,19 +43,67 @@ class JsonFileStorageProvider:
 
     The folder is created when missing. A line is written completely or not at all. Several processes may append to one
     file; after a partial line of a killed process, the next record still starts on its own line.
+
+    A line names its configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is a
+    line of `config_path`, the file `NAME.configs.jsonl` beside it.
     """
 
     kind = "json_file"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._known: set[str] = set()
+
+    @property
+    def config_path(self) -> Path:
+        """The file of the configurations."""
+        return self.path.with_name(f"{self.path.stem}.configs.jsonl")
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
         """Append one judgement; once this returns, the line survives a crash of the process. Raises StorageError.
 
         The file is written in a thread, because the disk may be slow or another process may hold the lock.
         """
-        await call_in_thread(append_record, self.path, result.to_dict(), timeout_s=None)
+        await call_in_thread(self._append, result, timeout_s=None)
+
+    def _append(self, result: AggregatedEvaluationResult) -> None:
+        """Append a judgement, after its configuration if that is new."""
+        made = by_reference(result.to_dict())
+        if made.config is not None and made.sha256 not in self._known:
+            if made.sha256 not in self._load_configs():
+                append_record(self.config_path, {"sha256": made.sha256, "config": made.config})
+            self._known.add(made.sha256)
+        append_record(self.path, made.record)
+
+    def load_results(self) -> Iterator[AggregatedEvaluationResult]:
+        """Yield all judgements with their configurations; a partial last line is skipped.
+
+        Raises StorageError, with the number of the line, for one that cannot be read.
+        """
+        configs = self._load_configs()
+        for number, line in enumerate(whole_lines(self.path), start=1):
+            try:
+                record = with_configuration(decode(line), configs)
+                yield AggregatedEvaluationResult.from_dict(record)
+            except KeyError as error:
+                raise StorageError(
+                    f"{self.path}:{number}: its configuration {error} is not in {self.config_path}"
+                ) from error
+            except (ValueError, EvalFileError) as error:
+                raise StorageError(f"{self.path}:{number}: {error}") from error
+
+    def _load_configs(self) -> dict[str, JsonObject]:
+        """Return the stored configurations by hash."""
+        configs: dict[str, JsonObject] = {}
+        for number, line in enumerate(whole_lines(self.config_path), start=1):
+            try:
+                record = decode(line)
+            except ValueError as error:
+                raise StorageError(f"{self.config_path}:{number}: {error}") from error
+            sha256, config = record.get("sha256"), record.get("config")
+            if isinstance(sha256, str) and isinstance(config, Mapping):
+                configs[sha256] = config
+        return configs
 
 
 class _PartialLineError(OSError):

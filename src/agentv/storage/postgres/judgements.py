@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from agentv.storage.judgements.configurations import by_reference
 from agentv.storage.postgres.connection import check_driver, connect, store_errors
 from agentv.storage.postgres.line_columns import fitting_text
 from agentv.storage.postgres.migrations import check_version
@@ -16,6 +17,7 @@ from agentv.templating.environment import fill_variables, variables_in
 from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, TemplateError
+from agentv.types.json_value import JsonObject
 from agentv.types.struct_fields import repr_without
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ _INSERT = """
 INSERT INTO agentv.judgements (line, time, agent_id, session_id, overall_score, verdict, scored, expected, run_errors,
     judge_cost_usd) VALUES (%b, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
+
+
+_INSERT_CONFIG = "INSERT INTO agentv.judgement_configs (sha256, config) VALUES (%s, %b) ON CONFLICT DO NOTHING"
 
 
 class PostgresSettings(Struct, frozen=True, kw_only=True):
@@ -69,6 +74,9 @@ def make_postgres(settings: PostgresSettings, base_dir: str) -> "PostgresStorage
 class PostgresStorageProvider:
     """Stores each judgement as a row of `agentv.judgements`; its line has camelCase keys.
 
+    The line names its configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is
+    a row of `agentv.judgement_configs`.
+
     It connects for the first judgement and stays connected; a broken connection is reopened once for each judgement.
     The event loop is not blocked.
     """
@@ -81,24 +89,30 @@ class PostgresStorageProvider:
         # A store is not closed by its caller, so its connection is closed when the store is collected.
         weakref.finalize(self, _close_all, self._connections)
         self._lock = threading.Lock()
+        self._known: set[str] = set()
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
         """Store one judgement; when this returns, it is committed. Raises StorageError."""
-        await asyncio.to_thread(self._save, _row(result))
+        await asyncio.to_thread(self._save, result)
 
     def close(self) -> None:
         """Close the connection; the next judgement opens another."""
         with self._lock:
             _close_all(self._connections)
 
-    def _save(self, row: list[object]) -> None:
+    def _save(self, result: AggregatedEvaluationResult) -> None:
+        made = by_reference(result.to_dict())
         with self._lock:
             if any(map(_is_broken, self._connections)):
                 _close_all(self._connections)
             with store_errors(self.url, "cannot store a judgement"):
                 if not self._connections:
                     self._connections.append(self._connected())
-                self._connections[0].execute(_INSERT, row)
+                connection = self._connections[0]
+                if made.config is not None and made.sha256 not in self._known:
+                    connection.execute(_INSERT_CONFIG, [made.sha256, encode(made.config)])
+                    self._known.add(made.sha256)
+                connection.execute(_INSERT, _row(result, made.record))
 
     def _connected(self) -> "Connection":
         connection = connect(self.url)
@@ -126,9 +140,9 @@ def _close_all(connections: "list[Connection]") -> None:
         connections.pop().close()
 
 
-def _row(result: AggregatedEvaluationResult) -> list[object]:
+def _row(result: AggregatedEvaluationResult, record: JsonObject) -> list[object]:
     return [
-        encode(result.to_dict()),
+        encode(record),
         result.timestamp,
         fitting_text(result.agent_id),
         fitting_text(result.session_id),

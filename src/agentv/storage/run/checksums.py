@@ -112,17 +112,9 @@ def edit_warnings(run: StoredRun) -> Iterator[str]:
         yield f"run {run.run_id}: {change}"
 
 
-def edit_warning_of_results(run: StoredRun) -> str | None:
-    """Return a warning if results.jsonl differs from a recorded checksum, None if it does not.
-
-    The file is read only if it was modified after its last recorded checksum, so that many runs are checked quickly.
-    Raises StorageError for an event that cannot be read.
-    """
-    path = run.folder / _RESULTS
-    times = [event.time for event in run.events() if read_checksum(event.fields.get(CHECKSUMS), _RESULTS) is not None]
-    if not times or (path.exists() and path.stat().st_mtime <= times[-1].timestamp()):
-        return None
-    wrong = _first_wrong(path, load_checksums(run).of_files[_RESULTS])
+def edit_warning_of_results(run: StoredRun, recorded: RecordedChecksums) -> str | None:
+    """Return a warning if results.jsonl differs from a recorded checksum, None if it does not. Reads no other file."""
+    wrong = _first_wrong(run.folder / _RESULTS, recorded.of_files[_RESULTS])
     return None if wrong is None else f"run {run.run_id}: {_changed(_RESULTS, wrong)}"
 
 

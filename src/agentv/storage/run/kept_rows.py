@@ -8,15 +8,17 @@ from typing import TypeVar
 
 import msgspec
 
-from agentv.scoring.keys.identity import digest_of
-from agentv.storage.records.decode import ANSWERS, RESULTS, LineDecoder
+from agentv.scoring.keys.identity import DigestSet, digest_of
+from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.stored import Generations, StoredRun, slot_name
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 
 _BUCKETS = 1024
 _OFFSET_BITS = 40
@@ -192,6 +194,57 @@ class StoredRows:
         except ValueError as error:
             case = _decode_head(line).slot.eval_id
             raise StorageError(f"{self._folder}: a stored line of case {case!r} cannot be read: {error}") from error
+
+
+class _CaseName(Subset, frozen=True):
+    WHOLE = CaseRecord
+
+    suite: str = ""
+    eval_id: str = ""
+
+
+_decode_case_name = msgspec.json.Decoder(_CaseName).decode
+
+
+def _name_of_case(line: bytes) -> str:
+    name = _decode_case_name(line)
+    return f"{name.suite}\0{name.eval_id}"
+
+
+class StoredCases:
+    """An index of a run's cases by suite and id: the first line of each. Raises StorageError for an unreadable line."""
+
+    def __init__(self, run: StoredRun) -> None:
+        self._path = run.folder / "cases.jsonl"
+        self._blobs = BlobFolder(run.folder / "blobs")
+        self._lines = LineIndex(self._path, _name_of_case)
+        known = DigestSet()
+        at = 0
+        for number, line in enumerate(whole_lines(self._path), start=1):
+            try:
+                name = _name_of_case(line)
+            except (ValueError, RecursionError) as error:
+                self.close()
+                raise StorageError(f"{self._path}:{number}: {reason(error)}") from error
+            if known.add(name):
+                self._lines.put(name, at)
+            at += len(line) + 1
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+    def find(self, suite: str, eval_id: str) -> CaseRecord | None:
+        """Return the first case with an id, None if there is none."""
+        line = self._lines.get(f"{suite}\0{eval_id}")
+        if line is None:
+            return None
+        try:
+            if b'"$blob":' in line:
+                return CASES.of_record(self._blobs.resolve(decode(line)))
+            return CASES.of_line(line)
+        except ValueError as error:
+            raise StorageError(f"{self._path}: the case {eval_id!r} cannot be read: {error}") from error
 
 
 def _lookup_key(head: _Head) -> str:

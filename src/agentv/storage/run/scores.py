@@ -62,6 +62,7 @@ class _Row(Subset, frozen=True):
     status: str
     schema: str | None = None
     conversation_id: str | None = None
+    session_id: str | None = None
     verdict: Verdict | None = None
     score: StoredScore | None = None
     evaluator_results: tuple[_Evaluator, ...] = ()
@@ -137,7 +138,7 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
     key = row.slot
     prompt = None if key.prompt is None else sys.intern(key.prompt)
     slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), trial=key.trial, prompt=prompt)
-    return ScoredRow(slot, state, measures, place, session=row.conversation_id)
+    return ScoredRow(slot, state, measures, place, session=row.session_id or row.conversation_id)
 
 
 def _kind(row: _RowOfGroup, scored: ScoredRow) -> RowKind:

@@ -22,6 +22,9 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
+SCORED = "scored"
+"""The key of the plan of a run of given answers, which says how its lines were read."""
+
 
 def slot_name(key: ResultKey) -> str:
     """Return a result key as one text, for sets and maps of digests."""
@@ -124,6 +127,11 @@ class StoredRun:
         paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
         return tuple(path for path in paths if isinstance(path, str))
 
+    @property
+    def are_given(self) -> bool:
+        """True if the run judged answers that existed already, and called no target."""
+        return SCORED in self.run.plan
+
     def may_repeat_cases(self) -> bool:
         """Return False if no case has more than one row, so that a summary need not remember each case.
 
@@ -169,6 +177,18 @@ class StoredRun:
         `lines` reads only the first lines of the file, to see the results as they were when it had so many.
         """
         return self._current("results.jsonl", RESULTS, lines)
+
+    def refuse_repeated_results(self) -> None:
+        """Raise StorageError for a line of results.jsonl that has the result key and generation of an earlier one."""
+        name, seen = "results.jsonl", DigestMap("I")
+        for number, _, line in self.current_lines(name):
+            key = self._head(name, number, line).slot
+            first = seen.setdefault(slot_name(key), number)
+            if first != number:
+                raise StorageError(
+                    f"{self.folder / name}:{number}: repeats the result of case {key.eval_id!r} in line {first}; "
+                    "delete the line"
+                )
 
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the results of every generation."""

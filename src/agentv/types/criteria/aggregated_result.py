@@ -8,11 +8,12 @@ from msgspec import Struct, field, structs
 
 from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of, moment_of
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict
+from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict, verdict_of
 from agentv.types.failures import FailureKind
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage
+from agentv.types.views import Line, View, reason_of, score_text, view_html, view_of, view_text
 
 
 class EvaluationRunError(Struct, frozen=True):
@@ -58,6 +59,43 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     duration_ms: float = 0.0
     verdict: Verdict | None = None
     unverified: int = 0
+
+    @property
+    def passed(self) -> bool | None:
+        """True if the verdict is `pass` and nothing failed to be judged; None if nothing was judged."""
+        if self.verdict is None and self.scored == 0:
+            return None
+        return self.verdict == "pass" and not self._unjudged()
+
+    @property
+    def failures(self) -> tuple[EvaluationResult, ...]:
+        """The results that did not pass or could not be judged; one for each evaluator that gave no result at all."""
+        failed = [each for each in self.results if each.error is not None or each.passed is False]
+        known = {each.criterion_name for each in failed if each.error is not None}
+        broken = [
+            EvaluationResult(name, reasoning=error.message, error=error.message)
+            for error in self._unjudged()
+            if (name := error.criterion or error.evaluator) not in known
+        ]
+        return (*failed, *broken)
+
+    def _unjudged(self) -> tuple[EvaluationRunError, ...]:
+        return tuple(error for error in self.run_errors if error.kind != "store_error")
+
+    def _view(self) -> View:
+        state = self.verdict or ("error" if self._unjudged() else "not judged")
+        heading = f"{state.upper()} {score_text(self.overall_score)} ({self.scored} of {self.expected} scored)"
+        failures = self.failures
+        shown = [each for each in self.results if each not in failures]
+        return view_of(state, heading, map(_line_of, (*failures, *shown)))
+
+    def __str__(self) -> str:
+        """Return the verdict, and each criterion with its reason, failures first."""
+        return view_text(self._view())
+
+    def _repr_html_(self) -> str:
+        """Return what `str` returns as a table, for notebooks."""
+        return view_html(self._view())
 
     def result(self, criterion: str) -> EvaluationResult:
         """Return the first result of a criterion. Raises KeyError when it has none."""
@@ -121,6 +159,12 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         }
         problems.raise_any()
         return cls(timestamp=cast(datetime, timestamp), **known)
+
+
+def _line_of(result: EvaluationResult) -> Line:
+    state = "error" if result.error is not None else "-" if result.value is None else verdict_of(result.value)
+    own = "" if result.score is None or result.score == result.value else f"{result.score} on {result.scale}"
+    return Line(state, result.criterion_name, result.value, reason_of(result.reasoning, (), result.error), own)
 
 
 def _usage(raw: JsonObject | None) -> Usage | None:

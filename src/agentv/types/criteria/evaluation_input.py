@@ -1,11 +1,12 @@
 """The input of the criteria API: an existing answer and its context."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Self
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast, overload
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -13,8 +14,11 @@ from agentv.types.errors import MessageError
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.reading import read_answer, read_message
+from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
+from agentv.types.spellings import CamelKeywords
+from agentv.types.usage import Usage
 
 _FOREIGN_NAMES = {
     "input": "prompt",
@@ -29,18 +33,48 @@ _FOREIGN_NAMES = {
 """Names that other tools use for the same fields."""
 
 
-class EvaluationInput(Struct, frozen=True):
-    """One answer with its context (the PRD's EvaluationInput).
+class MoreOfInput(TypedDict, total=False):
+    """The keywords of EvaluationInput besides response, prompt and criteria."""
 
-    `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
-    answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
-    last message. `id` is the answer's own name in the log that it comes from.
-    `timestamp` is when the answer was given, always with a time zone; a number is read as milliseconds since 1970.
-    """
+    context: JsonObject
+    ground_truth: JsonValue
+    agent_config: JsonObject | None
+    message_history: Sequence[Message | Mapping[str, Any]]
+    timestamp: datetime | str | float | None
+    session_id: str | None
+    agent_id: str | None
+    metadata: JsonObject
+    id: str | None
+    target: str | None
+    model: str | None
+    duration_ms: float | None
+    usage: Usage | Mapping[str, Any] | None
+    cost_usd: float | None
+    tags: Sequence[str] | str
+
+
+class _InputKeywords(CamelKeywords):
+    """Takes criteria and prompt in either order: they cannot be mistaken for each other."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
+            """Make an input; criteria in second place are those of the order (response, criteria, prompt)."""
+            if len(arguments) > 1 and isinstance(arguments[1], list | tuple) and "criteria" not in keywords:
+                response, criteria, *others = arguments
+                given = {"criteria": criteria, **keywords}
+                if others and "prompt" not in keywords:
+                    return super().__call__(response, others[0], criteria, *others[1:], **keywords)
+                return super().__call__(response, *others, **given)
+            return super().__call__(*arguments, **keywords)
+
+
+class _InputFields(Struct, frozen=True):
+    """The fields of an input that may be given by position."""
 
     response: str | Message
-    criteria: tuple[EvaluationCriteria, ...] = ()
     prompt: str | None = None
+    criteria: tuple[EvaluationCriteria, ...] = ()
     context: JsonObject = field(default_factory=dict)
     ground_truth: JsonValue = None
     agent_config: JsonObject | None = None
@@ -51,16 +85,55 @@ class EvaluationInput(Struct, frozen=True):
     metadata: JsonObject = field(default_factory=dict)
     id: str | None = None
 
+
+class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputKeywords):
+    """One answer with its context (the PRD's EvaluationInput).
+
+    `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
+    answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
+    last message. Messages, criteria and usage may be dicts, as `from_dict` reads them. `timestamp` is when the answer
+    was given, always with a time zone; a number is read as milliseconds since 1970. Answers of one `session_id` are not
+    independent: they form one cluster in every interval.
+
+    `id` is the question's name: answers with the same id, in one file or several, are answers to the same question.
+    `target` is who answered, with `model`, in `duration_ms`, for `usage` tokens and `cost_usd` dollars; None where that
+    is not known. Results are grouped by `tags` and by any key of `metadata`.
+    """
+
+    target: str | None = None
+    model: str | None = None
+    duration_ms: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    tags: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self,
+            response: str | Message | Mapping[str, Any],
+            prompt: str | None = None,
+            criteria: Sequence[EvaluationCriteria | Mapping[str, Any]] = (),
+            **more: Unpack[MoreOfInput],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            response: str | Message | Mapping[str, Any],
+            criteria: Sequence[EvaluationCriteria | Mapping[str, Any]],
+            prompt: str | None = None,
+            **more: Unpack[MoreOfInput],
+        ) -> None: ...
+        def __init__(self, response: Any, *arguments: Any, **keywords: Any) -> None: ...
+
     def __post_init__(self) -> None:
-        """Convert sequences to tuples, and the timestamp as `moment_of` does.
+        """Convert sequences to tuples, dicts to values, and the timestamp as `moment_of` does.
 
         Raises EvalFileError with every field of the wrong type.
         """
-        for name in ("criteria", "message_history"):
-            value = getattr(self, name)
-            if not isinstance(value, tuple):
-                force_setattr(self, name, tuple(value or ()))
         problems = Problems(type(self).__name__)
+        _convert(self, problems)
         _check_types(self, problems)
         moment: object = self.timestamp
         if moment is not None:
@@ -108,6 +181,12 @@ class EvaluationInput(Struct, frozen=True):
             agent_id=fields.text("agent_id"),
             metadata=fields.mapping("metadata") or {},
             id=fields.text("id"),
+            target=fields.text("target"),
+            model=fields.text("model"),
+            duration_ms=fields.number("duration_ms"),
+            usage=fields.read("usage", _usage),
+            cost_usd=fields.number("cost_usd"),
+            tags=fields.read("tags", _tags) or (),
         )
         fields.check_unknown_keys(other_names=_FOREIGN_NAMES)
         return given
@@ -127,29 +206,81 @@ class EvaluationInput(Struct, frozen=True):
             "agentId": self.agent_id,
             "metadata": self.metadata or None,
             "id": self.id,
+            "target": self.target,
+            "model": self.model,
+            "durationMs": self.duration_ms,
+            "usage": None if self.usage is None else structs.asdict(self.usage),
+            "costUsd": self.cost_usd,
+            "tags": list(self.tags) or None,
         }
         return {key: value for key, value in known.items() if value is not None}
+
+
+def _convert(given: EvaluationInput, problems: Problems) -> None:
+    """Convert lists to tuples, and messages and criteria written as dicts."""
+    if isinstance(given.response, Mapping):
+        force_setattr(given, "response", _response(given.response, problems, "$.response") or "")
+    tags: object = given.tags
+    if isinstance(tags, str):
+        force_setattr(given, "tags", (tags,))
+    usage: object = given.usage
+    if isinstance(usage, Mapping):
+        try:
+            force_setattr(given, "usage", _usage(usage))
+        except ValueError as error:
+            problems.add("$.usage", str(error))
+    for name in ("criteria", "message_history", "tags"):
+        value = getattr(given, name)
+        if isinstance(value, str | Mapping):
+            problems.add(f"$.{name}", f"must be a list, got {type(value).__name__}")
+            force_setattr(given, name, ())
+        elif not isinstance(value, tuple):
+            force_setattr(given, name, tuple(value or ()))
+    if any(isinstance(each, Mapping) for each in given.criteria):
+        items = [
+            EvaluationCriteria.read(each, problems, f"$.criteria[{place}]") if isinstance(each, Mapping) else each
+            for place, each in enumerate(given.criteria)
+        ]
+        force_setattr(given, "criteria", tuple(items))
+    if any(isinstance(each, Mapping) for each in given.message_history):
+        placed = ((f"$.message_history[{place}]", each) for place, each in enumerate(given.message_history))
+        force_setattr(given, "message_history", tuple(_messages(cast(Any, placed), problems)))
 
 
 def _check_types(given: EvaluationInput, problems: Problems) -> None:
     """Record a problem for every field of the wrong type."""
     response: object = given.response
     if not isinstance(response, str | Message):
-        advice = "EvaluationInput.from_dict reads messages written as dicts"
-        problems.add("$.response", f"must be a string or a Message, got {type(response).__name__}", allowed=advice)
+        problems.add("$.response", f"must be a string or a message, got {type(response).__name__}")
     for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
         for place, item in enumerate(getattr(given, name)):
             if not isinstance(item, kind):
-                advice = f"{kind.__name__} objects; EvaluationInput.from_dict reads dicts"
+                advice = f"{kind.__name__} objects, or dicts of their keys"
                 problems.add(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
     for name in ("context", "metadata", "agent_config"):
         value = getattr(given, name)
         if type(value) is not dict and not isinstance(value, Mapping | None):
             problems.add(f"$.{name}", f"must be an object, got {type(value).__name__}")
-    for name in ("prompt", "session_id", "agent_id", "id"):
+    for name in ("prompt", "session_id", "agent_id", "id", "target", "model"):
         value = getattr(given, name)
         if not isinstance(value, str | None):
             problems.add(f"$.{name}", f"must be a string, got {type(value).__name__}")
+    _check_spending(given, problems)
+
+
+def _check_spending(given: EvaluationInput, problems: Problems) -> None:
+    for name in ("duration_ms", "cost_usd"):
+        value: object = getattr(given, name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and isfinite(cast(float, value)) and cast(float, value) >= 0):
+            problems.add(f"$.{name}", f"must be a number of at least 0, got {value!r}")
+    usage: object = given.usage
+    if usage is not None and not isinstance(usage, Usage | Mapping):
+        problems.add("$.usage", f"must be a Usage, got {type(usage).__name__}")
+    tags: tuple[object, ...] = given.tags
+    for place, tag in enumerate(tags):
+        if not isinstance(tag, str):
+            problems.add(f"$.tags[{place}]", f"must be a string, got {type(tag).__name__}")
 
 
 def moment_of(value: object) -> datetime:
@@ -175,6 +306,20 @@ def milliseconds_of(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
+def _usage(value: JsonValue) -> Usage:
+    usage = read_usage(value)
+    if usage is None:
+        raise ValueError("has no token counts that are understood; write {input, output}")
+    return usage
+
+
+def _tags(value: JsonValue) -> tuple[str, ...]:
+    tags = (value,) if isinstance(value, str) else value
+    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError("must be a list of strings")
+    return cast(tuple[str, ...], tuple(tags))
+
+
 def _response(value: JsonValue, problems: Problems, at: str) -> str | Message | None:
     if isinstance(value, str):
         return value
@@ -196,16 +341,33 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
             problems.add(error.at, error.what, allowed=error.advice)
 
 
+def input_messages(given: EvaluationInput) -> tuple[Message, ...]:
+    """Return the messages that were answered: the history up to the user's last one, or the prompt after it."""
+    return _split(given)[0]
+
+
+def _split(given: EvaluationInput) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return the messages that were answered, and the steps that followed them."""
+    asked = () if given.prompt is None else (Message("user", given.prompt),)
+    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
+    if not places:
+        before = tuple(message for message in given.message_history if message.role == "system")
+        steps = tuple(message for message in given.message_history if message.role != "system")
+        return (*before, *asked), steps
+    prompts = [content_text(given.message_history[index].content) for index in places]
+    if given.prompt is not None and given.prompt not in prompts:
+        # A prompt that is not in the history came after it: the messages there answer earlier prompts.
+        return (*given.message_history, *asked), ()
+    after = places[-1] + 1
+    steps = tuple(message for message in given.message_history[after:] if message.role != "system")
+    return given.message_history[:after], steps
+
+
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
     """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
-    places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
-    prompts = [content_text(given.message_history[index].content) for index in places]
-    is_new = bool(prompts) and given.prompt is not None and given.prompt not in prompts
-    # A prompt that is not in the history came after it: the messages there answer earlier prompts.
-    since = () if is_new else given.message_history[places[-1] + 1 if places else 0 :]
-    since = tuple(message for message in since if message.role != "system")
+    since = _split(given)[1]
     answer = given.response
     if isinstance(answer, str):
         if not since or _is_answer(since[-1], answer):

@@ -43,12 +43,12 @@ def read_langfuse(value: JsonObject) -> LogRecord:
             "metadata": f"{root}metadata",
             "metadata.name": f"{root}name",
             "metadata.user_id": (f"{root}userId", f"{root}user_id"),
-            "metadata.tags": f"{root}tags",
+            "tags": f"{root}tags",
             "metadata.environment": f"{root}environment",
         },
     )
     if _is_observation(value) and (latency := _latency(value)) is not None:
-        fields["latency_ms"] = latency
+        fields["duration_ms"] = latency
     level, said = value.get("level"), value.get("statusMessage", value.get("status_message"))
     return LogRecord(
         "Langfuse",

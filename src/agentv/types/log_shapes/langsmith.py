@@ -29,7 +29,7 @@ def read_langsmith(value: JsonObject) -> LogRecord:
             "cost_usd": ("total_cost", "outputs.usage_metadata.total_cost", "costs.total_cost"),
             "metadata": held,
             "metadata.name": "name",
-            "metadata.tags": "tags",
+            "tags": "tags",
         },
     )
     counts = {key: value[key] for key in ("prompt_tokens", "completion_tokens", "total_tokens") if value.get(key)}
@@ -37,7 +37,7 @@ def read_langsmith(value: JsonObject) -> LogRecord:
         fields["usage"] = Found(counts, "$.total_tokens")
     latency = milliseconds_between(value.get("start_time"), value.get("end_time"))
     if latency is not None:
-        fields["latency_ms"] = Found(latency, "$.end_time")
+        fields["duration_ms"] = Found(latency, "$.end_time")
     parent = at_path(value, "parent_run_id")
     error = value.get("error")
     step = f"{value['run_type']} run" if parent and value.get("is_root") is not True else None

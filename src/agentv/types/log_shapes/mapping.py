@@ -16,8 +16,9 @@ LogMap: TypeAlias = Mapping[str, str]
 
 MAP_FIELDS = (
     *("id", "prompt", "response", "messages", "context", "ground_truth", "session_id", "agent_id", "timestamp"),
-    *("model", "latency_ms", "usage", "cost_usd", "metadata", "metadata.NAME"),
+    *("target", "model", "duration_ms", "usage", "cost_usd", "tags", "metadata", "metadata.NAME"),
 )
+_OLDER = {"latency_ms": "duration_ms"}
 _TOP_KEY = re.compile(r"[^.\[]+")
 
 
@@ -28,6 +29,7 @@ def parse_map(given: Sequence[str], option: str = "--map") -> LogMap:
         name, sign, path = (part.strip() for part in text.partition("="))
         if not sign or not path:
             raise ConfigError(f"{option} {text!r}: write FIELD=PATH, such as response=data.answer")
+        name = _OLDER.get(name, name)
         check_field(name, option)
         if name in paths:
             raise ConfigError(f"{option} {name} is given twice: {paths[name]} and {path}")

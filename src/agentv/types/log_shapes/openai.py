@@ -41,7 +41,7 @@ def read_openai(value: JsonObject) -> LogRecord:
             "model": f"{at}model",
             "usage": f"{at}usage",
             "metadata": (f"{at}metadata", "metadata"),
-            "latency_ms": "latency_ms",
+            "duration_ms": "latency_ms",
         },
     )
     answer = reply.get("output") if is_response else reply

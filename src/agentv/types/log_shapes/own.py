@@ -7,19 +7,18 @@ from agentv.types.log_shapes.fields import Found, LogRecord
 
 INPUT_KEYS = (
     *("response", "prompt", "message_history", "context", "ground_truth", "criteria", "agent_config"),
-    *("session_id", "agent_id", "timestamp", "metadata", "id"),
+    *("session_id", "agent_id", "timestamp", "metadata", "id", "target"),
 )
 _OTHERS: Mapping[str, str] = {
-    **{name: name for name in (*INPUT_KEYS, "messages", "model", "latency_ms", "usage", "cost_usd")},
+    **{name: name for name in (*INPUT_KEYS, "messages", "model", "duration_ms", "usage", "cost_usd", "tags")},
     "ts": "timestamp",
     "created_at": "timestamp",
     "request_id": "id",
     "conversation_id": "session_id",
     "thread_id": "session_id",
-    "duration_ms": "latency_ms",
+    "latency_ms": "duration_ms",
     "cost": "cost_usd",
     "user_id": "metadata.user_id",
-    "tags": "metadata.tags",
     "finish_reason": "metadata.finish_reason",
 }
 """The keys that are read, in snake_case or camelCase, and the fields they fill; an earlier one wins."""

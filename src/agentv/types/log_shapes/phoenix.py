@@ -39,7 +39,7 @@ def read_phoenix(value: JsonObject) -> LogRecord:
             "metadata": "attributes.metadata",
             "metadata.name": "name",
             "metadata.user_id": "attributes.user.id",
-            "metadata.tags": "attributes.tag.tags",
+            "tags": "attributes.tag.tags",
         },
     )
     for name in ("prompt", "response"):
@@ -50,7 +50,7 @@ def read_phoenix(value: JsonObject) -> LogRecord:
         fields["usage"] = Found(tokens, fields["usage"].at, "recorded")
     latency = milliseconds_between(value.get("start_time"), value.get("end_time"))
     if latency is not None:
-        fields["latency_ms"] = Found(latency, "$.end_time")
+        fields["duration_ms"] = Found(latency, "$.end_time")
     failed = str(value.get("status_code")).upper() == "ERROR"
     return LogRecord(
         "Phoenix",

@@ -41,17 +41,12 @@ _UNKNOWN = (
 
 
 class LoggedAnswer(Struct, frozen=True):
-    """One logged answer: what is judged, and what the log says about the call.
+    """One logged answer, with what the log says about the call.
 
-    `latency_ms`, `usage` and `cost_usd` are also in the input's metadata, for evaluators and reports. `mapped` are the
-    fields of `--map` that the line has. `notes` are about the whole log; equal ones are reported once.
+    `mapped` are the fields of `--map` that the line has. `notes` are about the whole log; equal ones are reported once.
     """
 
     given: EvaluationInput
-    model: str | None = None
-    latency_ms: float | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
     mapped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -71,17 +66,29 @@ def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "e
     Raises EvalFileError with every problem, at paths in the line: a line of unknown shape, one without an answer,
     values of a wrong type, and, with `extra="error"`, keys of a service's own log that are not known.
     """
+    return _read(value, paths or {}, lambda reader: reader.read(extra))
+
+
+def read_conversation(value: object, *, paths: LogMap | None = None) -> LoggedLine:
+    """Return what was said on a line of a log: as `read_logged`, with an empty answer if the line has none.
+
+    Keys that are not known are left out. Raises EvalFileError with every problem, also that nothing was asked.
+    """
+    return _read(value, paths or {}, lambda reader: reader.read_conversation())
+
+
+def _read(value: object, paths: LogMap, read: "Callable[[_Reader], LoggedAnswer]") -> LoggedLine:
     problems = Problems(_WHAT)
     if not isinstance(value, Mapping):
         problems.add("$", f"must be an object, got {type(value).__name__}")
         problems.raise_any()
     line = cast(JsonObject, value)
-    record = mapped(_record(line), line, paths or {})
+    record = mapped(_record(line), line, paths)
     if record.step is not None:
         return TraceStep(f"{record.shape} {record.step}")
-    answer = _Reader(line, record, problems).read(extra)
+    answer = read(_Reader(line, record, problems))
     problems.raise_any()
-    return replace(answer, mapped=tuple(name for name in paths or () if name in record.fields))
+    return replace(answer, mapped=tuple(name for name in paths if name in record.fields))
 
 
 def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
@@ -114,46 +121,67 @@ class _Reader:
 
     def read(self, extra: Extra) -> LoggedAnswer:
         """Return the answer; without one, or with a wrong value, a problem is recorded."""
+        fields = self._fields(extra)
+        if "response" not in fields:
+            self._no_answer()
+            return LoggedAnswer(EvaluationInput(""), notes=tuple(self._notes))
+        given = EvaluationInput.read(fields, self._problems, "$")
+        if extra == "error":
+            self._refuse(self._record.unread)
+        return LoggedAnswer(given, notes=tuple(self._notes))
+
+    def read_conversation(self) -> LoggedAnswer:
+        """Return what was said, with an empty answer if there is none."""
+        given = EvaluationInput.read({"response": "", **self._fields(None)}, self._problems, "$")
+        if not self._problems.found and not given.prompt and not any(m.role == "user" for m in given.message_history):
+            self._problems.add("$", f"has no question; this line has the keys {keys_of(self._line)}", allowed=_UNKNOWN)
+        return LoggedAnswer(given, notes=tuple(self._notes))
+
+    def _fields(self, extra: Extra | None) -> dict[str, JsonValue]:
+        """Return the fields of the input as JSON; wrong values are recorded as problems."""
         fields = self._record.fields
         given: dict[str, JsonValue] = {
             name: fields[name].value
             for name in INPUT_KEYS
             if name in fields and (fields[name].form == "own" or name not in ("prompt", "response"))
         }
-        given |= {name: _name(given[name]) for name in ("id", "session_id", "agent_id") if name in given}
+        given |= {name: _name(given[name]) for name in ("id", "session_id", "agent_id", "target") if name in given}
         if (at := fields.get("timestamp")) is not None:
             given["timestamp"] = self._timestamp(at)
-        model = fields.get("model")
-        if model is not None and not isinstance(model.value, str):
-            self._problems.add(model.at, f"must be a string, got {type(model.value).__name__}")
-        numbers = {name: self._number(fields[name]) for name in ("latency_ms", "cost_usd") if name in fields}
-        usage = self._usage()
+        given |= self._call()
         given |= self._said(given)
-        metadata = self._metadata({**numbers, "model": self._value("model")}, usage)
-        unread = self._record.unread
+        metadata = self._metadata()
         if extra == "metadata":
-            metadata |= {key: self._line[key] for key in unread if key not in metadata}
+            metadata |= {key: self._line[key] for key in self._record.unread if key not in metadata}
         if metadata or "metadata" in given:
             given["metadata"] = metadata
-        if "response" in given:
-            read = EvaluationInput.read(given, self._problems, "$")
-        else:
-            read = EvaluationInput("")
-            self._no_answer()
-        if extra == "error" and "response" in given:
-            self._refuse(unread)
-        return LoggedAnswer(
-            read,
-            model=cast(str | None, self._value("model")),
-            latency_ms=numbers.get("latency_ms"),
-            usage=usage,
-            cost_usd=numbers.get("cost_usd"),
-            notes=tuple(self._notes),
-        )
+        return given
 
-    def _value(self, name: str) -> JsonValue:
-        field = self._record.fields.get(name)
-        return None if field is None else field.value
+    def _call(self) -> dict[str, JsonValue]:
+        """Return what the log says about the call: model, duration, usage, cost, and tags."""
+        fields = self._record.fields
+        call: dict[str, JsonValue] = {
+            name: self._number(fields[name]) for name in ("duration_ms", "cost_usd") if name in fields
+        }
+        if (model := fields.get("model")) is not None:
+            if isinstance(model.value, str):
+                call["model"] = model.value
+            else:
+                self._problems.add(model.at, f"must be a string, got {type(model.value).__name__}")
+        if (usage := self._usage()) is not None:
+            call["usage"] = cast(JsonValue, usage)
+        if (tags := fields.get("tags")) is not None:
+            call["tags"] = self._tags(tags)
+        return call
+
+    def _tags(self, field: Found) -> JsonValue:
+        """Return tags; programs write them as a list, or as a text that holds one."""
+        tags = decoded(field.value) or field.value if isinstance(field.value, str) else field.value
+        listed = [tags] if isinstance(tags, str) else tags
+        if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
+            return listed
+        self._problems.add(field.at, "must be a list of strings")
+        return []
 
     def _number(self, field: Found) -> float | None:
         """Return a number; some programs write exact ones as text."""
@@ -179,7 +207,7 @@ class _Reader:
             self._notes.append(f"{field.at} has no token counts that are understood; write {{input, output}}")
         return usage
 
-    def _metadata(self, known: JsonObject, usage: Usage | None) -> dict[str, JsonValue]:
+    def _metadata(self) -> dict[str, JsonValue]:
         fields = self._record.fields
         field = fields.get("metadata")
         written = None if field is None else field.value
@@ -190,9 +218,8 @@ class _Reader:
             metadata = dict(written)
         elif field is not None:
             self._problems.add(field.at, f"must be an object, got {type(written).__name__}")
-        counts = None if usage is None else {"input": usage.input, "output": usage.output, "total": usage.total}
         named = {name[9:]: item.value for name, item in fields.items() if name.startswith("metadata.")}
-        for name, item in {**named, **known, "usage": counts}.items():
+        for name, item in named.items():
             if item is not None and item != []:
                 metadata.setdefault(name, item)
         return metadata
@@ -254,7 +281,7 @@ class _Reader:
         last_user = max((place for place, each in enumerate(messages) if each.role == "user"), default=-1)
         answers = [place for place, each in enumerate(messages) if place > last_user and each.role == "assistant"]
         if not answers:
-            return {}
+            return {"message_history": cast(JsonValue, tuple(messages))}
         place = next((place for place in reversed(answers) if content_text(messages[place].content)), answers[-1])
         history = (*messages[:place], *messages[place + 1 :])
         return cast(dict[str, JsonValue], {"message_history": history, "response": messages[place]})

@@ -39,6 +39,13 @@ class AnswerRef(Struct, frozen=True, gc=False):
     seq: int
 
 
+class Origin(Struct, frozen=True, gc=False):
+    """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python."""
+
+    file: str
+    line: int
+
+
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a target said, called and used in the last attempt of a call that failed. It is never scored.
 
@@ -61,8 +68,9 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `reasoning` is what the model thought before it answered; it is never part of `text`.
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
     `answered_by` is the fallback target whose answer it is; None for the target's own. `repaired` says that lone
-    surrogates were replaced in its texts. `seq` is the number of its line, None before it is written, and `run_id`
-    is the run that called the target.
+    surrogates were replaced in its texts. `origin` is where a recorded answer was read: its `duration_ms` is None if
+    the log does not say it, and `given` has the keys of its input that neither the answer nor its case holds. `seq` is
+    the number of its line, None before it is written, and `run_id` is the run that called the target.
     """
 
     schema: str = always(ANSWER_SCHEMA)
@@ -85,7 +93,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_at: datetime
     ended_at: datetime
     first_token_ms: float | None = None
-    duration_ms: float
+    duration_ms: float | None
     attempt: int = always(0)
     calls: tuple[CallRecord, ...] = ()
     cached: JsonObject | None = None
@@ -97,3 +105,5 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: Partial | None = None
     answered_by: str | None = None
     repaired: bool = False
+    origin: Origin | None = None
+    given: JsonObject | None = None

@@ -14,6 +14,7 @@ from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
 from agentv.types.records.answer import AnswerRef, Partial, ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, always
 from agentv.types.usage import Usage
+from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
@@ -103,6 +104,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     suite: str = always("")
     dataset: str
     conversation_id: str | None = None
+    session_id: str | None = None
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
     target: str = always("")
@@ -151,6 +153,42 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         force_setattr(self, "prompt", self.slot.prompt)
 
     @property
+    def session(self) -> str | None:
+        """The session that the row belongs to, None if it is not known. Rows of one session are not independent."""
+        return self.session_id or self.conversation_id
+
+    @property
+    def passed(self) -> bool | None:
+        """True if the verdict is `pass` and nothing failed to be judged; None if nothing was judged."""
+        if self.verdict is None and not any(each.passed is not None for each in self.evaluator_results):
+            return None
+        return self.verdict == "pass" and self.error is None
+
+    @property
+    def failures(self) -> tuple[EvaluatorResult, ...]:
+        """The evaluators that did not pass the answer, or could not judge it."""
+        return tuple(each for each in self.evaluator_results if each.passed is not True and each.status != "skipped")
+
+    def _view(self) -> View:
+        state = "error" if self.status == "error" else self.verdict or self.status
+        place = " · ".join(filter(None, (self.eval_id, self.target, self.prompt)))
+        trial = f" · trial {self.trial}" if self.trial else ""
+        heading = f"{state.upper()} {score_text(self.score)} {place}{trial}"
+        if self.error is not None:
+            heading = f"{heading}: {one_line(self.error.message)}"
+        failures = self.failures
+        shown = [each for each in self.evaluator_results if each not in failures]
+        return view_of(state, heading, map(_line_of, (*failures, *shown)))
+
+    def __str__(self) -> str:
+        """Return the verdict, and each evaluator with its reason, failures first."""
+        return view_text(self._view())
+
+    def _repr_html_(self) -> str:
+        """Return what `str` returns as a table, for notebooks."""
+        return view_html(self._view())
+
+    @property
     def answer_seq(self) -> int | None:
         """The `seq` of the answer that was judged; None when there is none."""
         return None if self.answer_ref is None else self.answer_ref.seq
@@ -176,9 +214,22 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.usage_by is not None and self.usage_by.target is not None and self.usage_by.target.estimated
 
     @property
+    def is_judge_estimated(self) -> bool:
+        """True if a part of the judges' usage and cost was estimated."""
+        return self.usage_by is not None and self.usage_by.judge is not None and self.usage_by.judge.estimated
+
+    @property
     def judge_cost_usd(self) -> float | None:
         """The cost of the judges."""
         return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.cost_usd
+
+
+def _line_of(result: EvaluatorResult) -> Line:
+    failure = result.error
+    state = "error" if failure is not None else result.verdict or result.status
+    score = None if failure is not None else result.score
+    reason = reason_of(result.reasoning, result.misses, None if failure is None else failure.message)
+    return Line(state, result.name, score, reason)
 
 
 _IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})

@@ -45,6 +45,7 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str | None = None
     file: str = always("")
     line: int = always(0)
+    session_id: str | None = None
     question: str = always("")
     input_messages: StoredMessages = always(())
     expected_outcome: str = always("")

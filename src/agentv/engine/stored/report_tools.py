@@ -1,13 +1,21 @@
 """Access to the stored results, cases and answers of a run, for report formats."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
+from agentv.registry import Registry
+from agentv.reports import REPORTS, STDOUT
 from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.data_frame import columns_of, make_frame
+from agentv.reports.run.exports import make_export
 from agentv.reports.run.formats import ReportTools
 from agentv.storage.records.export import export_record
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError
+from agentv.types.events import RowFinished, RunEnded
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
@@ -45,3 +53,34 @@ def _details_of(report: RunReport, rows: Sequence[CaseResult]) -> Iterable[RowDe
 
 def _record_of(report: RunReport) -> RunRecord | None:
     return None if report.folder is None else open_run(Path(report.folder)).run
+
+
+class SavedReports:
+    """Writes reports to files and makes data frames of them (RunReport.save, RunReport.to_dataframe)."""
+
+    def __init__(self, formats: Registry = REPORTS) -> None:
+        self._formats = formats
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        """Leave out the formats of plug-ins, which another process may not have."""
+        return type(self), ()
+
+    def save(self, report: RunReport, path: str) -> None:
+        """Write a report to a file in the format of its suffix. Raises ConfigError, StorageError."""
+        if Path(path).name == STDOUT:
+            raise ConfigError("save() writes a file; give a path such as report.html")
+        tools = report_tools(include_trace=False)
+        rows = report.results or tools.rows(report)
+        export = make_export(path, tools=tools, stdout=sys.stdout, formats=self._formats)
+        try:
+            for row in rows:
+                export.notify(RowFinished(row))
+            export.notify(RunEnded(report))
+        except BaseException:
+            export.abandon()
+            raise
+        export.close()
+
+    def frame(self, report: RunReport) -> Any:
+        """Return a data frame with one row for each result."""
+        return make_frame(columns_of(report.results or report_tools(include_trace=False).rows(report)))

@@ -1,0 +1,117 @@
+"""The implementation of `agentv label agreement`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from agentv.cli.results.label_file import criteria_by_case, read_feedback, read_labels
+from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.loading.files.places import find_home
+from agentv.reports.judge.annotators import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
+from agentv.reports.text.printable import one_line, printable_json
+from agentv.scoring.judges.agreement import Metric
+from agentv.scoring.judges.annotators import (
+    AnnotatorAgreement,
+    CriterionLabels,
+    annotator_agreement,
+    criterion_labels,
+    label_value,
+)
+from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import pretty_json
+from agentv.types.problems import Problem
+from agentv.types.records.label import Label
+
+_SHOWN = 10
+"""The most unreadable labels of a run that a message lists."""
+
+
+class AgreementOptions(Struct, frozen=True, kw_only=True):
+    """The options of `agentv label agreement`."""
+
+    labels: str | None = None
+    criterion: str | None = None
+    by: str | None = None
+    metric: Metric | None = None
+    outputs: tuple[str, ...] = ()
+    as_json: bool = False
+
+
+def show_agreement(reference: str, options: AgreementOptions) -> int:
+    """Print the agreement on each criterion with labels; return the exit code."""
+    refuse_unwritable(options.outputs)
+    stored = open_run(find_run(find_home(Path.cwd()), reference))
+    found = _labels(stored, options)
+    if options.criterion is not None:
+        known = ", ".join(repr(one_line(each.criterion)) for each in found)
+        found = [each for each in found if each.criterion == options.criterion]
+        if not found:
+            raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {known}")
+    results = [result for each in found for result in _agreements(each, by_tag=options.by == "tag")]
+    sheet = agreement_sheet(stored.run_id, results)
+    write_sheets(options.outputs, [sheet])
+    if options.as_json:
+        rows: list[JsonValue] = [agreement_to_json(each) for each in results]
+        output = {"schema": AGREEMENT_SCHEMA, "run_id": stored.run_id, "agreement": rows}
+        click.echo(printable_json(pretty_json(output)))
+        return 0
+    print_sheets([sheet])
+    for file in options.outputs:
+        click.echo(f"Wrote {one_line(file)}")
+    return 0
+
+
+def _agreements(given: CriterionLabels, *, by_tag: bool) -> list[AnnotatorAgreement]:
+    tags = sorted({tag for unit in given.units for tag in unit.tags}) if by_tag else []
+    return [annotator_agreement(given), *(annotator_agreement(given, tag) for tag in tags)]
+
+
+def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabels]:
+    """Return the labels by criterion. Raises ConfigError if there are none, or some cannot be read."""
+    labels: Sequence[Label]
+    if options.labels is None:
+        labels = list(stored.labels())
+    else:
+        if options.metric != "nominal":
+            _refuse_unreadable(stored, options.labels)
+        labels = read_labels(stored, options.labels, annotator=None)
+    if not labels:
+        raise ConfigError(
+            f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
+            "or give --labels FILE"
+        )
+    slots = {label.slot for label in labels}
+    tags = {row.slot: row.tags for row in stored.results() if row.slot in slots}
+    criteria = criteria_by_case(stored, {slot.eval_id for slot in slots})
+    found, unreadable = criterion_labels(labels, tags, criteria, metric=options.metric)
+    if unreadable:
+        lines = [
+            f"{one_line(each.label.slot.eval_id)}, {one_line(each.label.criterion)}, {one_line(each.label.annotator)}: "
+            f"{each.message}"
+            for each in unreadable[:_SHOWN]
+        ]
+        more = [f"and {len(unreadable) - _SHOWN:,} more"] if len(unreadable) > _SHOWN else []
+        raise ConfigError("\n".join([*lines, *more, "labels without an order need --metric nominal"]))
+    return found
+
+
+def _refuse_unreadable(stored: StoredRun, file: str) -> None:
+    """Raise EvalFileError with the line of each score that cannot be read."""
+    feedback = read_feedback(file)
+    criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
+    problems = []
+    for said in feedback:
+        known = next((each for (_, eval_id), each in criteria.items() if eval_id == said.eval_id), ())
+        if any(each.name == said.criterion for each in known):
+            continue  # read_labels reads it on its scale
+        try:
+            label_value(said.score, None)
+        except ValueError as error:
+            problems.append(Problem(said.location.path, str(error), said.location.line, 1))
+    if problems:
+        raise EvalFileError(file, problems)

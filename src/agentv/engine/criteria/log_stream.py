@@ -1,0 +1,64 @@
+"""The lines of logs: of text files and pipes as they arrive, and the rows of tables as lines of JSON."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from agentv.execution.processes.line_stream import Line, LineStream, LostLine, ReadLine
+from agentv.loading.datasets.log_rows import is_table, log_rows
+from agentv.loading.datasets.rows import Row
+from agentv.types.errors import EvalFileError
+from agentv.types.messages_json import compact_json
+
+_ROWS = 64
+
+
+class LogStream:
+    """The lines of several files in order, as LineStream reads them; a table or Parquet file has a line for each row.
+
+    Raises MissingExtraError for a Parquet file without its package.
+    """
+
+    def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
+        self._files = files
+        self._max_bytes = max_bytes
+        self._open: LineStream | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """End the stream at its current position, also while the next line is awaited."""
+        self._is_stopped = True
+        if self._open is not None:
+            self._open.stop()
+
+    async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
+        """Yield the lines that have arrived, or the next rows of a table."""
+        for file in takewhile(lambda _: not self._is_stopped, self._files):
+            if is_table(Path(file)):
+                for batch in takewhile(lambda _: not self._is_stopped, _batched(file)):
+                    await asyncio.sleep(0)
+                    yield batch
+                continue
+            self._open = LineStream([file], max_bytes=self._max_bytes)
+            async for lines in self._open.batches():
+                yield lines
+
+
+def _batched(file: str) -> Iterator[list[ReadLine]]:
+    batch: list[ReadLine] = []
+    try:
+        for row in log_rows(Path(file)):
+            batch.append(_line(file, row))
+            if len(batch) == _ROWS:
+                yield batch
+                batch = []
+    except EvalFileError as error:
+        batch += [LostLine(file, each.line or 1, each.message) for each in error.problems]
+    yield batch
+
+
+def _line(file: str, row: Row) -> ReadLine:
+    if row.problems:
+        return LostLine(file, row.line, "; ".join(each.message for each in row.problems))
+    return Line(file, row.line, compact_json(row.values).encode())

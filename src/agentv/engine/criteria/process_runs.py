@@ -1,0 +1,137 @@
+"""Runs that a program's own judgements are stored in: one for each process, or one for each name."""
+
+import atexit
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agentv.engine.calling.given_answer import GIVEN_ANSWER
+from agentv.engine.criteria.judged_lines import JudgedLine
+from agentv.engine.criteria.line_scoring import LineScoring
+from agentv.engine.criteria.runner import EvaluationRunner, Judgement
+from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.recorder import JudgeFailures
+from agentv.engine.running.run_stores import reopen_store
+from agentv.loading.files.places import find_home
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.storage.run.find import list_run_folders, runs_folder
+from agentv.storage.run.folder import RunFolder, new_run_id
+from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import StorageError
+from agentv.types.protocols import ResultStore
+from agentv.types.records.result import CaseResult
+
+PYTHON = "python"
+_NEVER = 2**31
+
+
+class ProcessRun:
+    """A run that judgements of this process are stored in, thread-safe. It is closed when the process ends.
+
+    `name` names it: an earlier run of that name by the same configuration is continued, unless another process writes
+    it. Without a name it is a new run. `path` is the configuration's file, if it has one.
+    """
+
+    def __init__(self, runner: EvaluationRunner, *, name: str | None = None, path: str | None = None) -> None:
+        self._lock = threading.Lock()
+        self._clock = make_clock()
+        self._began = time.monotonic()
+        self._name = name
+        cwd = Path.cwd()
+        self._home = find_home(cwd)
+        gates = tuple(runner.config.gates) or None
+        suite = "run_evaluation" if path is None else suite_of_file(Path(path))
+        plan = ScoredPlan(
+            suite,
+            "",
+            runner.snapshot,
+            self._home,
+            str(cwd),
+            name=name,
+            gates=gates,
+            reading={} if path is None else {"config": os.path.relpath(path, cwd)},
+        )
+        self._run = ScoredRun(runner, plan, self._open, self._clock)
+        self._scoring = LineScoring(
+            None,
+            runner,
+            lambda _line: None,
+            self._clock,
+            None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates),
+            judge_failures=JudgeFailures(_NEVER),
+            run=self._run,
+        )
+        self._lines = 0
+        self._is_closed = False
+        atexit.register(self.close)
+
+    @property
+    def run_id(self) -> str | None:
+        """The id of the run, None before the first judgement."""
+        return None if self._run.opened is None else self._run.opened.run_id
+
+    def add(self, made: Judgement) -> CaseResult:
+        """Store a judgement, and return its row. Raises StorageError."""
+        with self._lock:
+            if self._is_closed:
+                raise StorageError("the run is closed")
+            _ = self._run.store
+            self._lines += 1
+            given = made.result.input_snapshot
+            line = JudgedLine(
+                PYTHON, self._lines, made.result.timestamp, judged=made.result, evaluators=made.evaluators
+            )
+            slot = self._run.place(given, given.target or given.agent_id or GIVEN_ANSWER, line.source)
+            row = self._run.add(replace(line, slot=slot))
+            self._scoring.count(row)
+            return row
+
+    def close(self) -> None:
+        """End the run with its verdict; a second call does nothing. Nothing is raised: it is called at exit."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            atexit.unregister(self.close)
+            if self._run.opened is None:
+                return
+            with suppress(StorageError):
+                report = self._scoring.report(max_errors=0, duration_s=time.monotonic() - self._began, is_stored=True)
+                self._scoring.save_report(report)
+
+    def _open(self) -> ResultStore:
+        """Open the run of this name, or a new one."""
+        found = None if self._name is None else self._find(self._name)
+        if found is not None:
+            with suppress(StorageError):  # another process writes it
+                store = reopen_store(found, clock=self._clock)
+                self._remember(StoredRun(found))
+                return store
+        run_id = new_run_id(self._clock, random.SystemRandom())
+        return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
+
+    def _find(self, name: str) -> Path | None:
+        """Return the latest run of a name that judged given answers by the same suite."""
+        for folder in reversed(list_run_folders(self._home)):
+            with suppress(StorageError):
+                stored = StoredRun(folder)
+                if stored.run.name == name and stored.are_given and stored.suites == (self._run.suite,):
+                    return folder
+        return None
+
+    def _remember(self, stored: StoredRun) -> None:
+        for row in stored.results():
+            self._run.trials.add(row.slot)
+            self._run.targets[row.slot.target] = None
+            self._scoring.carry(row)
+            self._lines = max(self._lines, row.line)
+        for case in stored.cases():
+            self._run.cases.add(f"{case.suite}\0{case.eval_id}")

@@ -1,0 +1,381 @@
+"""Judging of a sample of a service's answers in the background, in a thread of its own."""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.runner import EvaluationRunner, snapshot_of
+from agentv.execution.user_code import described
+from agentv.loading.suites.recorded import read_log_line
+from agentv.scoring.counting.sampling import Sample, make_sample
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.json_value import JsonValue, camel_case, snake_case
+from agentv.types.log_shapes.mapping import Extra
+from agentv.types.log_shapes.reading import TraceStep
+
+log = logging.getLogger("agentv")
+
+OfferedLine: TypeAlias = Mapping[str, Any] | EvaluationInput | str | bytes
+"""An answer as `agentv score` reads it: an object, its JSON, or an EvaluationInput."""
+
+POLL_S = 0.01
+"""How often the thread looks for lines. `offer` does not wake it: a system call would release the interpreter to it."""
+DROPS_LOGGED_EVERY_S = 10.0
+_SOURCE = "sampler"
+
+
+class SamplerStats(Struct, frozen=True):
+    """The lines of a sampler so far.
+
+    Of the `offered` lines `sampled` are in the sample. Of these `dropped` found the queue full, and `lost` were not
+    judged before the sampler was closed; `judged` and `unreadable` ones are done, `pending` ones are not.
+    """
+
+    offered: int = 0
+    sampled: int = 0
+    dropped: int = 0
+    judged: int = 0
+    unreadable: int = 0
+    lost: int = 0
+    pending: int = 0
+
+
+class Sampler:
+    """Judges a sample of a service's answers in the background, and saves the judgements as `run_evaluation` does.
+
+    `sample` is the share of lines to judge, as 0.05 or "5%". `by` is the path of a key, such as `session_id`: lines
+    with the same value are all judged or all skipped. They are the same lines that `agentv score --sample SHARE
+    --sample-by KEY --seed SEED` takes. At most `queue` lines wait and at most `workers` are judged concurrently; a
+    further line is dropped and counted. `on_result` is called with each judgement, in the sampler's thread. `extra`
+    says what happens to keys of a line that are not known: "metadata" keeps them, "error" refuses the line.
+
+    Use it as a context manager, synchronous or asynchronous: entering waits until the sampler is warm, leaving until
+    all lines are judged, `flush_s` seconds at most. Without that it starts with the first line, and is closed when the
+    program ends. Run errors and unreadable lines are logged by the logger `agentv` as warnings, failures of stores as
+    errors. Raises EvalFileError with every problem of the configuration.
+
+        sampler = Sampler(config, sample=0.05, by="session_id")
+        with sampler:
+            sampler.offer({"id": "1", "session_id": "s-7", "prompt": "Capital?", "response": "Paris"})
+    """
+
+    def __init__(
+        self,
+        config: EvaluationRunConfig | Mapping[str, Any],
+        *,
+        sample: float | str = 1.0,
+        by: str | None = None,
+        seed: int = 0,
+        queue: int = 1000,
+        workers: int = 10,
+        flush_s: float = 30.0,
+        extra: Extra = "error",
+        on_result: Callable[[AggregatedEvaluationResult], object] | None = None,
+    ) -> None:
+        for name, least in (("queue", queue), ("workers", workers)):
+            if least < 1:
+                raise ConfigError(f"{name} must be at least 1, not {least}")
+        self._sample = _sample_of(sample, by, seed)
+        self._key = self._sample.by[0] if len(self._sample.by) == 1 else None
+        self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
+        self._runner = EvaluationRunner(self._config)
+        self._runner.check()
+        self._limit, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
+        self._on_result = on_result
+        self._lines: deque[bytes | EvaluationInput] = deque()
+        self._counting = threading.Lock()
+        self._offered = self._sampled = self._dropped = 0
+        self._judged = self._unreadable = self._lost = self._in_work = 0
+        self._drops_logged = 0
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+        self._is_late = False
+        self._warm: Future[None] = Future()
+
+    def offer(self, line: OfferedLine) -> bool:
+        """Hand over an answer; return True if it will be judged, False if it is not in the sample or was dropped.
+
+        Never waits and never raises for the content of a line. The line is copied: it may be changed afterwards.
+        """
+        if self._is_usual_and_skipped(line):
+            return False
+        taken = self._taken(line)
+        return taken is not None and self._add(taken, drops=True)
+
+    async def put(self, line: OfferedLine) -> bool:
+        """Do the same as `offer`, but wait until the queue has a place; return False if not in the sample."""
+        taken = self._taken(line)
+        if taken is None:
+            return False
+        while not self._add(taken, drops=False):
+            if self._is_closing:
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    @property
+    def stats(self) -> SamplerStats:
+        """The numbers of lines so far."""
+        return SamplerStats(
+            offered=self._offered,
+            sampled=self._sampled,
+            dropped=self._dropped,
+            judged=self._judged,
+            unreadable=self._unreadable,
+            lost=self._lost,
+            pending=len(self._lines) + self._in_work,
+        )
+
+    def start(self) -> None:
+        """Start the thread, and wait until it has imported and opened what judging needs."""
+        self._begin()
+        self._warm.result()
+
+    def close(self) -> None:
+        """Judge the lines that wait, `flush_s` seconds at most, and end the thread. Lost lines are logged and counted.
+
+        Do not call it in an event loop: it waits. Leave the sampler's `async with` instead.
+        """
+        with self._counting:
+            thread, self._thread = self._thread, None
+            self._is_closing = True
+        if thread is None:
+            return
+        thread.join(self._flush_s)
+        self._is_late = True
+        thread.join(_LATE_S)
+        self._lost += len(self._lines)
+        self._lines.clear()
+        self._log_drops()
+        lost = self._lost + self._in_work
+        if lost:
+            log.error("sampler: %d lines were not judged within the %g s of closing", lost, self._flush_s)
+
+    def __enter__(self) -> Self:
+        """Start the sampler."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Judge the lines that wait, and close."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Start the sampler, while the event loop goes on."""
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Judge the lines that wait, and close, while the event loop goes on."""
+        await asyncio.to_thread(self.close)
+
+    def _is_usual_and_skipped(self, line: OfferedLine) -> bool:
+        """Return True for a dict with a text as its sampling key that is not in the sample, as most lines are.
+
+        `_taken` decides in the same way, in three times the time (bench/).
+        """
+        value = line.get(self._key) if type(line) is dict else None
+        if type(value) is not str or not value.isascii():
+            return False
+        if self._sample.place(msgspec.json.encode(value)) < self._sample.bound:
+            return False
+        with self._counting:
+            self._offered += 1
+        return True
+
+    def _taken(self, line: OfferedLine) -> bytes | EvaluationInput | None:
+        """Return a copy of a line if it is in the sample and can be read, else None."""
+        try:
+            # A line is encoded for its sample only if it has no key; the others are encoded when they are taken.
+            key = self._sample.key_of(_view(line, self._sample.by)) if self._sample.by else None
+            encoded = None if key is not None else _encoded(line)
+            place = self._sample.place(encoded.strip() if key is None and encoded is not None else key or b"")
+            is_taken = self._sample.keeps(place)
+            copy = None
+            if is_taken:
+                copy = snapshot_of(line) if isinstance(line, EvaluationInput) else encoded or _encoded(line)
+        except (TypeError, ValueError, AgentvError, RecursionError) as error:
+            with self._counting:
+                self._offered += 1
+                self._sampled += 1
+                self._unreadable += 1
+            log.warning("sampler: a line cannot be read: %s", error)
+            return None
+        with self._counting:
+            self._offered += 1
+            self._sampled += is_taken
+        return copy
+
+    def _add(self, line: bytes | EvaluationInput, *, drops: bool) -> bool:
+        with self._counting:
+            if self._is_closing and self._thread is None and self._warm.done():
+                self._dropped += drops
+                return False
+            is_free = len(self._lines) < self._limit
+            if is_free:
+                self._lines.append(line)
+            else:
+                self._dropped += drops
+        if is_free and self._thread is None:
+            self._begin()
+        return is_free
+
+    def _begin(self) -> None:
+        with self._counting:
+            if self._thread is not None:
+                return
+            self._is_closing = self._is_late = False
+            self._warm = Future()
+            self._thread = threading.Thread(target=self._run, args=(self._warm,), name="agentv-sampler", daemon=True)
+            self._thread.start()
+        # Not a daemon: the end of the program waits for it, and it for the lines that are left.
+        threading.Thread(target=self._close_at_exit, args=(self._thread,), name="agentv-sampler-exit").start()
+
+    def _close_at_exit(self, thread: threading.Thread) -> None:
+        while thread.is_alive():
+            thread.join(_EXIT_POLL_S)
+            if not threading.main_thread().is_alive():
+                self.close()
+                return
+
+    def _run(self, warm: "Future[None]") -> None:
+        try:
+            asyncio.run(self._judge_all(warm))
+        except Exception as error:  # noqa: BLE001 - the service must go on, and whoever waits must know
+            log.error("sampler: stopped: %s", described(error))  # noqa: TRY400 - described names the place
+            if not warm.done():
+                warm.set_exception(error)
+
+    async def _judge_all(self, warm: "Future[None]") -> None:
+        """Judge lines until the sampler is closed and none is left."""
+        freed = asyncio.Event()
+        tasks: set[asyncio.Task[None]] = set()
+        loop = asyncio.get_running_loop()
+        logged_at = loop.time()
+        async with self._runner:
+            with suppress(AgentvError):  # each judgement reports it
+                self._runner.warm()
+            warm.set_result(None)
+            while (not self._is_closing or self._lines or tasks) and not self._is_late:
+                freed.clear()
+                while self._lines and self._in_work < self._workers:
+                    self._in_work += 1
+                    task = loop.create_task(self._judge(self._lines.popleft()))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+                    task.add_done_callback(lambda _task: freed.set())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await freed.wait()
+                if loop.time() - logged_at > DROPS_LOGGED_EVERY_S:
+                    logged_at = loop.time()
+                    self._log_drops()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _judge(self, line: bytes | EvaluationInput) -> None:
+        try:
+            given = self._read(line)
+            if given is None:
+                self._unreadable += 1
+            else:
+                result = await self._runner.run(given)
+                _log_errors(result)
+                self._judged += 1
+                if self._on_result is not None:
+                    self._on_result(result)
+        except AgentvError as error:
+            self._unreadable += 1
+            log.warning("sampler: a line cannot be judged: %s", error)
+        except asyncio.CancelledError:
+            self._lost += 1
+            raise
+        except Exception as error:  # noqa: BLE001 - a function of the service: its failure must not end the sampler
+            log.error("sampler: on_result failed: %s", described(error))  # noqa: TRY400 - as above
+        finally:
+            self._in_work -= 1
+
+    def _read(self, line: bytes | EvaluationInput) -> EvaluationInput | None:
+        """Return a line as an input; None for a part of a longer trace. Raises EvalFileError."""
+        if isinstance(line, EvaluationInput):
+            return line
+        logged = read_log_line(line, _SOURCE, self._sampled, extra=self._extra)
+        if isinstance(logged, TraceStep):
+            log.warning("sampler: a line is a part of a trace (%s), not an answer", logged.kind)
+            return None
+        return logged.given
+
+    def _log_drops(self) -> None:
+        dropped = self._dropped - self._drops_logged
+        if dropped:
+            self._drops_logged = self._dropped
+            log.warning(
+                "sampler: %d lines dropped because %d wait already; raise `queue` or `workers`, or lower `sample`",
+                dropped,
+                self._limit,
+            )
+
+
+_EXIT_POLL_S = 0.2
+_LATE_S = 5.0
+"""How long closing waits for the calls that it cancelled."""
+
+
+def _sample_of(sample: float | str, by: str | None, seed: int) -> Sample:
+    """Return the sample. Raises ConfigError unless it is a share."""
+    if isinstance(sample, bool) or not isinstance(sample, float | int | str):
+        raise ConfigError(f"sample must be a share, such as 0.05 or '5%', not {sample!r}")
+    text = sample if isinstance(sample, str) else f"{float(sample):.12f}"
+    made = make_sample(text, by=by, seed=seed)
+    if made.count is not None:
+        raise ConfigError(f"sample must be a share, such as 0.05 or '5%', not {sample!r} lines")
+    return made
+
+
+def _encoded(line: OfferedLine) -> bytes:
+    """Return a line as the bytes that a log has. Raises TypeError for what is not JSON."""
+    if isinstance(line, bytes):
+        return line
+    if isinstance(line, str):
+        return line.encode()
+    if isinstance(line, EvaluationInput):
+        return msgspec.json.encode(line.to_dict())
+    if isinstance(line, Mapping):
+        return msgspec.json.encode(line)
+    raise TypeError(f"a line must be a dict, JSON or an EvaluationInput, not {type(line).__name__}")
+
+
+def _view(line: OfferedLine, by: tuple[str, ...]) -> JsonValue:
+    """Return the part of a line in which its sampling key is."""
+    if isinstance(line, EvaluationInput):
+        names = (by[0], camel_case(by[0]), snake_case(by[0]))
+        return next(({by[0]: getattr(line, name)} for name in names if hasattr(line, name)), None)
+    if isinstance(line, str | bytes):
+        with suppress(ValueError):  # reported when the line is judged
+            decoded: JsonValue = msgspec.json.decode(line)
+            return decoded
+        return None
+    return line
+
+
+def _log_errors(result: AggregatedEvaluationResult) -> None:
+    for error in result.run_errors:
+        level = logging.ERROR if error.kind == "store_error" else logging.WARNING
+        log.log(level, "sampler: %s: %s", error.criterion or error.evaluator, error.message)

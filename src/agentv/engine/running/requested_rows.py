@@ -1,0 +1,118 @@
+"""Rows that are run when they are asked for, by any thread, while their run is open."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.prepared_case import result_key_of
+from agentv.types.errors import AgentvError
+from agentv.types.records.answer import ResultKey
+from agentv.types.records.result import CaseResult
+
+if TYPE_CHECKING:
+    from agentv.engine.running.case import CaseRunner
+    from agentv.engine.running.recorder import RunRecorder
+
+
+class RunEndedError(AgentvError):
+    """A row was asked for that its run does not call any more, for the reason in the message."""
+
+
+class RequestedRows:
+    """The rows of a run that other threads ask for one by one. Each row is run once, however often it is asked for."""
+
+    def __init__(self) -> None:
+        self._opened: Future[asyncio.AbstractEventLoop] = Future()
+        self._closing: asyncio.Event | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._runner: CaseRunner | None = None
+        self._recorder: RunRecorder | None = None
+        self._rows: dict[ResultKey, asyncio.Task[CaseResult]] = {}
+        self._free: dict[int, AbstractAsyncContextManager[object]] = {}
+
+    async def serve(self, runner: "CaseRunner", recorder: "RunRecorder") -> None:
+        """Run the rows that are asked for until `close` is called."""
+        self._runner, self._recorder, self._closing = runner, recorder, asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            self._opened.set_result(asyncio.get_running_loop())
+            await self._closing.wait()
+
+    def get(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+        """Return the rows of some tasks, which run concurrently; called in another thread than that of the run.
+
+        Raises RunEndedError if the run has ended before they could be run.
+        """
+        try:
+            loop = self._opened.result()
+            return asyncio.run_coroutine_threadsafe(self._results(tasks), loop).result()
+        except (RuntimeError, asyncio.CancelledError, CancelledError) as error:  # closed, or interrupted
+            raise RunEndedError(f"the run has ended: {self._why_ended()}") from error
+
+    def close(self) -> None:
+        """Let the run end when the rows in flight are finished."""
+        if self._closing is not None:
+            self._call(self._closing.set)
+
+    def drain(self, reason: str) -> None:
+        """End the run early, when the rows in flight are finished."""
+        if self._recorder is not None:
+            self._call(partial(self._recorder.stop.drain, reason))
+
+    def interrupt(self, reason: str) -> None:
+        """End the run at once."""
+        if self._recorder is not None:
+            self._call(partial(self._recorder.stop.interrupt, reason))
+
+    def _call(self, work: Callable[[], object]) -> None:
+        """Call a function in the thread of the run, unless the run has ended."""
+        with suppress(RuntimeError, RunEndedError):
+            self._opened.result().call_soon_threadsafe(work)
+
+    def fail(self, reason: str) -> None:
+        """Refuse further rows: the run has ended, or could not begin."""
+        if not self._opened.done():
+            self._opened.set_exception(RunEndedError(reason))
+
+    async def _results(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+        rows = [self._row(task) for task in tasks]
+        # The rows belong to the run: they go on if one of them, or the thread that asks, fails.
+        return tuple(await asyncio.gather(*map(asyncio.shield, rows)))
+
+    def _row(self, task: CaseTask) -> asyncio.Task[CaseResult]:
+        key = result_key_of(task)
+        row = self._rows.get(key)
+        if row is None:
+            if self._recorder is None or self._group is None:
+                raise RunEndedError("the run has not begun")
+            reason = self._recorder.stop.reason
+            if reason is not None:
+                raise RunEndedError(f"the run was stopped: {reason}")
+            row = self._rows[key] = self._group.create_task(self._run(task))
+        return row
+
+    async def _run(self, task: CaseTask) -> CaseResult:
+        runner, recorder = self._runner, self._recorder
+        if runner is None or recorder is None:
+            raise RunEndedError("the run has not begun")
+        async with self._limit(task, runner):
+            row = await runner.run(task)
+            recorder.row(row)
+            return row
+
+    def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
+        """Return the limit of a target's concurrent rows: its own or its suite's setting; without one, none."""
+        key = id(task.target)
+        if key not in self._free:
+            most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
+            limits = [each for each in (task.suite.workers or task.target.workers, most) if each is not None]
+            self._free[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
+        return self._free[key]
+
+    def _why_ended(self) -> str:
+        reason = None if self._recorder is None else self._recorder.stop.reason
+        return reason or "it was closed"

@@ -1,0 +1,50 @@
+"""Runs that `agentv convert` made from the logs of other programs."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from agentv.types.json_value import JsonObject
+
+
+class ImportedLog(Struct, frozen=True):
+    """The log that a run was made from; `status` and `failure` are those that the log records."""
+
+    program: str
+    file: str
+    status: str
+    failure: str | None = None
+
+    @property
+    def note(self) -> str:
+        """What the run is, for its reports."""
+        return f"converted from {self._log}; its results are judged by the default gate"
+
+    @property
+    def why_incomplete(self) -> str | None:
+        """Why the log has not all results, None if it does not say."""
+        return None if self.failure is None else f"{self.program} recorded the failure {self.failure}"
+
+    @property
+    def refusal(self) -> str:
+        """Why the run cannot be continued or judged again."""
+        return f"was converted from {self._log}: its cases and evaluators are not files of agentv"
+
+    @property
+    def _log(self) -> str:
+        return f"a log of {self.program} (status {self.status}), {self.file}"
+
+
+def imported_log(plan: JsonObject) -> ImportedLog | None:
+    """Return the log that the run with a plan was made from, None for a run of agentv."""
+    value = plan.get("imported")
+    if not isinstance(value, Mapping):
+        return None
+    program = " ".join(str(value[key]) for key in ("program", "version") if value.get(key))
+    failure = value.get("error")
+    return ImportedLog(
+        program=program,
+        file=str(value.get("file")),
+        status=str(value.get("status")),
+        failure=failure if isinstance(failure, str) else None,
+    )

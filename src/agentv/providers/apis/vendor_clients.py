@@ -1,0 +1,111 @@
+"""Models called through a vendor's own client: objects of the packages `openai` and `anthropic`."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, cast
+
+from agentv.execution.user_code import DeadlineError, call_user_code, described
+from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
+from agentv.providers.apis.dialogue import Dialogue, open_conversation
+from agentv.providers.apis.http import HttpResponse, status_failure
+from agentv.providers.apis.model_provider import to_message, to_response
+from agentv.providers.apis.openai import OpenAISettings, make_dialogue
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S
+
+_HELD_BY_CLIENT = "held by the client"
+"""Stands for the key in settings that need one: the client sends its own."""
+
+
+class ClientProvider:
+    """Calls a model through a client, sync or async, with the client's own connection, key and retries."""
+
+    is_code = False
+    keeps_deadlines = True
+
+    def __init__(self, kind: str, create: Callable[..., object], dialogue: Dialogue) -> None:
+        self.kind = kind
+        self._create = create
+        self._dialogue = dialogue
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the model's answer. Raises ProviderError."""
+        timeout_s = request.timeout_s or DEFAULT_TRY_TIMEOUT_S
+        body = self._dialogue.build_body(open_conversation(self._dialogue, request))
+        try:
+            reply = await self._reply(partial(self._create, **body), timeout_s)
+        except DeadlineError:
+            raise ProviderError(Failure("deadline", f"no response within {timeout_s:g} s")) from None
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            raise ProviderError(_failure_of(error)) from error
+        turn = self._dialogue.parse(_json_of(reply))
+        return to_response(turn, [to_message(turn)], turn.usage)
+
+    async def _reply(self, create: Callable[[], object], timeout_s: float) -> object:
+        """Return the client's reply. It runs in a thread: an async client may block before it returns its coroutine.
+
+        An async client keeps connections of earlier event loops, such as that of the last `run_evaluation_sync`. A
+        request on one of them fails before it is sent, and drops the connection.
+        """
+        for _ in range(MAX_STALE_CONNECTIONS):
+            try:
+                return await call_user_code(create, timeout_s=timeout_s)
+            except RuntimeError as error:
+                if "Event loop is closed" not in str(error):
+                    raise
+        return await call_user_code(create, timeout_s=timeout_s)
+
+
+MAX_STALE_CONNECTIONS = 100
+
+
+def client_provider(client: object, model: str | None, default_models: Callable[[str], str]) -> ClientProvider | None:
+    """Return a provider that calls a vendor's client; None for any other object.
+
+    `model` None selects the model that `default_models` names for the provider.
+    """
+    vendor = type(client).__module__.partition(".")[0]
+    url = str(getattr(client, "base_url", "")).rstrip("/")
+    own = cast(Any, client)
+    if vendor == "openai" and hasattr(client, "chat"):
+        chosen = OpenAISettings(model=model or default_models("openai"), base_url=url, api_key=_HELD_BY_CLIENT)
+        return ClientProvider("openai", own.chat.completions.create, make_dialogue(chosen))
+    if vendor == "anthropic" and hasattr(client, "messages"):
+        settings = AnthropicSettings(
+            model=model or default_models("anthropic"),
+            base_url=url,
+            api_key=_HELD_BY_CLIENT,
+            structured_output=False,  # older clients do not take `output_config`
+        )
+        return ClientProvider("anthropic", own.messages.create, MessagesDialogue(settings))
+    return None
+
+
+def _json_of(reply: object) -> JsonObject:
+    dump = getattr(reply, "model_dump", None)
+    if not callable(dump):
+        raise ProviderError(Failure("unexpected_shape", f"the client returned a {type(reply).__name__}"))
+    return cast(JsonObject, dump(mode="json"))
+
+
+def _failure_of(error: Exception) -> Failure:
+    """Return the failure of an exception of a client: by its response's status, if it has one."""
+    response = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    if isinstance(status, int):
+        headers = {str(key).lower(): str(value) for key, value in cast(Any, response).headers.items()}
+        known = HttpResponse(status, headers, bytes(getattr(response, "content", b"")))
+        found = status_failure(known, now=datetime.now(UTC))
+        if found is not None:
+            return found
+    names = {each.__name__ for each in type(error).__mro__}
+    if "APIConnectionError" in names:
+        return Failure("transport", f"the client raised {described(error)}", retryable=True)
+    return Failure("plugin_error", f"the client raised {described(error)}")

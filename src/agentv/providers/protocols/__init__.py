@@ -1,0 +1,1 @@
+"""Servers and agents behind open protocols: tools over MCP, agents over A2A."""

@@ -1,0 +1,167 @@
+"""The pytest plug-in: cases of eval files as tests, and `agentv.check` in any test (docs/how-to/pytest.md).
+
+pytest imports this module in every project that has agentv installed. It therefore imports nothing but pytest; all
+else is imported when the first test uses the marker or the fixture `agentv`.
+"""
+
+from collections.abc import Generator
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from agentv.pytest_plugin.fixture import AgentvFixture
+    from agentv.pytest_plugin.rows import EndedRun, Rows
+    from agentv.pytest_plugin.workers import WorkerServer
+
+SESSION: "pytest.StashKey[AgentvSession]" = pytest.StashKey()
+_MARKED: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
+MARKER = "agentv"
+FIXTURE = "agentv"
+_MARKER_LINE = (
+    "agentv(path, target=None, case=None, trials=None): run each case of an eval file as a test; "
+    "target and case are a name or a list, case may have wildcards"
+)
+KIND = "agentv_kind"
+"""The attribute of an exception and its report that says what failed instead of the test."""
+JUDGE_ERROR = "judge error"
+"""The category of a test whose `agentv.check` found no working judge, in the summary of pytest."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the plug-in."""
+    group = parser.getgroup("agentv", "cases of agentv")
+    group.addoption(
+        "--agentv-target", action="append", metavar="NAME", help="Run cases against this target; repeatable."
+    )
+    group.addoption("--agentv-trials", type=_at_least_one, metavar="N", help="Run every case N times.")
+    group.addoption(
+        "--agentv-gate",
+        action="append",
+        metavar="EXPR",
+        help="Condition for exit code 0 besides the tests, e.g. 'pass_rate >= 90%%'; repeatable.",
+    )
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"must be at least 1, not {number}")
+    return number
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the marker, and begin to count failures."""
+    config.addinivalue_line("markers", _MARKER_LINE)
+    config.stash[SESSION] = session = AgentvSession()
+    config.pluginmanager.register(session, "agentv-session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> None:
+    """Let each marked function use the fixture, which calls and judges its case, even if it takes no argument."""
+    if isinstance(obj, FunctionType) and (_has_marker(obj) or collector.get_closest_marker(MARKER) is not None):
+        pytest.mark.usefixtures(FIXTURE)(obj)
+
+
+def _has_marker(function: FunctionType) -> bool:
+    return any(mark.name == MARKER for mark in function.__dict__.get("pytestmark", ()))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each case of the marked eval files."""
+    marks = list(metafunc.definition.iter_markers(MARKER))
+    if not marks:
+        return
+    from agentv.pytest_plugin.marked import marked_cases  # noqa: PLC0415 - only for marked tests
+
+    cases = marked_cases(marks, metafunc.definition)
+    metafunc.parametrize(FIXTURE, cases, ids=[marked.case.id for marked in cases], indirect=True, scope="function")
+
+
+@pytest.fixture
+def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
+    """Check answers with `agentv.check(answer, contains="…", llm_judge="…")`; `agentv.result` of a marked test."""
+    from agentv.pytest_plugin.fixture import AgentvFixture  # noqa: PLC0415 - only for tests that use it
+
+    fixture = AgentvFixture(request.node)
+    marked = getattr(request, "param", None)
+    if marked is not None:
+        request.node.stash[_MARKED] = fixture
+        fixture.run_case(marked)
+    return fixture
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Fail a marked test whose case was judged as not passed; its function runs only if it passed."""
+    fixture = item.stash.get(_MARKED, None)
+    if fixture is not None:
+        fixture.assert_passed()
+    elif FIXTURE in getattr(getattr(item, "callspec", None), "params", ()) and item.get_closest_marker(MARKER):
+        pytest.fail("a fixture of this project hides the fixture `agentv`, so that the case was not run", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note in a report that a target or a judge failed, and not the test."""
+    report = yield
+    if call.excinfo is not None and report.failed:
+        kind = getattr(call.excinfo.value, KIND, None)
+        if kind is not None:
+            report.__dict__[KIND] = kind  # pytest-xdist sends the attributes of a report to its controller
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Count a test without a working judge apart from failed tests."""
+    if getattr(report, KIND, None) == "judge" and report.when == "call":
+        return JUDGE_ERROR, "J", ("JUDGE ERROR", {"red": True})
+    return None
+
+
+class AgentvSession:
+    """What agentv keeps of one pytest session. `rows` is its run, None until a test asks for a row."""
+
+    def __init__(self) -> None:
+        self.rows: Rows | None = None
+        self.workers: WorkerServer | None = None
+        self.ended: EndedRun | None = None
+        self.failed = 0
+        self.broken = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count failed tests, and apart from them those whose target or judge failed."""
+        if report.failed:
+            if getattr(report, KIND, None) is None:
+                self.failed += 1
+            else:
+                self.broken += 1
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of pytest-xdist where to ask for rows: all workers share the run of their controller."""
+        if self.workers is None:
+            from agentv.pytest_plugin.workers import WorkerServer  # noqa: PLC0415 - only with pytest-xdist
+
+            self.workers = WorkerServer(node.config, self)
+        node.workerinput[MARKER] = self.workers.address
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """End the run, and set the exit code of the session by the rules of a verdict."""
+        if self.workers is not None:
+            self.workers.close()
+        if self.rows is not None:
+            from agentv.pytest_plugin.ending import end_run  # noqa: PLC0415 - only if a row was asked for
+
+            session.exitstatus = end_run(self, session, int(exitstatus))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the judge errors, the verdict and the folder of the run."""
+        if self.ended is not None:
+            from agentv.pytest_plugin.ending import print_ending  # noqa: PLC0415 - as above
+
+            print_ending(terminalreporter, self.ended)

@@ -1,0 +1,58 @@
+"""The end of a session: the verdict of its run, and the exit code of pytest."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentv.pytest_plugin import JUDGE_ERROR
+from agentv.pytest_plugin.rows import EndedRun
+from agentv.scoring.gates.run_verdict import GATE_FAILED, INCOMPLETE
+
+if TYPE_CHECKING:
+    from agentv.pytest_plugin import AgentvSession
+
+
+def end_run(session: "AgentvSession", pytest_session: pytest.Session, exit_status: int) -> int:
+    """End the run of a session, and return the exit code of pytest."""
+    if session.rows is None:
+        return exit_status
+    why = pytest_session.shouldfail or pytest_session.shouldstop
+    session.ended = session.rows.end(
+        interrupted=exit_status == pytest.ExitCode.INTERRUPTED, early=f"pytest stopped: {why}" if why else None
+    )
+    if session.ended is None:
+        return exit_status
+    return exit_code(session.ended, exit_status, failed=session.failed, broken=session.broken)
+
+
+def exit_code(ended: EndedRun, exit_status: int, *, failed: int, broken: int) -> int:
+    """Return the exit code of a session by the rules of a verdict (docs/reference/gates.md).
+
+    `exit_status` is that of pytest; it stays if pytest itself could not go on. `failed` tests or a failed gate: 1;
+    otherwise tests without a verdict, because of a `broken` target or judge: 3.
+    """
+    if exit_status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        return exit_status
+    if failed or (ended.has_gates and ended.report.exit_code == GATE_FAILED):
+        return GATE_FAILED
+    return INCOMPLETE if broken else exit_status
+
+
+def print_ending(reporter: Any, ended: EndedRun) -> None:
+    """Print the tests without a working judge, the verdict of the run and its folder."""
+    report = ended.report
+    broken = reporter.getreports(JUDGE_ERROR)
+    if broken:
+        reporter.write_sep("=", "JUDGE ERRORS")
+        for each in broken:
+            reporter.write_sep("_", each.head_line or each.nodeid)
+            reporter.write_line(each.longreprtext)
+    reporter.write_sep("=", "agentv")
+    reporter.write_line(report.verdict.sentence)
+    for note in report.notes:
+        reporter.write_line(f"note: {note}")
+    if report.folder is not None:
+        root = reporter.config.rootpath
+        folder = Path(report.folder)
+        reporter.write_line(f"run: {folder.relative_to(root) if folder.is_relative_to(root) else folder}")

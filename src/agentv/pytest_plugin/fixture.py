@@ -1,0 +1,137 @@
+"""The fixture `agentv`: the rows of a marked test, and checks of answers that a test has itself."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from _pytest.outcomes import Failed
+
+from agentv.pytest_plugin import MARKER, SESSION
+from agentv.pytest_plugin.marked import MarkedCase, wanted_of
+from agentv.pytest_plugin.rows import GivenAnswer, Rows, RunOfSession, session_options
+from agentv.pytest_plugin.texts import broken_text, failed_text
+from agentv.types.errors import AgentvError, ConfigError, JudgeUnavailable
+from agentv.types.json_value import JsonValue
+from agentv.types.records.result import CaseResult
+
+if TYPE_CHECKING:
+    from agentv.types.cases import EvalCase
+
+_CHECKS: "pytest.StashKey[Counter[str]]" = pytest.StashKey()
+
+
+class RowFailedError(Failed):
+    """A case that has no verdict, because its target or a judge failed; shown without a traceback."""
+
+    __qualname__ = "Failed"  # the short summary of pytest prints module and name of an exception before its message
+    __module__ = "builtins"
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message, pytrace=False)
+        self.agentv_kind = kind
+
+
+def _plain(value: object) -> JsonValue:
+    """Return a value as JSON, as it is sent between processes. Raises ConfigError for other objects."""
+    __tracebackhide__ = True
+    try:
+        decoded: JsonValue = msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"agentv.check takes texts, numbers, lists and dicts: {error}") from None
+    return decoded
+
+
+class AgentvFixture:
+    """The fixture `agentv` of one test. `results` are the rows of a marked test: one for each target and trial."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._case: EvalCase | None = None
+        self.results: tuple[CaseResult, ...] = ()
+
+    @property
+    def result(self) -> CaseResult:
+        """The row of a marked test. Raises ValueError if the test has none, or several."""
+        if len(self.results) != 1:
+            raise ValueError(f"this test has {len(self.results)} results; use `results`")
+        return self.results[0]
+
+    def run_case(self, marked: MarkedCase) -> None:
+        """Call and judge the case of a marked test, in its setup phase."""
+        self._case = marked.case
+        try:
+            self.results = self._rows().of_case(marked.wanted, wanted_of(self._item.session.items))
+        except AgentvError as error:
+            raise RowFailedError(str(error), "run") from None
+        broken = [row for row in self.results if row.status == "error"]
+        if broken:
+            kind = "judge" if all(row.error and row.error.stage == "evaluator" for row in broken) else "target"
+            raise RowFailedError("\n".join(map(broken_text, broken)), kind)
+
+    def assert_passed(self) -> None:
+        """Fail the test if a row of its case did not pass."""
+        failed = [row for row in self.results if row.verdict not in ("pass", None)]
+        if failed and self._case is not None:
+            case = self._case
+            pytest.fail("\n\n".join(failed_text(row, case) for row in failed), pytrace=False)
+
+    def check(
+        self,
+        answer: JsonValue,
+        *,
+        prompt: str = "",
+        expected: str | None = None,
+        judge: str | None = None,
+        **evaluators: JsonValue,
+    ) -> CaseResult:
+        """Judge an answer by the evaluators given as keywords, and return the result.
+
+        Each keyword is a type of evaluator, its value the main setting or a dict of all settings, or True for none:
+        `contains="30 days"`, `llm_judge="Is polite"`, `length={"max": 40}`. The answer is a text, or what the API of a
+        model or a framework returned, as JSON. `expected` is the reference answer; `judge` names the target that
+        judges, by default that of `--agentv-target`, or of the default target.
+
+        Raises AssertionError with the reasons unless the verdict is `pass`, JudgeUnavailable if an evaluator could not
+        judge, and ConfigError for an answer or evaluators that cannot be used.
+        """
+        __tracebackhide__ = True
+        if not evaluators:
+            raise ConfigError("agentv.check needs at least one evaluator, as in contains='30 days'")
+        given = GivenAnswer(
+            id=self._id_of_check(),
+            file=self._item.nodeid.partition("::")[0],
+            answer=_plain(answer),
+            prompt=prompt,
+            expected=expected,
+            evaluators={name: _plain(value) for name, value in evaluators.items()},
+            judge=judge,
+        )
+        row = self._rows().of_answer(given, wanted_of(self._item.session.items))
+        if row.error is not None and row.error.stage != "evaluator":
+            raise ConfigError(f"the answer cannot be checked: {row.error.message}")
+        if row.status == "error":
+            raise JudgeUnavailable(broken_text(row))
+        if row.verdict != "pass":
+            raise AssertionError(failed_text(row, None, prompt=prompt, expected=expected))
+        return row
+
+    def _id_of_check(self) -> str:
+        """Return the id of the next check of this test; a test that is run again has further ones."""
+        checks = self._item.session.config.stash.setdefault(_CHECKS, Counter())
+        test = self._item.nodeid.partition("::")[2]
+        checks[test] += 1
+        return test if checks[test] == 1 else f"{test} #{checks[test]}"
+
+    def _rows(self) -> Rows:
+        config = self._item.config
+        session = config.stash[SESSION]
+        if session.rows is None:
+            worker = getattr(config, "workerinput", {})
+            if MARKER in worker:
+                from agentv.pytest_plugin.remote import RowsOfController  # noqa: PLC0415 - only with pytest-xdist
+
+                session.rows = RowsOfController(worker[MARKER])
+            else:
+                session.rows = RunOfSession(session_options(config))
+        return session.rows

@@ -1,0 +1,114 @@
+"""The cases that the marker `agentv` names."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.planning.inputs import load_inputs
+from agentv.engine.planning.planning import make_plan
+from agentv.engine.planning.selection import select_cases
+from agentv.loading.files.places import find_eval_files, find_home
+from agentv.pytest_plugin import FIXTURE
+from agentv.pytest_plugin.rows import SessionOptions, WantedCases, chosen, session_options
+from agentv.types.cases import BrokenCase, EvalCase
+from agentv.types.errors import AgentvError, ConfigError, EvalFileError
+
+
+class MarkedCase(Struct, frozen=True):
+    """A case of a marked test, and the file, targets and trials of its marker."""
+
+    case: EvalCase
+    wanted: WantedCases
+
+
+class _Mark(Struct, frozen=True, kw_only=True):
+    """The arguments of one marker."""
+
+    path: str
+    target: str | Sequence[str] = ()
+    case: str | Sequence[str] = ()
+    trials: int | None = None
+
+
+def marked_cases(marks: Iterable[pytest.Mark], definition: pytest.Item) -> list[MarkedCase]:
+    """Return the cases of all markers of a test. Raises CollectError with every problem of their files."""
+    options = session_options(definition.config)
+    try:
+        return [case for mark in marks for case in _cases(_read(mark), definition, options)]
+    except AgentvError as error:
+        raise pytest.Collector.CollectError(str(error)) from None
+
+
+def _read(mark: pytest.Mark) -> _Mark:
+    """Return the arguments of a marker. Raises ConfigError for wrong ones."""
+    names = ("path", "target", "case", "trials")
+    given = dict(zip(names, mark.args, strict=False)) | dict(mark.kwargs)
+    given = {name: value for name, value in given.items() if value is not None}
+    problem = None
+    if len(mark.args) > len(names) or not given.keys() <= set(names) or "path" not in given:
+        problem = "it takes a path, and target=, case= and trials="
+    elif not _is_text(given["path"]):
+        problem = f"path must be a string or a Path, not {given['path']!r}"
+    elif "trials" in given and (type(given["trials"]) is not int or given["trials"] < 1):
+        problem = f"trials must be a whole number from 1, not {given['trials']!r}"
+    else:
+        for name in ("target", "case"):
+            value = given.get(name, ())
+            if not isinstance(value, str) and not (isinstance(value, list | tuple) and all(map(_is_text, value))):
+                problem = f"{name} must be a string or a list of strings, not {value!r}"
+    if problem is not None:
+        raise ConfigError(f"marker agentv: {problem}")
+    return _Mark(**{**given, "path": str(given["path"])})
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | Path)
+
+
+def _listed(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _cases(mark: _Mark, definition: pytest.Item, options: SessionOptions) -> Iterator[MarkedCase]:
+    """Yield the cases of one marker, after all checks that need no call."""
+    root, beside = Path(options.root), definition.path.parent
+    near = next((place for place in (root, beside) if (place / mark.path).exists()), None)
+    if near is None:
+        raise ConfigError(f"marker agentv: there is no {mark.path} in {root}, nor beside the test in {beside}")
+    files = find_eval_files([mark.path], cwd=near)
+    run_options = replace(options.run_options(), case_globs=_listed(mark.case), gates=())
+    inputs = load_inputs(files, run_options, cwd=root, env=os.environ)
+    groups: list[tuple[WantedCases, list[EvalCase]]] = []
+    read = 0
+    for file, given in zip(files, inputs.suites, strict=True):
+        cases = [_readable(case) for case in select_cases(given.suite, run_options)]
+        read += given.suite.cases.count or len(cases)
+        ids = tuple(case.id for case in cases)
+        groups.append((WantedCases(str(file.resolve()), ids, _listed(mark.target), mark.trials), cases))
+    if not any(cases for _, cases in groups):
+        raise ConfigError(f"marker agentv: no case of {mark.path} matches case={mark.case!r} ({read} loaded)")
+    suites = [chosen(given, group) for given, (group, _) in zip(inputs.suites, groups, strict=True)]
+    make_plan(suites, replace(run_options, case_globs=()), specs=inputs.specs, home=str(find_home(root)))
+    for group, cases in groups:
+        yield from (MarkedCase(case, replace(group, ids=(case.id,))) for case in cases)
+
+
+def _readable(case: EvalCase | BrokenCase) -> EvalCase:
+    if isinstance(case, BrokenCase):
+        raise EvalFileError(case.location.path, case.problems)
+    return case
+
+
+def wanted_of(items: Iterable[pytest.Item]) -> tuple[WantedCases, ...]:
+    """Return the cases that the tests of a session ask for, grouped by file, targets and trials."""
+    ids: dict[WantedCases, dict[str, None]] = {}
+    for item in items:
+        marked = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
+        if isinstance(marked, MarkedCase):
+            group = replace(marked.wanted, ids=())
+            ids.setdefault(group, {}).update(dict.fromkeys(marked.wanted.ids))
+    return tuple(replace(group, ids=tuple(each)) for group, each in ids.items())

@@ -1,0 +1,82 @@
+"""The messages between the workers of pytest-xdist and their controller, and the rows that a worker asks for."""
+
+import socket
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from agentv.pytest_plugin.rows import EndedRun, GivenAnswer, Rows, WantedCases
+from agentv.storage.records.decode import RESULTS
+from agentv.storage.records.encode import result_line
+from agentv.storage.records.json_line import encode
+from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.records.result import CaseResult
+
+
+class Request(Struct):
+    """What a worker asks for: the rows of a case, or of a given answer."""
+
+    all_wanted: tuple[WantedCases, ...]
+    wanted: WantedCases | None = None
+    given: GivenAnswer | None = None
+
+
+class Reply(Struct):
+    """The rows as lines of results.jsonl, or the error; `is_config` says that a setting is wrong."""
+
+    rows: tuple[str, ...] = ()
+    error: str | None = None
+    is_config: bool = False
+
+
+def answered(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
+    """Return the reply to a request, both as lines."""
+    request = msgspec.json.decode(line, type=Request)
+    try:
+        rows = rows_of()
+        results: tuple[CaseResult, ...] = ()
+        if request.wanted is not None:
+            results = rows.of_case(request.wanted, request.all_wanted)
+        elif request.given is not None:
+            results = (rows.of_answer(request.given, request.all_wanted),)
+        reply = Reply(tuple(encode(result_line(row)).decode() for row in results))
+    except AgentvError as error:
+        reply = Reply(error=str(error), is_config=isinstance(error, ConfigError))
+    return msgspec.json.encode(reply) + b"\n"
+
+
+class RowsOfController:
+    """The rows of a session, asked for by a worker. `address` is what its controller told it."""
+
+    def __init__(self, address: str) -> None:
+        port, _, token = address.partition(" ")
+        self._socket = socket.create_connection(("127.0.0.1", int(port)))
+        self._file = self._socket.makefile("rwb")
+        self._file.write(f"{token}\n".encode())
+
+    def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
+        """Return the rows of the case in `wanted`. Raises AgentvError if it cannot be run."""
+        return self._ask(Request(tuple(all_wanted), wanted=wanted))
+
+    def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
+        """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""
+        (row,) = self._ask(Request(tuple(all_wanted), given=given))
+        return row
+
+    def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:  # noqa: ARG002 - the controller decides
+        """Close the connection: the run belongs to the controller."""
+        self._file.close()
+        self._socket.close()
+        return None
+
+    def _ask(self, request: Request) -> tuple[CaseResult, ...]:
+        try:
+            self._file.write(msgspec.json.encode(request) + b"\n")
+            self._file.flush()
+            reply = msgspec.json.decode(self._file.readline(), type=Reply)
+        except (OSError, msgspec.DecodeError) as error:
+            raise AgentvError(f"the controller of pytest-xdist does not answer: {error}") from error
+        if reply.error is not None:
+            raise (ConfigError if reply.is_config else AgentvError)(reply.error)
+        return tuple(RESULTS.of_line(row.encode()) for row in reply.rows)

@@ -1,0 +1,312 @@
+"""The rows of a pytest session: one run, whose cases are called and judged when a test asks for them."""
+
+import asyncio
+import os
+import random
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from agentv.engine.planning.inputs import Inputs, SuiteInput, TargetsLoader, load_inputs, load_project_parts
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
+from agentv.engine.planning.planning import make_plan
+from agentv.engine.planning.selection import Selection
+from agentv.engine.planning.suite_check import Findings, SuiteCheck
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.recorder import StopSignal
+from agentv.engine.running.requested_rows import RequestedRows
+from agentv.engine.running.run import run_plan
+from agentv.engine.running.run_stores import make_store
+from agentv.loading.files.places import find_home, find_repository_root
+from agentv.loading.targets.choice import choose_target
+from agentv.providers.local.python import PythonProvider, PythonSettings
+from agentv.registry import Spec, Specs
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases, listed
+from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.json_value import JsonValue
+from agentv.types.provider import ProviderRequest
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    import pytest
+
+CHECK = "check"
+"""The name of the target, and its provider, whose answers are those given to `agentv.check`."""
+
+
+class SessionOptions(Struct, frozen=True):
+    """The options of the session. `root` is its root folder."""
+
+    root: str
+    targets: tuple[str, ...] = ()
+    trials: int | None = None
+    gates: tuple[str, ...] | None = None
+
+    def run_options(self) -> RunOptions:
+        """Return the options of the run."""
+        return RunOptions(targets=self.targets, trials=self.trials, gates=self.gates, name="pytest")
+
+
+def session_options(config: "pytest.Config") -> SessionOptions:
+    """Return the options of a session. Raises ConfigError for wrong ones."""
+    gates = config.getoption("agentv_gate")
+    return SessionOptions(
+        str(config.rootpath),
+        tuple(config.getoption("agentv_target") or ()),
+        config.getoption("agentv_trials"),
+        None if gates is None else tuple(gates),
+    )
+
+
+class WantedCases(Struct, frozen=True):
+    """The cases of one eval file that tests ask for, by id; `targets` and `trials` are those of the marker."""
+
+    file: str
+    ids: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+    trials: int | None = None
+
+    def is_for(self, other: "WantedCases") -> bool:
+        """Return True if both are rows of the same file with the same targets and trials."""
+        return (self.file, self.targets, self.trials) == (other.file, other.targets, other.trials)
+
+
+class GivenAnswer(Struct, frozen=True, kw_only=True):
+    """An answer to check: `id` names the check in the run, `file` is the test's file, relative to the root.
+
+    `evaluators` are the settings of each evaluator by type. `judge` names the target that judges.
+    """
+
+    id: str
+    file: str
+    answer: JsonValue
+    prompt: str = ""
+    expected: str | None = None
+    evaluators: Mapping[str, JsonValue] = {}
+    judge: str | None = None
+
+
+class EndedRun(Struct, frozen=True):
+    """A run that has ended; `has_gates` is True if it has other gates than the default one, which the tests are."""
+
+    report: RunReport
+    has_gates: bool
+
+
+class Rows(Protocol):
+    """The source of rows for tests: the run itself, or the controller of pytest-xdist."""
+
+    def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
+        """Return the rows of the case in `wanted`; `all_wanted` is what the whole session asks for."""
+
+    def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
+        """Return the row of a given answer."""
+
+    def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
+        """End the run and return its report; None if it belongs to another process, or never began.
+
+        `early` is the reason why not all tests were run.
+        """
+
+
+class OpenPlan(RunPlan, frozen=True):
+    """The plan of a session, which does not know how many rows will be asked for."""
+
+    @property
+    def planned(self) -> int | None:
+        """None: tests may be skipped, and may check any number of answers."""
+        return None
+
+
+class RunOfSession:
+    """One run for the rows of a session, in a thread of its own. Its methods may be called from any thread."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+        self._root = Path(options.root)
+        self._requested = RequestedRows()
+        self._stop = StopSignal()
+        self._answers: dict[str, JsonValue] = {}
+        self._report: Future[RunReport] = Future()
+        self._begin_once = Lock()
+        self._plan: RunPlan | None = None
+        self._tasks: list[tuple[WantedCases, dict[str, list[CaseTask]]]] = []
+        self._suites: dict[tuple[str, str | None], tuple[EvalSuite, ResolvedTarget, KnownTargets]] = {}
+        self._thread: Thread | None = None
+
+    def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
+        """Return the rows of the case in `wanted`. Raises AgentvError if it cannot be run."""
+        self._begin(all_wanted)
+        (case_id,) = wanted.ids
+        for group, tasks in self._tasks:
+            if wanted.is_for(group):
+                return self._requested.get(tasks[case_id])
+        raise ConfigError(f"{wanted.file}: no test of this session has this file with these targets and trials")
+
+    def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
+        """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""
+        plan = self._begin(all_wanted)
+        task = self._check_task(given, plan)
+        self._answers[given.id] = given.answer
+        (row,) = self._requested.get([task])
+        return row
+
+    def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
+        """End the run and return its report; None if it never began."""
+        if self._thread is None or self._plan is None:
+            return None
+        if interrupted:
+            self._requested.interrupt("pytest was interrupted")
+        elif early is not None:
+            self._requested.drain(early)
+        self._requested.close()
+        self._thread.join()
+        return EndedRun(self._report.result(), self._plan.gates is not None)
+
+    def _begin(self, all_wanted: Sequence[WantedCases]) -> RunPlan:
+        with self._begin_once:
+            if self._plan is None:
+                plan = self._make_plan(all_wanted)
+                self._thread = Thread(target=self._run, args=(plan,), name="agentv-pytest", daemon=True)
+                self._thread.start()
+                self._plan = plan
+            return self._plan
+
+    def _make_plan(self, all_wanted: Sequence[WantedCases]) -> RunPlan:
+        options = self._options.run_options()
+        files = tuple(dict.fromkeys(Path(group.file) for group in all_wanted))
+        if files:
+            inputs = load_inputs(files, options, cwd=self._root, env=os.environ)
+        else:
+            inputs = Inputs((), *load_project_parts([self._root]))
+        by_file = dict(zip(map(str, files), inputs.suites, strict=True))
+        suites = [chosen(by_file[group.file], group) for group in all_wanted]
+        home = str(find_home(self._root))
+        plan = make_plan(suites, options, specs=inputs.specs, home=home, project_gates=inputs.gates)
+        for group, suite in zip(all_wanted, plan.suites, strict=True):
+            tasks: dict[str, list[CaseTask]] = {case_id: [] for case_id in group.ids}
+            for target in suite.targets:
+                for task in suite.tasks(target, by_trial=False):
+                    tasks[task.case.id].append(task)
+            self._tasks.append((group, tasks))
+        plan.specs.providers.add(self._spec())
+        return OpenPlan(**{name: getattr(plan, name) for name in plan.__struct_fields__})
+
+    def _spec(self) -> Spec:
+        """Return the provider that answers with what was given to `agentv.check`."""
+
+        def answer(request: ProviderRequest) -> JsonValue:
+            return self._answers.pop(request.eval_case_id)
+
+        def factory(target: ResolvedTarget, tools: object) -> PythonProvider:
+            return PythonProvider(replace(target, settings=PythonSettings(answer)), tools)  # type: ignore[arg-type]
+
+        return Spec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
+
+    def _check_task(self, given: GivenAnswer, plan: RunPlan) -> CaseTask:
+        evaluators = tuple(
+            EvaluatorConfig(type_, type_, settings_of(type_, value, plan.specs), base_dir=self._options.root)
+            for type_, value in given.evaluators.items()
+        )
+        case = EvalCase(
+            given.id,
+            given.prompt,  # type: ignore[arg-type]  # a text is a message of the user
+            expected_messages=given.expected or (),  # type: ignore[arg-type]  # as above
+            evaluators=evaluators,
+        )
+        suite, target, known = self._check_suite(given, plan)
+        findings = Findings()
+        with_case = replace(suite, cases=listed([case]))
+        checked = SuitePlan(Selection(with_case, None, 1), (target,), known, self._options.run_options())
+        SuiteCheck(plan=checked, specs=plan.specs, findings=findings, overrides={}, home=plan.home).run()
+        if findings.problems:
+            raise ConfigError("\n".join(findings.problems))
+        return CaseTask(case=case, suite=suite, target=target, known=known)
+
+    def _check_suite(self, given: GivenAnswer, plan: RunPlan) -> tuple[EvalSuite, ResolvedTarget, KnownTargets]:
+        """Return the suite and the target of the checks in one file, which stay the same objects."""
+        key = (given.file, given.judge)
+        if key not in self._suites:
+            folder = (self._root / given.file).parent
+            loader = TargetsLoader(
+                options=RunOptions(), specs=plan.specs, cwd=self._root, env=os.environ, needs_targets=False
+            )
+            known = loader.load_targets(folder)
+            judge = given.judge or _judge_of(known, self._options, plan.specs)
+            suite = EvalSuite(
+                given.file,
+                listed([]),
+                dataset=CHECK,
+                base_dir=self._options.root,
+                repository_root=str(find_repository_root(self._root)),
+            )
+            self._suites[key] = suite, ResolvedTarget(CHECK, CHECK, settings=None, judge_target=judge), known
+        return self._suites[key]
+
+    def _run(self, plan: RunPlan) -> None:
+        clock = make_clock()
+        rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
+        try:
+            store = make_store(plan, clock=clock)
+            work = run_plan(
+                plan, store=store, observers=(), clock=clock, rng=rng, stop=self._stop, requested=self._requested
+            )
+            self._report.set_result(asyncio.run(work))
+        except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits for the report
+            self._report.set_exception(error)
+        finally:
+            self._requested.fail(self._stop.reason or "it could not begin")
+
+
+def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:
+    """Return a suite with only the cases that are wanted, and with the targets and trials of their marker."""
+    wanted = frozenset(group.ids)
+    cases = [case for case in given.suite.cases if isinstance(case, EvalCase) and case.id in wanted]
+    suite = given.suite
+    if group.targets:
+        suite = replace(suite, target=None, targets=group.targets)
+        cases = [replace(case, targets=()) for case in cases]
+    if group.trials is not None:
+        suite = replace(suite, trials=group.trials)
+        cases = [replace(case, trials=None) for case in cases]
+    return SuiteInput(replace(suite, cases=ListedCases(tuple(cases))), given.known)
+
+
+def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:
+    """Return the judge of checks: that of the target that is chosen or is the default; None if there is none."""
+    try:
+        config = choose_target(tuple(known.configs.values()), options.targets[0] if options.targets else None)
+        target = known.get(config.name)
+    except AgentvError:  # a judge is needed only by some evaluators, which report that they have none
+        return None
+    return target.judge_target or (target.name if specs.providers.get(target.provider).can_judge else None)
+
+
+def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, JsonValue]:
+    """Return the settings that a short form such as `contains="30 days"` stands for.
+
+    An object is the settings themselves and `True` stands for none; any other value is that of the one required
+    setting, or for a judge the expected outcome. Raises ConfigError if there is no such setting.
+    """
+    settings = specs.evaluators.get(type_).load_settings()
+    if isinstance(value, Mapping):
+        return value
+    if value is True:
+        return {}
+    fields = structs.fields(settings)
+    required = [field.encode_name for field in fields if field.required]
+    if len(required) == 1:
+        return {required[0]: value}
+    if not required and any(field.name == "plain_prompt" for field in fields) and isinstance(value, str):
+        return {"prompt": value, "plain_prompt": "outcome"}
+    names = ", ".join(field.encode_name for field in fields)
+    raise ConfigError(f"{type_}={value!r}: give its settings as a dict; they are {names}")

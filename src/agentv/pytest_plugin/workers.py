@@ -1,0 +1,58 @@
+"""pytest-xdist: the controller owns the run, and its workers ask it for rows over a connection of this machine.
+
+A message is one line of JSON. The first line of a connection is the token of the session. Every session with
+pytest-xdist imports this module, so that it imports the standard library only.
+"""
+
+import secrets
+import socket
+from contextlib import suppress
+from threading import Lock, Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from agentv.pytest_plugin import AgentvSession
+    from agentv.pytest_plugin.rows import Rows
+
+
+class WorkerServer:
+    """The part of the controller that answers workers; each has a connection and a thread."""
+
+    def __init__(self, config: pytest.Config, session: "AgentvSession") -> None:
+        self._config = config
+        self._session = session
+        self._make_once = Lock()
+        self._token = secrets.token_hex(16)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"{self._socket.getsockname()[1]} {self._token}"
+        Thread(target=self._accept, name="agentv-workers", daemon=True).start()
+
+    def close(self) -> None:
+        """Accept no further workers."""
+        self._socket.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                connection, _ = self._socket.accept()
+                Thread(target=self._serve, args=(connection,), name="agentv-worker", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection, connection.makefile("rwb") as file:
+            if not secrets.compare_digest(file.readline().strip(), self._token.encode()):
+                return
+            for line in file:
+                from agentv.pytest_plugin.remote import answered  # noqa: PLC0415 - no worker may ask for anything
+
+                file.write(answered(line, self._rows))
+                file.flush()
+
+    def _rows(self) -> "Rows":
+        from agentv.pytest_plugin.rows import RunOfSession, session_options  # noqa: PLC0415 - as above
+
+        with self._make_once:
+            if self._session.rows is None:
+                self._session.rows = RunOfSession(session_options(self._config))
+            return self._session.rows

@@ -1,0 +1,106 @@
+"""Short text and HTML of results, for `print` and for notebooks. The HTML is escaped and has no script."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from msgspec import Struct
+
+MAX_LINES = 20
+_WIDTH = 300
+
+COLOURS = {"pass": "#1a7f37", "borderline": "#9a6700", "fail": "#cf222e", "error": "#8250df"}
+
+
+class Line(Struct, frozen=True):
+    """One judgement in a view: its state (`pass`, `borderline`, `fail`, `error`, …), name, score 0..1, and reason."""
+
+    state: str
+    name: str
+    score: float | None = None
+    reason: str = ""
+    note: str = ""
+    """What stands after the score, such as the score on the criterion's own scale."""
+
+
+class View(Struct, frozen=True):
+    """A heading with its state, and lines under it. `more` counts the lines that are left out."""
+
+    state: str
+    heading: str
+    lines: tuple[Line, ...] = ()
+    more: int = 0
+
+
+def view_of(state: str, heading: str, lines: Iterable[Line], *, total: int | None = None) -> View:
+    """Return a view with the first lines, out of `total` (None: as many as there are)."""
+    listed = tuple(lines)
+    return View(state, heading, listed[:MAX_LINES], (len(listed) if total is None else total) - len(listed[:MAX_LINES]))
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, cut if it is long; control characters are written as escapes."""
+    joined = "".join(each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.split()))
+    return joined if len(joined) <= _WIDTH else f"{joined[: _WIDTH - 1]}…"
+
+
+def score_text(score: float | None) -> str:
+    """Return a score with two digits that never rounds up to 1; `-` for none."""
+    if score is None:
+        return "-"
+    return f"{min(score, 0.99) if 0.99 < score < 1 else score:.2f}"  # noqa: PLR2004 - 0.999 is not 1.00
+
+
+def view_text(view: View) -> str:
+    """Return a view as text: the heading, and a line for each judgement."""
+    widths = [max((len(cell) for cell in column), default=0) for column in zip(*map(_cells, view.lines), strict=True)]
+    lines = [one_line(view.heading)]
+    for line in view.lines:
+        state, name, score = (cell.ljust(width) for cell, width in zip(_cells(line), widths, strict=True))
+        lines.append(f"  {state}  {score}  {name}  {one_line(line.reason)}".rstrip())
+    if view.more:
+        lines.append(f"  … and {view.more} more")
+    return "\n".join(lines)
+
+
+def _cells(line: Line) -> tuple[str, str, str]:
+    note = f" ({line.note})" if line.note else ""
+    return line.state, one_line(line.name), f"{score_text(line.score)}{note}"
+
+
+def view_html(view: View) -> str:
+    """Return a view as HTML: the heading, and a table with a row for each judgement."""
+    rows = [
+        (_marked(line.state), escape(score), escape(one_line(line.name)), escape(one_line(line.reason)))
+        for line in view.lines
+        for score in [_cells(line)[2]]
+    ]
+    more = f"<p>… and {view.more} more</p>" if view.more else ""
+    table = _table(("verdict", "score", "name", "reason"), rows) if rows else ""
+    return f"<div><p>{_marked(view.state, one_line(view.heading))}</p>{table}{more}</div>"
+
+
+def table_html(heading: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a heading and a table of texts as HTML."""
+    cells = [[escape(cell) for cell in row] for row in rows]
+    return f"<div><p><b>{escape(heading)}</b></p>{_table(head, cells)}</div>"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of a head and cells that are HTML already."""
+    titles = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in head)
+    body = "".join(f"<tr>{''.join(f'<td style={_LEFT}>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+
+
+_LEFT = "'text-align:left'"
+
+
+def _marked(state: str, text: str | None = None) -> str:
+    colour = COLOURS.get(state)
+    shown = escape(state if text is None else text)
+    return f"<b style='color:{colour}'>{shown}</b>" if colour else f"<b>{shown}</b>"
+
+
+def reason_of(reasoning: str | None, misses: Sequence[str], error: str | None = None) -> str:
+    """Return the reason of a judgement: its error, else the reasoning, else what it missed."""
+    return error or reasoning or "; ".join(misses)

@@ -1,0 +1,184 @@
+"""Plain Python in: dicts wherever a value class is taken, camelCase keywords, and the natural order."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agentv import (
+    AgentvError,
+    ConfigError,
+    EvalCase,
+    EvalFileError,
+    EvaluationCriteria,
+    EvaluationInput,
+    EvaluationScore,
+    LlmJudgeEvaluator,
+    Message,
+    ProviderResponse,
+    TraceEvent,
+    evaluate,
+    run_evaluation_sync,
+    run_evaluators_for_case,
+    summarize_trace,
+)
+from agentv.engine.planning.options import RunKeywords, RunOptions
+from agentv.evaluators.judges.code_judge import CodeEvaluatorKeywords, CodeEvaluatorOptions
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions, LlmJudgeKeywords
+from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryKeywords, ToolTrajectorySettings
+from agentv.types.cases import RubricItem
+from agentv.types.criteria.evaluation_input import MoreOfInput
+
+POLITE = EvaluationCriteria("polite")
+CALL = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"id": 7}'}}
+
+
+def test_input_and_configuration_may_be_dicts() -> None:
+    result = run_evaluation_sync({"response": "Paris"}, {"evaluators": [{"type": "contains", "value": "Paris"}]})
+    assert result.overall_score == 1.0
+    with pytest.raises(EvalFileError, match=r"\$\.respons  unknown key 'respons'.*did you mean 'response'"):
+        run_evaluation_sync({"respons": "Paris"}, {"evaluators": [{"type": "contains", "value": "Paris"}]})
+    with pytest.raises(ConfigError, match="`input` must be an EvaluationInput or a dict of its keys, not 'Paris'"):
+        run_evaluation_sync("Paris", {"evaluators": []})  # type: ignore[arg-type]
+
+
+def test_a_wrong_evaluator_is_refused_with_its_place() -> None:
+    entry = {"type": "contains", "valu": "Paris"}
+    case = EvalCase("a", "q")  # type: ignore[arg-type]  # a string is one user message
+    for wrong in (
+        lambda: run_evaluation_sync({"response": "x"}, {"evaluators": [entry]}),
+        lambda: evaluate([case], task=lambda _request: "x", evaluators=[entry]),
+    ):
+        with pytest.raises(EvalFileError, match=r"\$\.evaluators\[0\]\.valu  unknown key 'valu'.*did you mean 'value'"):
+            wrong()
+    with pytest.raises(ConfigError, match="evaluators= takes a list; got dict"):
+        evaluate([case], task=lambda _request: "x", evaluators=entry)  # type: ignore[arg-type]
+
+
+def test_a_case_takes_dicts_of_messages_evaluators_rubrics_and_criteria() -> None:
+    given: dict[str, Any] = {
+        "input_messages": [{"role": "user", "content": "q"}],
+        "expected_messages": [{"role": "assistant", "tool_calls": [CALL]}],
+        "rubrics": ["Names it", {"id": "short", "description": "Is short", "weight": 2}],
+        "criteria": [{"name": "polite", "scale": "likert5"}],
+    }
+    case = EvalCase("a", **given)
+    assert case.input_messages == (Message("user", "q"),)
+    assert case.expected_messages[0].tool_calls[0].tool == "lookup"
+    assert case.rubrics == (RubricItem("rubric-1", "Names it"), RubricItem("short", "Is short", weight=2))
+    assert case.criteria == (EvaluationCriteria("polite", scale="likert5"),)
+    tuples: dict[str, Any] = {name: tuple(value) for name, value in given.items()}
+    assert EvalCase("a", **tuples) == case
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"input_messages": [{"role": "usr", "content": "q"}]}, r"input_messages\[0\] has the unknown role 'usr'"),
+        ({"input_messages": ["q"]}, r"input_messages\[0\] is not a message, but a text"),
+        ({"rubrics": ["a", {"id": "b", "description": "c", "weigth": 1}]}, r"\$\.rubrics\[1\]\.weigth  unknown key"),
+        (
+            {"rubrics": [{"id": "b", "description": "c", "scale": "likert"}]},
+            "unknown scale 'likert'.*likert5, points10",
+        ),
+        ({"criteria": [{"nam": "polite"}]}, r"`name` is missing"),
+    ],
+)
+def test_a_wrong_value_of_a_case_is_refused_with_its_place(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(AgentvError, match=message):
+        EvalCase("a", **{"input_messages": "q", **given})
+
+
+def test_a_case_with_dicts_is_run_and_scored() -> None:
+    case = EvalCase(
+        "a",
+        [{"role": "user", "content": "q"}],  # type: ignore[arg-type]
+        evaluators=[{"name": "e", "type": "contains", "value": "x"}],  # type: ignore[arg-type]
+    )
+    report = evaluate([case], task=lambda _request: "x")
+    assert report.results[0].score == 1.0
+    score, _ = asyncio.run(run_evaluators_for_case(case, "y"))
+    assert score.score == 0.0
+
+
+def test_prompt_and_criteria_come_in_either_order_and_never_swap() -> None:
+    natural = EvaluationInput("Paris", "Capital?", [POLITE])
+    assert (natural.prompt, natural.criteria) == ("Capital?", (POLITE,))
+    assert EvaluationInput("Paris", (POLITE,), "Capital?") == natural
+    assert EvaluationInput("Paris", (POLITE,), prompt="Capital?") == natural
+    assert EvaluationInput("Paris", (), "Capital?") == EvaluationInput("Paris", "Capital?")
+    assert EvaluationInput("Paris", [{"name": "polite"}]).criteria == (POLITE,)
+    wrong: Any = {"document": 1}
+    with pytest.raises(EvalFileError, match=r"\$\.prompt  must be a string, got dict"):
+        EvaluationInput("Paris", wrong)
+    with pytest.raises(EvalFileError, match=r"\$\.criteria  must be a list, got dict"):
+        EvaluationInput("Paris", "Capital?", wrong)
+
+
+def test_messages_of_an_input_may_be_dicts() -> None:
+    given = EvaluationInput(
+        {"role": "assistant", "tool_calls": [CALL]}, message_history=[{"role": "user", "content": "q"}]
+    )
+    assert isinstance(given.response, Message)
+    assert given.response.tool_calls[0].tool == "lookup"
+    assert given.message_history == (Message("user", "q"),)
+
+
+def test_keywords_may_be_in_camel_case() -> None:
+    camel: dict[str, Any] = {"groundTruth": "Paris", "sessionId": "s"}
+    assert EvaluationInput("x", **camel) == EvaluationInput("x", ground_truth="Paris", session_id="s")
+    case: dict[str, Any] = {"inputMessages": "q", "expectedOutcome": "o"}
+    assert EvalCase(id="a", **case) == EvalCase("a", "q", "o")  # type: ignore[arg-type]
+    score: dict[str, Any] = {"expectedAspectCount": 3}
+    assert EvaluationScore(1.0, **score).expected_aspect_count == 3
+    with pytest.raises(TypeError, match="Unexpected keyword argument 'inputMesages'"):
+        EvalCase(id="a", inputMesages="q")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'expected_outcome' is given twice"):
+        EvalCase("a", "q", expected_outcome="x", expectedOutcome="o")  # type: ignore[call-arg, arg-type]
+
+
+def test_a_trace_of_plain_json_is_counted_and_never_silently_zero() -> None:
+    assert summarize_trace([{"type": "tool_call", "name": "lookup"}]).event_count == 1
+    said: dict[str, Any] = {"role": "assistant", "tool_calls": [CALL]}
+    assert summarize_trace([said]).tool_names == ("lookup",)
+    assert summarize_trace([{"type": "function_call", "name": "lookup", "arguments": "{}"}]).tool_names == ("lookup",)
+    for wrong, message in (
+        ([{"typ": "tool_call"}], r"trace\[0\] has no role; its keys: 'typ'; a trace event has one of the types"),
+        (["lookup"], r"trace\[0\] is not a message, but a text"),
+        ({"type": "error"}, "trace must be a list of trace events or messages; got dict"),
+    ):
+        with pytest.raises(AgentvError, match=message):
+            summarize_trace(wrong)  # type: ignore[arg-type]
+
+
+def test_evaluator_classes_take_dicts_and_camel_case() -> None:
+    judge = LlmJudgeEvaluator({"temperature": 0.5, "maxOutputTokens": 10})
+    assert (judge.options.temperature, judge.options.max_output_tokens) == (0.5, 10)
+    items = LlmJudgeEvaluator(rubrics=[{"id": "a", "description": "b"}])
+    assert items.kind == "llm_judge"
+    with pytest.raises(ConfigError, match=r"unknown option 'temprature'.*Did you mean 'temperature'"):
+        LlmJudgeEvaluator({"temprature": 0.5})
+
+
+def test_typed_keywords_are_the_fields_of_their_options() -> None:
+    pairs = (
+        (RunKeywords, RunOptions),
+        (LlmJudgeKeywords, LlmJudgeEvaluatorOptions),
+        (CodeEvaluatorKeywords, CodeEvaluatorOptions),
+        (ToolTrajectoryKeywords, ToolTrajectorySettings),
+    )
+    for keywords, options in pairs:
+        assert tuple(keywords.__annotations__) == options.__struct_fields__
+    more = {"response", "prompt", "criteria", *MoreOfInput.__annotations__}
+    assert more == set(EvaluationInput.__struct_fields__)
+
+
+def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:
+    def task(_request: object) -> ProviderResponse:
+        return ProviderResponse("x", trace=(TraceEvent("tool_call", name="lookup"),))
+
+    cases = [EvalCase(name, "q") for name in ("a", "b")]  # type: ignore[arg-type]
+    report = evaluate(cases, task=task, evaluators=[{"type": "contains", "value": "x"}])
+    noted = [note for note in report.notes if "'trace', which is deprecated" in note]
+    assert len(noted) == 1
+    assert noted[0].startswith("target 'task': its replies have the key 'trace'")

@@ -1,0 +1,114 @@
+"""`agentv label agreement`: how far the annotators of a run agree."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+
+from agentv import krippendorff_alpha
+from agentv.cli.main import main
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
+from agentv.types.records.answer import AnswerRef
+
+Call = Callable[..., tuple[int, str, str]]
+TONE = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
+LABELS = """eval_id,target,criterion,score,annotator
+refund-7,agent-v1,tone,4/5,anna
+refund-7,agent-v1,tone,4,ben
+refund-7,agent-v2,tone,2/5,anna
+refund-7,agent-v2,tone,3/5,ben
+refund-7,agent-v3,tone,5/5,anna
+refund-7,agent-v1,right,85 %,anna
+refund-7,agent-v1,right,yes,ben
+refund-7,agent-v2,right,no,anna
+refund-7,agent-v2,right,0,ben
+"""
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Return the command line on a run in which three targets answered a case."""
+    store = RunFolder(runs_folder(tmp_path / ".agentv"), RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    store.append_case(make_case(criteria=(TONE,)))
+    for target in ("agent-v1", "agent-v2", "agent-v3"):
+        slot = replace(make_result().slot, target=target)
+        answer = store.append_answer(make_answer(slot=slot))
+        store.append(make_result(slot=slot, answer_ref=AnswerRef(answer.seq or 0)))
+    store.close("finished")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "said.csv").write_text(LABELS)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_agreement_of_imported_labels_by_criterion(call: Call) -> None:
+    assert call("label", "latest", "--in", "said.csv")[0] == 0
+    code, out, _ = call("label", "agreement", "--json")
+    assert code == 0
+    shown = json.loads(out)
+    assert shown["schema"] == "agentv-agreement-1"
+    tone, right = shown["agreement"]
+    assert (tone["criterion"], tone["metric"], tone["annotators"], tone["answers"]) == (
+        "tone",
+        "ordinal",
+        ["anna", "ben"],
+        2,
+    )
+    assert tone["alpha"]["value"] == krippendorff_alpha([(0.75, 0.75), (0.25, 0.5)], metric="ordinal")
+    assert right["alpha"]["value"] == krippendorff_alpha([(0.85, 1.0), (0.0, 0.0)], metric="interval")
+    assert right["cohen_kappa"] == [{"annotators": ["anna", "ben"], "answers": 2, "value": pytest.approx(1 / 3)}]
+
+
+def test_agreement_of_a_file_on_the_screen_and_in_a_report(call: Call) -> None:
+    code, out, _ = call("label", "agreement", "latest", "--labels", "said.csv", "--by", "tag", "-o", "agreement.md")
+    assert code == 0
+    assert "Krippendorff" not in out
+    for word in ("criterion", "alpha", "Fleiss' kappa", "Cohen's kappa", "tone", "right", "anna, ben"):
+        assert word in out
+    assert "fewer than 20 cases" in out
+    assert "Cohen's kappa" in Path("agreement.md").read_text()
+
+
+def test_an_unreadable_label_of_a_file_is_named_with_its_line(call: Call) -> None:
+    Path("said.csv").write_text(LABELS.replace("85 %", "maybe").replace(",no,", ",7/5,"))
+    code, _, err = call("label", "agreement", "--labels", "said.csv")
+    assert code == 4
+    assert "said.csv:7:1  $  'maybe' cannot be read; it must be a number from 0 to 1, 4/5, 85 %, yes, no" in err
+    assert "said.csv:9:1  $  '7/5' cannot be read" in err
+
+
+def test_an_unreadable_label_of_a_run_is_named_with_its_case(call: Call) -> None:
+    Path("said.csv").write_text(LABELS.replace("85 %", "maybe"))
+    call("label", "--in", "said.csv")
+    code, _, err = call("label", "agreement")
+    assert code == 4
+    assert "refund-7, right, anna: 'maybe' cannot be read" in err
+    assert "--metric nominal" in err
+    assert call("label", "agreement", "--metric", "nominal")[0] == 0
+
+
+def test_a_run_without_labels_and_an_unknown_criterion_are_refused(call: Call) -> None:
+    code, _, err = call("label", "agreement")
+    assert (code, "has no labels; import some with" in err) == (4, True)
+    code, _, err = call("label", "agreement", "--labels", "said.csv", "--criterion", "tune")
+    assert code == 4
+    assert "no label has the criterion 'tune'; labelled criteria: 'tone', 'right'" in err
+
+
+def test_labels_are_still_imported_without_a_subcommand(call: Call) -> None:
+    code, out, _ = call("label", "--in", "said.csv")
+    assert (code, "Imported 9 scores of 2 annotators" in out) == (0, True)
+    code, out, _ = call("label", "--help")
+    assert code == 0
+    assert "agreement" in out

@@ -1,0 +1,218 @@
+"""The sampler of services: which lines it takes, what it does with too many, and how it ends."""
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.fake_server import serving_fake
+
+from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, Sampler, TargetConfig
+from agentv.cli.main import main
+from agentv.engine.criteria.sampler import SamplerStats
+from agentv.scoring.counting.sampling import make_sample
+from agentv.types.errors import ConfigError, EvalFileError
+
+CONFIG = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "Paris"}])
+
+
+def line(number: int, **fields: Any) -> dict[str, Any]:
+    return {"id": f"a{number}", "session_id": f"s{number // 3}", "prompt": "Capital?", "response": "Paris", **fields}
+
+
+class Results:
+    """Collects judgements."""
+
+    def __init__(self) -> None:
+        self.all: list[AggregatedEvaluationResult] = []
+
+    def __call__(self, result: AggregatedEvaluationResult) -> None:
+        self.all.append(result)
+
+    @property
+    def ids(self) -> list[str]:
+        return sorted(str(each.input_snapshot.id) for each in self.all)
+
+
+class Held:
+    """An evaluator that waits until it is released."""
+
+    kind = "held"
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.began = threading.Event()
+
+    def evaluate(self, _context: object) -> float:
+        self.began.set()
+        self.release.wait(20)
+        return 1.0
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    held = Held()
+    yield held
+    held.release.set()
+
+
+@pytest.mark.parametrize("by", ["session_id", None])
+@pytest.mark.parametrize("share", ["20%", "0.35"])
+def test_it_takes_the_same_lines_as_the_command(
+    tmp_path: Path, share: str, by: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.dumps(line(number)) for number in range(120)]
+    log, config, scores = tmp_path / "log.jsonl", tmp_path / "config.yaml", tmp_path / "scores.jsonl"
+    log.write_text("\n".join(lines))
+    config.write_text("evaluators: [{type: contains, value: Paris}]")
+    options = ["--sample", share, "--seed", "3", *([] if by is None else ["--sample-by", by])]
+    with pytest.raises(SystemExit):
+        main(["score", str(log), "--config", str(config), "-o", str(scores), *options])
+    capsys.readouterr()
+    by_command = sorted(json.loads(each)["inputSnapshot"]["id"] for each in scores.read_text().splitlines())
+    results = Results()
+    with Sampler(CONFIG, sample=share, by=by, seed=3, on_result=results) as sampler:
+        taken = [sampler.offer(each) for each in lines]
+    assert 0 < len(by_command) < len(lines)
+    assert results.ids == by_command
+    assert taken.count(True) == len(by_command)
+
+
+def test_a_dict_and_an_input_of_a_session_are_sampled_alike() -> None:
+    results = Results()
+    with Sampler(CONFIG, sample=0.3, by="session_id", on_result=results) as sampler:
+        for number in range(60):
+            same = EvaluationInput(response="Paris", prompt="Capital?", session_id=f"s{number // 3}", id=f"a{number}")
+            assert sampler.offer(line(number)) == sampler.offer(same)
+    assert results.ids[::2] == results.ids[1::2] != []
+
+
+@given(st.lists(st.text(), min_size=1, max_size=50))
+def test_sessions_with_any_name_are_sampled_as_by_the_command(names: list[str]) -> None:
+    sampler, sample = Sampler(CONFIG, sample=0.5, by="session_id", queue=1), make_sample("0.5", by="session_id", seed=0)
+    sampler.close()
+    for name in names:
+        offered = {"session_id": name, "response": "x"}
+        sampled = sampler.stats.sampled
+        if not sampler._is_usual_and_skipped(offered):
+            sampler._taken(offered)
+        key = sample.key_of(offered)
+        assert key is not None
+        assert sampler.stats.sampled - sampled == sample.keeps(sample.place(key))
+
+
+def test_a_line_may_be_changed_after_it_was_offered() -> None:
+    results, offered = Results(), line(1, metadata={"model": "small"})
+    with Sampler(CONFIG, on_result=results, extra="metadata") as sampler:
+        sampler.offer(offered)
+        offered["metadata"]["model"] = "changed"
+        offered["response"] = "changed"
+    assert [(each.input_snapshot.text, each.input_snapshot.metadata["model"]) for each in results.all] == [
+        ("Paris", "small")
+    ]
+
+
+def test_a_full_queue_drops_lines_and_counts_them(held: Held, caplog: pytest.LogCaptureFixture) -> None:
+    config = EvaluationRunConfig(evaluators=[held])
+    with Sampler(config, queue=2, workers=1) as sampler:
+        assert sampler.offer(line(0))
+        assert held.began.wait(10)
+        assert [sampler.offer(line(number)) for number in range(1, 6)] == [True, True, False, False, False]
+        assert sampler.stats == SamplerStats(offered=6, sampled=6, dropped=3, pending=3)
+        held.release.set()
+    assert sampler.stats == SamplerStats(offered=6, sampled=6, dropped=3, judged=3)
+    assert "3 lines dropped because 2 wait already" in caplog.text
+
+
+def test_put_waits_for_a_place(held: Held) -> None:
+    async def run() -> SamplerStats:
+        async with Sampler(EvaluationRunConfig(evaluators=[held]), queue=1, workers=1) as sampler:
+            await sampler.put(line(0))
+            await asyncio.to_thread(held.began.wait, 10)
+            await sampler.put(line(1))
+            waiting = asyncio.create_task(sampler.put(line(2)))
+            done, _ = await asyncio.wait([waiting], timeout=0.05)
+            assert not done
+            held.release.set()
+            async with asyncio.timeout(20):
+                assert await waiting
+        return sampler.stats
+
+    assert asyncio.run(run()) == SamplerStats(offered=3, sampled=3, judged=3)
+
+
+def test_lines_that_are_not_judged_in_time_are_counted_as_lost(held: Held, caplog: pytest.LogCaptureFixture) -> None:
+    sampler = Sampler(EvaluationRunConfig(evaluators=[held]), workers=1, flush_s=0.2)
+    with sampler:
+        for number in range(3):
+            sampler.offer(line(number))
+        assert held.began.wait(10)
+    assert (sampler.stats.judged, sampler.stats.lost, sampler.stats.pending) == (0, 3, 0)
+    assert "3 lines were not judged within the 0.2 s of closing" in caplog.text
+    assert not sampler.offer(line(4))
+
+
+def test_errors_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        kind = "broken"
+
+        def save_result(self, _result: object) -> None:
+            raise OSError("the disk is full")
+
+    def fails(_context: object) -> float:
+        raise ValueError("no idea")
+
+    config = EvaluationRunConfig(evaluators=[fails], storage=Broken())
+    with Sampler(config) as sampler:
+        sampler.offer(line(1))
+        sampler.offer({"id": "x", "reply": "Paris"})
+        sampler.offer({"response": object()})
+    found = [(each.levelno, each.getMessage()) for each in caplog.records if each.name == "agentv"]
+    assert (logging.ERROR, "sampler: broken: the result was not saved: the disk is full") in found
+    assert any(level == logging.WARNING and "no idea" in message for level, message in found)
+    assert any(level == logging.WARNING and "a line cannot be judged" in message for level, message in found)
+    assert any(level == logging.WARNING and "a line cannot be read" in message for level, message in found)
+    assert sampler.stats == SamplerStats(offered=3, sampled=3, judged=1, unreadable=2)
+
+
+def test_the_judge_is_a_model_and_its_connections_stay_open() -> None:
+    results = Results()
+    with serving_fake() as server:
+        judge = TargetConfig("judge", "openai", {"base_url": f"{server.url}/v1", "api_key": "sk-none", "model": "fake"})
+        config = EvaluationRunConfig(evaluators=[{"type": "llm_judge", "criterion": "polite"}], judge=judge)
+        with Sampler(config, on_result=results, workers=4) as sampler:
+            for number in range(12):
+                sampler.offer(line(number))
+    assert sampler.stats.judged == len(results.all) == 12
+    assert all(each.overall_score is not None for each in results.all)
+
+
+def test_lines_are_judged_before_the_program_ends(tmp_path: Path) -> None:
+    program = (
+        "import agentv\n"
+        "config = agentv.EvaluationRunConfig(evaluators=[{'type': 'contains', 'value': 'Paris'}],\n"
+        "    storage={'type': 'json_file', 'path': 'judged.jsonl'})\n"
+        "sampler = agentv.Sampler(config)\n"
+        "for n in range(50): sampler.offer({'id': str(n), 'prompt': 'q', 'response': 'Paris'})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "judged.jsonl").read_text().splitlines()) == 50
+
+
+@pytest.mark.parametrize("options", [{"sample": 0}, {"sample": 2.0}, {"sample": "100"}, {"queue": 0}, {"workers": 0}])
+def test_wrong_options_are_refused_when_it_is_made(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        Sampler(CONFIG, **options)
+    with pytest.raises(EvalFileError, match="did you mean 'contains'"):
+        Sampler({"evaluators": [{"type": "contain", "value": "x"}]})
