@@ -93,9 +93,21 @@ def test_a_file_of_another_tool_runs_as_the_readme_says(source: str, folder: Pat
 
 
 def test_the_log_of_the_example_is_scored_as_it_is(folder: Path) -> None:
-    done = agentv("score", "log.jsonl", "--config", "criteria.yaml", cwd=folder / "examples" / "from-others")
+    place = folder / "examples" / "from-others"
+    command = ["score", "log.jsonl", "spans.json", "--config", "criteria.yaml"]
+    assert f"agentv {' '.join(command)}\n" in (place / "README.md").read_text("utf-8")
+    done = agentv(*command, cwd=place)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 of 2 judged lines passed" in done.stdout
+    assert "3 of 3 judged lines passed" in done.stdout
+
+
+def test_the_log_of_the_example_is_a_dataset(folder: Path) -> None:
+    place = folder / "examples" / "from-others"
+    assert "agentv run logged.yaml\n" in (place / "README.md").read_text("utf-8")
+    assert agentv("check", "logged.yaml", cwd=place).returncode == 0
+    done = agentv("run", "logged.yaml", cwd=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 3 judged results passed" in done.stdout
 
 
 @contextmanager

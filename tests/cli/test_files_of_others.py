@@ -1,4 +1,4 @@
-"""Files of other programs given to `run` and `check`: one error with the program and the command that reads it."""
+"""Files of other programs, given to `run` and `check`: one error that names the command which reads them."""
 
 import shutil
 from pathlib import Path

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.loading.specs import SPECS
-from tests.support.logs import ANSWER, QUESTION, SHAPES, conversations, logged
+from tests.support.logs import ANSWER, QUESTION, SHAPES, conversations, logged, numbered
 from tests.support.spans import export, span
 
 from agentv.loading.suites.suites import load_suite
@@ -82,6 +82,11 @@ def test_a_step_of_a_trace_is_no_case_and_is_reported() -> None:
     assert len(list(read.cases)) == len(rows) - 1
     [warning] = [each.render() for each in read.warnings]
     assert warning == "log.jsonl:5:1  $  warning: no case, because it is a part of a trace: LangSmith tool run"
+
+
+def test_the_id_of_an_export_is_that_of_its_conversation() -> None:
+    rows = [numbered(row, number) for number, row in enumerate(conversations("phoenix"))]
+    assert [case.id for case in cases(rows)] == [f"span-{number}" for number in range(len(rows))]
 
 
 def test_a_failed_conversation_is_a_case_without_a_reference() -> None:

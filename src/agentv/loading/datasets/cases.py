@@ -112,8 +112,9 @@ class _Roles:
         self.row = row if logged is None else {**logged.variables, **row}
         self._columns = _columns_by_role(row, rules.columns, reader, at)
         found = self._value("id")
-        own = "" if logged is None else logged.id
-        self.id = as_text(found) if found not in (None, "") else own or digest(row)[:_ID_DIGITS]
+        if logged is not None and logged.id and "id" not in rules.columns:
+            found = logged.id  # an export may have another `id` beside that of its conversation
+        self.id = as_text(found) if found not in (None, "") else digest(row)[:_ID_DIGITS]
 
     @property
     def messages(self) -> tuple[Message, ...]:
