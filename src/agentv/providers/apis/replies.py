@@ -4,6 +4,7 @@ import json
 import math
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import cast
 
 from msgspec.structs import replace
@@ -190,8 +191,18 @@ def _unread_note(key: str) -> str:
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
     """Return the cost of a reply in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
-    amounts = (item for item in _costs_in(value) if isinstance(item, int | float) and not isinstance(item, bool))
-    return next((float(amount) for amount in amounts if math.isfinite(amount) and amount >= 0), None)
+    return next((amount for item in _costs_in(value) if (amount := _amount(item)) is not None), None)
+
+
+def _amount(item: object) -> float | None:
+    """Return a number of dollars; a Decimal (of pydantic-ai), which JSON holds as a string, is one as well."""
+    if isinstance(item, bool) or not isinstance(item, int | float | str | Decimal):
+        return None
+    try:
+        amount = float(item)
+    except (ValueError, OverflowError):
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
 
 
 def _costs_in(value: Mapping[str, object]) -> tuple[object, ...]:
