@@ -33,6 +33,7 @@ class RubricItem(Struct, frozen=True):
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns are aggregated."""
 
+OnDependencyFailure: TypeAlias = Literal["skip", "fail", "run"]
 WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
 WITHOUT_MESSAGES_HELP = "what an answer that is text alone, without messages, says of calls: `unknown` or `no_calls`"
 Unmet: TypeAlias = Literal["fail", "zero"]
@@ -103,7 +104,7 @@ class EvalCase(Struct, frozen=True):
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
     `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
-    the id.
+    the id. The cases of `depends_on` run before it; `on_dependency_failure` says what happens if one has an error.
     """
 
     id: str
@@ -126,6 +127,8 @@ class EvalCase(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    on_dependency_failure: OnDependencyFailure = "skip"
 
     def with_prompts(self) -> "Iterator[EvalCase]":
         """Yield the case with the messages of each prompt; the case itself without prompts."""
