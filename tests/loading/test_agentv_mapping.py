@@ -210,6 +210,7 @@ FOURTH = [
         "max_duration_ms: 9, target_exploration_ratio: 0.5, exploration_tolerance: 0.1}",
     ),
     Row("E25 skill-trigger", "evaluator", "{type: skill-trigger, skill: refunds, should_trigger: false}"),
+    Row("E25 trigger-judge of 3.x", "evaluator", "{type: trigger-judge, skill: refunds, should_trigger: true}"),
     Row("E26 own type", "evaluator", "{type: word-count, minimum: 3}", "refused"),
     Row("E27 unknown key", "evaluator", "{type: contains, value: hi, valeu: x}", "warned"),
     Row("E18 include", "evaluator", "{include: polite}"),

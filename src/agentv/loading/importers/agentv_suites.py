@@ -324,7 +324,8 @@ class FileTranslator:
         document = Document(self._source.document.path, taken.value, self._source.document.mark(at), self._marks())
         translation = translate_workspace(document, self._folder)
         self.report.add(translation.notes, at)
-        if isinstance(translation.document.value, Mapping):
+        is_refused = any(note.effect == "refused" for note in translation.notes)
+        if isinstance(translation.document.value, Mapping) and not is_refused:
             self._rewriter.keep(translation.document.value)
             self._rewriter.marks.update(translation.document.marks)
             run["workspace"] = taken._replace(value=translation.document.value)
