@@ -38,6 +38,7 @@ class RubricItem(Struct, frozen=True):
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns are aggregated."""
 
+OnDependencyFailure: TypeAlias = Literal["skip", "fail", "run"]
 WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
 WITHOUT_MESSAGES_HELP = "what an answer that is text alone, without messages, says of calls: `unknown` or `no_calls`"
 Unmet: TypeAlias = Literal["fail", "zero"]
@@ -121,6 +122,8 @@ class MoreOfCase(TypedDict, total=False):
     pass_score: float | None
     targets: tuple[str, ...]
     prompt_ids: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    on_dependency_failure: OnDependencyFailure
     prompt: str | None
     prompts: tuple[PromptMessages, ...]
 
@@ -133,7 +136,7 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
     `prompt_ids` are those of the suite's prompts that it is sent with, all if there are none.
     `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
-    the id.
+    the id. The cases of `depends_on` run before it; `on_dependency_failure` says what happens if one has an error.
     """
 
     id: str
@@ -157,6 +160,8 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     prompt_ids: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    on_dependency_failure: OnDependencyFailure = "skip"
 
     if TYPE_CHECKING:
 

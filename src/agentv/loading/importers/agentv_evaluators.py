@@ -28,6 +28,7 @@ _TYPES = {
     "tool_trajectory": "tool_trajectory",
     "field_accuracy": "field_accuracy",
     "skill_trigger": "skill_trigger",
+    "trigger_judge": "skill_trigger",
     "latency": "trace",
     "cost": "trace",
     "token_usage": "trace",
@@ -73,6 +74,7 @@ _PLAIN = {
     "regex": {"value": "pattern", "pattern": "pattern", "flags": "flags", "expect": "expect"},
     "field_accuracy": {"fields": "fields", "aggregation": "aggregation"},
     "skill_trigger": {"skill": "skill", "should_trigger": "should_trigger"},
+    "trigger_judge": {"skill": "skill", "should_trigger": "should_trigger"},
     "is_json": {"schema": "schema", "fenced": "fenced"},
 }
 """The settings of types that need nothing but names, and our names of them."""

@@ -40,6 +40,7 @@ from agentv.loading.suites.case_sources import (
     repeated_id,
 )
 from agentv.loading.suites.cases import CaseScope, SuiteParts, check_workspace, read_case
+from agentv.loading.suites.dependencies import in_order_of_dependencies
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
     SINGLE_FORM_KEYS,
@@ -467,7 +468,11 @@ def read_suite(
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
-    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems)
+    order_problems: list[Problem] = []
+    if suite is not None:
+        in_order, order_problems = in_order_of_dependencies(suite.cases, reader.document.path)
+        suite = replace(suite, cases=in_order)
+    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if has_errors and (other := _of_another_program(path)) is not None:
         return ParsedSuite(None, (other,))
