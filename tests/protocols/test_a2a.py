@@ -271,14 +271,28 @@ def test_a_card_that_cannot_be_used_is_a_failure(card: str, kind: str, expected:
     assert expected in failure.message
 
 
-def test_a_reply_that_is_not_one_of_a2a_is_a_failure() -> None:
-    with serving(reply('{"jsonrpc": "2.0", "id": 1, "result": {"hologram": 3}}')) as server:
-        card = {"supportedInterfaces": [{"url": server.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
+@pytest.mark.parametrize("streaming", ["auto", "off"])
+@pytest.mark.parametrize(
+    ("body", "status", "kind", "expected"),
+    [
+        ("<html>", "200 OK", "malformed_reply", "the agent's reply cannot be read: "),
+        ("not now", "503 Unavailable", "server_error", "the message was answered with HTTP status 503: not now"),
+        ('{"jsonrpc": "2.0", "id": 1, "result": {"hologram": 3}}', "200 OK", "unexpected_shape", "the agent"),
+    ],
+)
+def test_a_reply_that_is_not_one_of_a2a_is_a_failure(
+    body: str, status: str, kind: str, expected: str, streaming: str
+) -> None:
+    with serving(reply(body, status=status)) as server:
+        card = {
+            "capabilities": {"streaming": True},
+            "supportedInterfaces": [{"url": server.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        }
         with serving(reply(json.dumps(card))) as cards:
-            failure = failure_of(target(cards.url, streaming="off"), make_request("where"))
+            failure = failure_of(target(cards.url, streaming=streaming), make_request("where"))
 
-    assert failure.kind == "unexpected_shape"
-    assert "the agent's reply cannot be used" in failure.message
+    assert failure.kind == kind
+    assert failure.message.startswith(expected)
 
 
 # --- health -----------------------------------------------------------------------------------------------------
