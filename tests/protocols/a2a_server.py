@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 cancelled: list[str] = []
+hanging: list[str] = []
 
 
 class Clerk(AgentExecutor):
@@ -36,6 +37,9 @@ class Clerk(AgentExecutor):
         if text == "cancelled?":
             await event_queue.enqueue_event(new_text_message(",".join(cancelled) or "none", context_id=context_id))
             return
+        if text == "hanging?":
+            await event_queue.enqueue_event(new_text_message(",".join(hanging) or "none", context_id=context_id))
+            return
         if text == "context?":
             await event_queue.enqueue_event(new_text_message(context_id, context_id=context_id))
             return
@@ -46,6 +50,7 @@ class Clerk(AgentExecutor):
         said = updater.new_agent_message([new_text_part(f"about {text}")])
         match text:
             case "hang":
+                hanging.append(task_id)
                 await asyncio.sleep(10_000)
             case "slow":
                 await asyncio.sleep(1)

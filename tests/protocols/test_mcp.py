@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.loopback import reply, serving
 from tests.support.ports import free_port, running
 
 from agentv.loading.models.settings import read_settings
@@ -360,6 +361,27 @@ def test_a_wrong_path_is_a_failure_with_the_status(url: str) -> None:
     failure = failure_of(at(f"{url}/elsewhere"), question("shout", text="a"))
 
     assert (failure.kind, failure.http_status) == ("bad_request", 404)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [("401 Unauthorized", "auth"), ("429 Too Many Requests", "rate_limited"), ("502 Bad Gateway", "server_error")],
+)
+def test_an_http_error_is_a_failure_with_status_and_text(status: str, kind: str) -> None:
+    with serving(reply("not now", status=status)) as server:
+        failure = failure_of(at(server.url), question("shout", text="a"))
+
+    assert (failure.kind, str(failure.http_status)) == (kind, status[:3])
+    assert failure.message == f"the server answered with HTTP status {status[:3]}: not now"
+
+
+@pytest.mark.parametrize(("media_type", "body"), [("text/html", "<html>"), ("application/json", "{nope")])
+def test_a_response_that_is_not_one_of_mcp_cannot_be_read(media_type: str, body: str) -> None:
+    with serving(reply(body, headers={"Content-Type": media_type})) as server:
+        failure = failure_of(at(server.url), question("shout", text="a"))
+
+    assert failure.kind == "malformed_reply"
+    assert failure.message.startswith("the server's response cannot be read: ")
 
 
 def test_no_server_at_a_url_is_a_failure_of_transport() -> None:

@@ -127,7 +127,7 @@ class A2aAgent:
             if response.status_code in _NOT_FOUND:
                 continue
             if not response.is_success:
-                raise ProviderError(_status_failure(response, f"the agent's card at {place}"))
+                raise ProviderError(_status_failure(response, f"the request for the agent's card at {place} was"))
             try:
                 return parse_agent_card(response.json())
             except (json.JSONDecodeError, UnicodeDecodeError, ParseError) as error:
@@ -237,7 +237,7 @@ def failure_of(error: Exception) -> Failure:
     while cause is not None and not isinstance(cause, httpx.HTTPError | httpx.InvalidURL):
         cause = cause.__cause__
     if isinstance(cause, httpx.HTTPStatusError):
-        return _status_failure(cause.response, "the agent")
+        return _status_failure(cause.response, "the message was")
     if isinstance(cause, httpx.RequestError):
         host = cause.request.url.netloc.decode(errors="replace").rpartition("@")[2]
         is_new = isinstance(cause, httpx.ConnectError)
@@ -247,6 +247,8 @@ def failure_of(error: Exception) -> Failure:
         return Failure("config_error", f"the URL cannot be used: {cause}")
     if isinstance(error, A2AClientTimeoutError):
         return Failure("transport", f"the connection was lost ({_words(error)})")
+    if isinstance(error.__cause__, json.JSONDecodeError) or "Invalid JSON-RPC" in str(error):
+        return Failure("malformed_reply", f"the agent's reply cannot be read: {_words(error)}")
     if isinstance(error, A2AClientError):
         return Failure("server_error", f"the agent replied with an error: {_words(error)}")
     kind: FailureKind = next((kind for each, kind in _KINDS if isinstance(error, each)), "malformed_reply")
@@ -257,10 +259,13 @@ def failure_of(error: Exception) -> Failure:
 def _status_failure(response: httpx.Response, what: str) -> Failure:
     status = response.status_code
     kind: FailureKind = _STATUSES.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
+    message = f"{what} answered with HTTP status {status}"
+    if response.has_redirect_location:
+        message += f", a redirect to {response.headers['location']}; set where it leads as `url` or `endpoint`"
     with suppress(httpx.ResponseNotRead, httpx.StreamClosed):
         if said := response.text.strip()[:_EXCERPT]:
-            return Failure(kind, f"{what}: HTTP status {status}: {said}", http_status=status)
-    return Failure(kind, f"{what}: HTTP status {status}", http_status=status)
+            message += f": {said}"
+    return Failure(kind, message, http_status=status)
 
 
 def _words(error: BaseException) -> str:
