@@ -201,8 +201,7 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
             schema = parsed(schema)
         made: Settings = {"type": "is_json"}
         if inside:
-            made["fenced"] = True
-            assertion.lose("JSON is found in a code fence or as the whole answer, not inside a sentence")
+            made["inside"] = True
         if isinstance(schema, Mapping):
             made["schema"] = schema
         elif assertion.source.get("value").value is not None:
