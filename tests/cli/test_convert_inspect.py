@@ -1,6 +1,7 @@
 """`agentv convert LOG.eval -o FOLDER`: a stored run that other commands read."""
 
 import json
+import shutil
 from pathlib import Path
 
 import click
@@ -130,3 +131,13 @@ def test_a_trend_has_a_gap_where_a_converted_run_failed(capsys: pytest.CaptureFi
     convert("failing.eval", capsys)
     call("trend")
     assert "the run failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [("show",), ("report",), ("compare", "latest")])
+def test_a_log_in_place_of_a_run_names_the_command(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert("capitals.eval", capsys)
+    shutil.copy(LOGS / "better.eval", "better.eval")
+    with pytest.raises(ConfigError, match=r"is a log of inspect; make a run of it: agentv convert better\.eval -o"):
+        call(*command, "better.eval")

@@ -87,6 +87,22 @@ def judge(type_: str, candidate: str = ANSWER, *, source: str = "response", **se
         ("is_json", {}, "[1,]", [], ['expected JSON, got "[1,]": Expecting value: line 1 column 4 (char 3)']),
         ("is_json", {}, "[NaN]", [], ['expected JSON, got "[NaN]": NaN is not JSON']),
         ("is_json", {"fenced": True}, "Here:\n```json\n[1]\n```", ["is JSON"], []),
+        ("is_json", {"inside": True}, 'See {"a": 1} there', ["contains a JSON object"], []),
+        ("is_json", {"inside": True}, "See {a} [1]", [], ['expected a JSON object inside the text, got "See {a} [1]"']),
+        (
+            "is_json",
+            {"inside": True, "schema": {"required": ["b"]}},
+            '{"a": 1} or {"b": 2}',
+            ["contains a JSON object that matches the schema"],
+            [],
+        ),
+        (
+            "is_json",
+            {"inside": True, "schema": {"required": ["b"], "properties": {"a": {"type": "integer"}}}},
+            'It is {"a": 1}',
+            [],
+            ["$: 'b' is a required property"],
+        ),
         (
             "is_json",
             {"schema": {"type": "object", "required": ["id"], "properties": {"n": {"type": "integer"}}}},

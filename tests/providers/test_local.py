@@ -56,7 +56,7 @@ class Tools:
     def find_run(self, reference: str) -> str:
         raise LookupError(reference)
 
-    def table_rows(self, path: str) -> None:
+    def recorded_rows(self, path: str) -> None:
         raise LookupError(path)
 
 

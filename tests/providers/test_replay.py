@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.support import spans as otlp
 from tests.support.asking import ask, failure_of, make_request, make_target
 from tests.support.logs import ANSWER, SHAPES, conversations, logged, numbered
 from tests.support.stored import RUN
@@ -428,11 +429,33 @@ def test_a_log_with_keys_of_its_own_is_mapped(tmp_path: Path) -> None:
         ReplaySettings(file="log.jsonl", map={"respnse": "a"})
 
 
-def test_a_list_instead_of_lines_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "log.json").write_text('[{"id": "case-1", "response": "Yes."}]')
+@pytest.mark.parametrize(
+    "text", ['[{"id": "case-1", "response": "Yes."}]', '{"data": [\n{"id": "case-1", "text": "Yes."}\n]}']
+)
+def test_a_json_document_is_replayed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "log.json").write_text(text)
+    assert ask(replay(tmp_path, file="log.json"), make_request()).text == "Yes."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("[\n{,\n]", "log.json:2:1  $  the file is not valid JSON"), ("[1]", "log.json:1:1  $  a row must")],
+)
+def test_a_wrong_json_document_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "log.json").write_text(text)
     failure = failure_of(replay(tmp_path, file="log.json"))
     assert failure.kind == "config_error"
-    assert "log.json:1: not a valid row" in failure.message
+    assert message in failure.message
+
+
+@pytest.mark.parametrize("name", ["spans.json", "spans.jsonl"])
+def test_the_answers_of_an_otlp_export_are_replayed(tmp_path: Path, name: str) -> None:
+    said = {"gen_ai.prompt.0.content": "Where?", "gen_ai.completion.0.content": "Here."}
+    (tmp_path / name).write_text(json.dumps(otlp.export(otlp.span(1, None, said), otlp.span(2, 1, said))))
+    case = f"{1:016x}"
+    assert ask(replay(tmp_path, file=name), make_request(eval_case_id=case)).text == "Here."
+    inner = failure_of(replay(tmp_path, file=name), make_request(eval_case_id=f"{2:016x}"))
+    assert inner.kind == "target_missing"
 
 
 def test_a_table_of_logged_answers_is_replayed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from agentv.execution.sharing import SharedResources
-from agentv.loading.datasets.log_rows import is_table, whole_rows
+from agentv.loading.datasets.log_rows import has_whole_rows, whole_rows
 from agentv.providers import PROVIDERS
 from agentv.storage.run.find import find_run
 from agentv.types.errors import ProviderError
@@ -33,8 +33,8 @@ class Tools:
     def find_run(self, reference: str) -> str:
         return str(find_run(Path(self.home), reference))
 
-    def table_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
-        return whole_rows(Path(path)) if is_table(Path(path)) else None
+    def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
+        return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
 
 def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:

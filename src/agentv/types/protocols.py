@@ -42,8 +42,8 @@ class ProviderTools(Protocol):
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run by id, name, path or `latest`. Raises ConfigError that lists the runs."""
 
-    def table_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
-        """Yield the rows of a table or Parquet file, each with its line; None for another file.
+    def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
+        """Yield the records of a table, a JSON document or OTLP exports, each with its line; None for JSON Lines.
 
         Raises AgentvError for a file or row that cannot be read.
         """

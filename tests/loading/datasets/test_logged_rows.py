@@ -172,3 +172,11 @@ def test_the_conversations_of_an_otlp_export_are_cases(name: str) -> None:
         f"{number}?" for number in range(1, 1200)
     ]
     assert read[0].expected_messages == (Message("assistant", "Yes."),)
+
+
+def test_a_page_of_an_api_is_a_dataset() -> None:
+    Path("page.json").write_text(json.dumps({"data": conversations("langfuse"), "meta": {"page": 1}}))
+    read = cases([], "{file: page.json}")
+    assert [content_text(case.input_messages[-1].content) for case in read] == [QUESTION] * len(
+        conversations("langfuse")
+    )

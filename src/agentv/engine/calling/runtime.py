@@ -133,11 +133,11 @@ class Runtime:
         """Return the folder of a stored run, never that of the current run."""
         return str(find_run(Path(self.home), reference, without=self.run_id))
 
-    def table_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
-        """Yield the rows of a table or Parquet file, each with its line; None for another file."""
-        from agentv.loading.datasets.log_rows import is_table, whole_rows  # noqa: PLC0415 - few runs read tables
+    def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
+        """Yield the records of a table, a JSON document or OTLP exports, each with its line; None for JSON Lines."""
+        from agentv.loading.datasets.log_rows import has_whole_rows, whole_rows  # noqa: PLC0415 - few runs need it
 
-        return whole_rows(Path(path)) if is_table(Path(path)) else None
+        return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
         """Return a batch that was submitted and not fetched, and that answers the `remaining` of these answer keys."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
+from agentv.scoring.judge_replies.json_objects import find_objects
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
@@ -121,6 +122,9 @@ class JsonSettings(Struct, frozen=True):
         Mapping[str, JsonValue] | None, Meta(description="a JSON Schema (draft 2020-12) that the value must satisfy")
     ] = None
     fenced: Annotated[bool, Meta(description="use the content of the first code fence, if there is one")] = False
+    inside: Annotated[
+        bool, Meta(description="find JSON objects inside the text; with `schema`, one of them must satisfy it")
+    ] = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid schema."""
@@ -138,6 +142,8 @@ def json_check(settings: JsonSettings) -> Check:
     fits = None if settings.schema is None else make_schema_check(settings.schema)
 
     def check(text: str) -> Finding:
+        if settings.inside:
+            return _check_inside(text, fits)
         inner = fenced_text(text) if settings.fenced else text
         try:
             value = _strict_json(inner)
@@ -149,6 +155,19 @@ def json_check(settings: JsonSettings) -> Check:
         return Finding(not problems, () if problems else ("is JSON that matches the schema",), tuple(problems))
 
     return check
+
+
+def _check_inside(text: str, fits: SchemaCheck | None) -> Finding:
+    """Check that one of the JSON objects in a text fits; the problems are those of the first."""
+    found = find_objects(text).objects
+    if not found:
+        return Finding(passed=False, misses=(f"expected a JSON object inside the text, got {quoted(text)}",))
+    if fits is None:
+        return Finding(passed=True, hits=("contains a JSON object",))
+    problems = [list(first_problems(fits(value))) for value in found]
+    if not all(problems):
+        return Finding(passed=True, hits=("contains a JSON object that matches the schema",))
+    return Finding(passed=False, misses=tuple(problems[0]))
 
 
 def fenced_text(text: str) -> str:

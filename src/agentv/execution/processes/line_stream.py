@@ -240,7 +240,7 @@ class _Gunzip:
             raise OSError("the gzip file is truncated")
 
 
-_LISTS = ("data", "runs")
+PAGES = ("data", "runs")
 """The keys under which APIs return a page of records."""
 
 _JSON = json.JSONDecoder()
@@ -286,7 +286,7 @@ def _list_place(text: str, at: int, value: JsonValue) -> int | None:
     """Return the place of the list of records in a value, None if it has none."""
     if isinstance(value, list):
         return at
-    key = next((key for key in _LISTS if isinstance(value, dict) and isinstance(value.get(key), list)), None)
+    key = next((key for key in PAGES if isinstance(value, dict) and isinstance(value.get(key), list)), None)
     if key is None or not all(isinstance(item, dict) for item in value[key]):  # type: ignore[index,call-overload,union-attr] # an object, or there were no key
         return None
     at = _next(text, at + 1)

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.loading.datasets.log_rows import records_of
 from agentv.loading.datasets.logged import LoggedRow, is_logged, read_logged_row
 from agentv.loading.datasets.rows import Row, RowFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
@@ -21,7 +22,6 @@ from agentv.types.cases import BrokenCase, EvalCase, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import at_path
-from agentv.types.log_shapes.otel import is_otlp, spans_of
 from agentv.types.log_shapes.reading import TraceStep
 from agentv.types.messages import Message
 from agentv.types.messages_json import messages_to_json, pretty_json
@@ -308,13 +308,10 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
         filled["metadata"] = {**roles.metadata, **(metadata or {})}
 
 
-def _spans(row: Row) -> Iterator[Row]:
-    """Yield the spans of an OTLP export as rows of their own; any other row as it is."""
-    if not is_otlp(row.values):
-        yield row
-        return
-    for span in spans_of(row.values):
-        yield Row(row.line, span)
+def _records(row: Row) -> Iterator[Row]:
+    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row as it is."""
+    for each in records_of(row.values):
+        yield row if each is row.values else Row(row.line, each)
 
 
 class DatasetCases(Struct, frozen=True):
@@ -338,7 +335,7 @@ class DatasetCases(Struct, frozen=True):
     def read(self, *, after_line: int = 0) -> Iterator[ReadRow]:
         """Yield the rows after line `after_line`, each as a case with its warnings."""
         rows = (row for row in self.rows if row.line > after_line)
-        return (read_row(each, self.rows.shown, self.rules) for row in rows for each in _spans(row))
+        return (read_row(each, self.rows.shown, self.rules) for row in rows for each in _records(row))
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""

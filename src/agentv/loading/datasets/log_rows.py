@@ -1,13 +1,22 @@
 """Rows of tables and Parquet files that are logs: cells with JSON are parsed, and empty ones are no values."""
 
+import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
+from json import JSONDecodeError
 from pathlib import Path
+from typing import cast
 
-from agentv.loading.datasets.rows import PARQUET, TABLES, Row, open_rows
-from agentv.loading.files.text import shown
+from agentv.execution.processes.line_stream import PAGES, split_document
+from agentv.loading.datasets.rows import PARQUET, TABLES, Row, SpanFile, is_span_file, open_rows
+from agentv.loading.files.text import read_lines, read_text, shown
+from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
 from agentv.types.log_shapes.fields import decoded
+from agentv.types.log_shapes.otel import is_otlp, spans_of
+from agentv.types.log_shapes.reading import is_export
+from agentv.types.problems import Problem
 
 _OBJECTS = frozenset(
     "messages message_history context criteria agent_config usage metadata tags inputs outputs extra".split()  # noqa: SIM905 - a list of words
@@ -31,12 +40,58 @@ def log_rows(path: Path) -> Iterator[Row]:
         yield row._replace(values=logged_values(row.values))
 
 
+def has_whole_rows(path: Path) -> bool:
+    """Return True for a log that is not read line by line: a table, a JSON document or OTLP exports."""
+    if is_table(path) or is_span_file(path):
+        return True
+    if path.suffix.lower() != ".json":
+        return False
+    first, *rest = [line for line in islice(read_lines(path), 2) if line.strip()] or [b""]
+    return not rest or decoded(first.decode(errors="replace").removeprefix("\ufeff")) is None  # not JSON Lines
+
+
 def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     """Yield the values of the rows, each with its line. Raises EvalFileError at a row that cannot be read."""
-    for row in log_rows(path):
+    rows = log_rows(path) if is_table(path) else SpanFile(path, shown(path)) if is_span_file(path) else _document(path)
+    for row in rows:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
-        yield row.line, row.values
+        yield from ((row.line, each) for each in records_of(row.values))
+
+
+def _document(path: Path) -> Iterator[Row]:
+    """Yield the records of a JSON document. Raises EvalFileError for one that is not valid."""
+    try:
+        for line, text in split_document(read_text(path)):
+            value = json.loads(text)
+            is_row = isinstance(value, dict)
+            problem = Problem(shown(path), f"a row must be an object, but is {kind_of(value)}", line, 1)
+            yield Row(line, value if is_row else {}, () if is_row else (problem,))
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, JSONDecodeError) else 1
+        problem = Problem(shown(path), f"the file is not valid JSON: {error}", line, 1)
+        raise EvalFileError(shown(path), (problem,)) from None
+
+
+def records_of(values: JsonObject) -> Iterator[JsonObject]:
+    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is."""
+    if is_otlp(values):
+        yield from spans_of(values)
+        return
+    page = next((values[key] for key in PAGES if _is_page(values.get(key))), None)
+    if isinstance(page, list) and not _OWN & values.keys():
+        yield from (cast(JsonObject, each) for each in page)
+    else:
+        yield values
+
+
+def _is_page(value: JsonValue) -> bool:
+    is_list = isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
+    return is_list and all("id" in each or is_export(each) for each in cast(list[JsonObject], value))
+
+
+_OWN = frozenset({"id", "input", "question", "prompt", "response", "messages", "input_messages", "vars"})
+"""Keys of an object that is a record itself."""
 
 
 def logged_values(row: JsonObject) -> dict[str, JsonValue]:

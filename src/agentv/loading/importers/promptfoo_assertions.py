@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -108,11 +107,8 @@ class Assertion(Struct):
         number = self.source.get("threshold").number()
         return default if number is None else number
 
-    def reference(self, name: str) -> tuple[str, float] | None:
-        """Store the value as a reference in the metadata; return its path and length in characters.
-
-        The length is NaN if variables are filled in.
-        """
+    def reference(self, name: str) -> str | None:
+        """Store the value as a reference in the metadata; return its path."""
         value = self.value()
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):
@@ -121,8 +117,7 @@ class Assertion(Struct):
             return None
         key = f"{name}_{self.number}"
         self.metadata[key] = value
-        length = len(str(texts[0])) if not self.variables and len(texts) == 1 else math.nan
-        return f"metadata.{key}", length
+        return f"metadata.{key}"
 
 
 def convert_assertion(assertion: Assertion) -> Settings | None:
@@ -201,8 +196,7 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
             schema = parsed(schema)
         made: Settings = {"type": "is_json"}
         if inside:
-            made["fenced"] = True
-            assertion.lose("JSON is found in a code fence or as the whole answer, not inside a sentence")
+            made["inside"] = True
         if isinstance(schema, Mapping):
             made["schema"] = schema
         elif assertion.source.get("value").value is not None:
@@ -242,7 +236,7 @@ def _similarity(algorithm: str, default: float, note: str | None = None) -> Call
             return None
         if note:
             assertion.lose(note)
-        return _compared("lexical_similarity", found[0], assertion.threshold(default), algorithm=algorithm)
+        return _compared("lexical_similarity", found, assertion.threshold(default), algorithm=algorithm)
 
     return make
 
@@ -252,22 +246,14 @@ def _compared(type_: str, path: str, threshold: float, **more: JsonValue) -> Set
 
 
 def _levenshtein(assertion: Assertion) -> Settings | None:
-    found = assertion.reference("reference")
-    if found is None:
+    value = assertion.value()
+    texts = _listed(value)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        if value is not None:
+            assertion.lose("has no text as its value; it is not carried over")
         return None
-    path, length = found
-    if math.isnan(length):
-        assertion.metadata.clear()
-        assertion.lose("is not carried over: a number of edits has no counterpart for a text with variables",
-                       "use lexical_similarity with a share as `threshold`")  # fmt: skip
-        return None
-    share = round(1 - assertion.threshold(5) / max(length, 1), 4)
-    if share <= 0:
-        assertion.metadata.clear()
-        assertion.lose("is not carried over: so many edits turn any text of this length into the expected one")
-        return None
-    assertion.lose(f"{assertion.threshold(5):g} edits become a similarity of {share:g}, relative to the longer text")
-    return _compared("lexical_similarity", path, share, algorithm="levenshtein", case_sensitive=True)
+    name = assertion.code.judge_of_edits(assertion.threshold(5))
+    return {"type": "code_judge", "python": name, "config": {"expected": texts}}
 
 
 def _similar(assertion: Assertion) -> Settings | None:
@@ -283,7 +269,7 @@ def _similar(assertion: Assertion) -> Settings | None:
     if provider is not None:
         name = assertion.judge(provider.get("embedding") if provider.get("embedding").value is not None else provider)
         model = name if name is not None else model
-    return _compared("semantic_similarity", found[0], assertion.threshold(0.75), model=model)
+    return _compared("semantic_similarity", found, assertion.threshold(0.75), model=model)
 
 
 def _providers(assertion: Assertion) -> tuple[Located, ...]:

@@ -47,6 +47,19 @@ def _result(value, threshold):
     return {{"score": max(score, 0.8) if passed else min(score, 0.5), "reasoning": reason}}
 '''
 
+_EDITS = """def NAME(case):
+    def edits(answer, expected):
+        row = list(range(len(expected) + 1))
+        for number, sign in enumerate(answer, 1):
+            before, row[0] = row[0], number
+            for at, other in enumerate(expected, 1):
+                before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (sign != other))
+        return row[-1]
+
+    fewest = min(edits(case["candidate_answer"], text) for text in case["config"]["expected"])
+    return {"score": 1.0 if fewest <= MOST else 0.0, "reasoning": f"{fewest} edits, at most MOST allowed"}
+"""
+
 _TARGETS = f'''"""Python providers of promptfoo, called by targets of the provider `python`."""
 
 import asyncio
@@ -120,6 +133,10 @@ class PythonCode(Struct):
             return self._judge("", f"(lambda output, context: {code.strip()})", threshold)
         lines = "\n".join(f"        {line}" if line.strip() else "" for line in code.strip("\n").split("\n"))
         return self._judge(f"    def check(output, context):\n{lines}\n\n", "check", threshold)
+
+    def judge_of_edits(self, most: float) -> str:
+        """Return the name of a judge that counts the edits from the answer to the nearest expected text."""
+        return self.judges.add("judge", _EDITS.replace("MOST", f"{most:g}"))
 
     def _judge(self, before: str, called: str, threshold: float | None) -> str:
         call = f'{called}(case["candidate_answer"], _context(case))'

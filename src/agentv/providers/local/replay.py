@@ -36,7 +36,7 @@ class ReplaySettings(Struct, frozen=True):
         str | None,
         Meta(
             description="JSONL file of answers, results, `{id, text | output_messages, trial?}`, or of any log; "
-            "CSV, TSV or Parquet of a log."
+            "JSON, CSV, TSV or Parquet of a log."
         ),
     ] = None
     map: Annotated[
@@ -123,7 +123,7 @@ class ReplayProvider:
     def _index(self) -> Recording | RowRecording:
         """Index the recording. Raises ProviderError for one that cannot be read."""
         try:
-            rows = self._tools.table_rows(str(self._path))
+            rows = self._tools.recorded_rows(str(self._path))
             if rows is None:
                 return index_recording(self._path, self._target, self._suite, self._paths)
             return index_rows(self._path, rows, self._target, self._suite, self._paths)

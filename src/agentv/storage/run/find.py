@@ -46,6 +46,10 @@ def _readable(folder: Path) -> StoredRun | None:
         return None
 
 
+LOG_SUFFIX = ".eval"
+"""The suffix of logs of inspect, which `agentv convert` makes runs of."""
+
+
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     """Return the folder of the run that `reference` names; `without` is the id of a run to skip.
 
@@ -68,6 +72,10 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     if fitting:
         raise ConfigError(
             f"{reference!r} matches {len(fitting)} runs; use more characters of one of: {_names(fitting)}"
+        )
+    if path.suffix == LOG_SUFFIX and path.is_file():
+        raise ConfigError(
+            f"{reference} is a log of inspect; make a run of it: agentv convert {reference} -o .agentv/runs"
         )
     near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
     hint = f". Did you mean {near!r}?" if near else ""

@@ -25,7 +25,7 @@ from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import reason
 from agentv.storage.records.subset import Subset
-from agentv.storage.run.find import find_run, find_tagged, runs_folder
+from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
 from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
@@ -195,7 +195,7 @@ def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by:
     result; StorageError when a run cannot be read.
     """
     path = Path(reference)
-    if path.is_file():
+    if path.is_file() and path.suffix != LOG_SUFFIX:
         found = FoundScores(load_score_file(path, chosen, by=by), reference)
     else:
         stored = open_run(_find(home, reference))
