@@ -91,7 +91,7 @@ class RowCounts:
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
         """Count one finished row."""
         state = row_state(result)
-        session = session_of(result)
+        session = None if result.session is None else session_of(result)
         case = case_of(result.slot) if has_trials or self._has_targets or session is not None else None
         target = self.targets.get(result.slot.target)
         if target is None:
