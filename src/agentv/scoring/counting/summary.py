@@ -135,12 +135,12 @@ class RowCounts:
         self.all.add(kind.state, kind.score, rows, cluster)
         target = self.targets[kind.target]
         own = case if has_trials or kind.prompt is not None else None
-        target.rows.add(kind.state, kind.score, rows, own, session)
+        target.rows.add(kind.state, kind.score, rows, case=own, session=session)
         if self._has_targets or kind.prompt is not None:
             cell = target.prompts.get(kind.prompt)
             if cell is None:
                 cell = target.prompts[kind.prompt] = Tally()
-            cell.add(kind.state, kind.score, rows, case, session)
+            cell.add(kind.state, kind.score, rows, case=case, session=session)
         self.groups.add(kind, rows, cluster)
         for name, type_, state, score in kind.scored_evaluators():
             self._tally_of(name, type_).add(state, score, rows, cluster)
