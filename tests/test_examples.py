@@ -6,16 +6,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.ports import free_port, running
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "agents")
 ROWS = {
+    "a2a": 3,
     "agentv-files": 4,
     "batch-cli": 3,
     "code-judge": 2,
@@ -28,8 +31,10 @@ ROWS = {
     "tool-trajectory": 3,
 }
 NEEDS_A_MODEL = {"local-model"}
-EXTRAS = {"mcp": "--extra=mcp "}
+EXTRAS = {"a2a": "--extra=a2a ", "mcp": "--extra=mcp "}
 """The option of ./run that installs what an example needs."""
+SERVERS = {"a2a": ("agent.py", 9797)}
+"""The programs that must run beside an example, with their ports."""
 SCRIPTS = {"criteria": "run_evaluation_example.py"}
 CONVERTED = {
     "promptfoo/promptfooconfig.yaml": ("promptfoo/suite.yaml", 1),
@@ -88,14 +93,41 @@ def test_a_file_of_another_tool_runs_as_the_readme_says(source: str, folder: Pat
 
 
 def test_the_log_of_the_example_is_scored_as_it_is(folder: Path) -> None:
-    done = agentv("score", "log.jsonl", "--config", "criteria.yaml", cwd=folder / "examples" / "from-others")
+    place = folder / "examples" / "from-others"
+    command = ["score", "log.jsonl", "spans.json", "--config", "criteria.yaml"]
+    assert f"agentv {' '.join(command)}\n" in (place / "README.md").read_text("utf-8")
+    done = agentv(*command, cwd=place)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 of 2 judged lines passed" in done.stdout
+    assert "3 of 3 judged lines passed" in done.stdout
+
+
+def test_the_log_of_the_example_is_a_dataset(folder: Path) -> None:
+    place = folder / "examples" / "from-others"
+    assert "agentv run logged.yaml\n" in (place / "README.md").read_text("utf-8")
+    assert agentv("check", "logged.yaml", cwd=place).returncode == 0
+    done = agentv("run", "logged.yaml", cwd=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 3 judged results passed" in done.stdout
+
+
+@contextmanager
+def serving(folder: Path, name: str) -> Iterator[None]:
+    """Run the server of an example, on another port than that of its files, which may be in use."""
+    if name not in SERVERS:
+        yield
+        return
+    program, written = SERVERS[name]
+    port = free_port()
+    for path in (folder / "examples" / name).iterdir():
+        path.write_text(path.read_text("utf-8").replace(str(written), str(port)), "utf-8")
+    with running([sys.executable, str(folder / "examples" / name / program)], port):
+        yield
 
 
 @pytest.mark.parametrize("name", [named(name) for name in ROWS])
 def test_an_example_ends_as_it_says(name: str, folder: Path) -> None:
-    done = agentv("run", f"examples/{name}", "-o", "out.jsonl", cwd=folder)
+    with serving(folder, name):
+        done = agentv("run", f"examples/{name}", "-o", "out.jsonl", cwd=folder)
     rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
     assert done.returncode == (1 if name == "quickstart" else 0), done.stdout + done.stderr
     assert len(rows) == ROWS[name]

@@ -29,7 +29,11 @@ SECTIONS = {
 NAME = re.compile(r"`([^`]+)`")
 
 RECORDS = {
-    "plan": [("engine/planning/plan.py", "to_json"), ("engine/running/run.py", "_run_record")],
+    "plan": [
+        ("engine/planning/plan.py", "to_json"),
+        ("engine/running/run.py", "_run_record"),
+        ("engine/criteria/scored_run.py", "to_record"),
+    ],
 }
 STRUCTS: dict[str, type[Struct]] = {
     "run.json": RunRecord,
@@ -44,7 +48,12 @@ STRUCTS: dict[str, type[Struct]] = {
     "usage": Usage,
     "error": Failure,
 }
-INNER = {"plan": {"path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts"}}
+INNER = {
+    "plan": {
+        *("path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts"),
+        *("configuration", "expression", "suite"),
+    }
+}
 """Keys inside a field, which the page names beside it."""
 
 

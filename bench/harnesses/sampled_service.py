@@ -6,6 +6,7 @@ hand-over, and the wall time of each callback of the event loop in both kinds of
 """
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -51,6 +52,8 @@ def make_app(model_url: str) -> tuple[FastAPI, agentv.Sampler]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with sampler, small:
+            gc.collect()
+            gc.freeze()  # as docs/how-to/sampling.md advises
             time_callbacks()
             yield
 

@@ -28,7 +28,7 @@ from agentv import (
 from agentv.types.events import AnswerArrived, RunEvent
 from agentv.types.failures import Failure
 
-SUM = EvalCase("sum", "What is 2 + 2?")  # type: ignore[arg-type]  # a string is taken as one user message
+SUM = EvalCase("sum", "What is 2 + 2?")
 FOUR = EvaluatorConfig("four", "contains", {"value": "4"})
 
 
@@ -169,7 +169,7 @@ def test_a_key_of_a_reply_that_is_not_read_is_noted_once_for_its_target() -> Non
     ]
 
 
-SUM_AGAIN = EvalCase("sum again", "What is 2 + 2?")  # type: ignore[arg-type]  # as above
+SUM_AGAIN = EvalCase("sum again", "What is 2 + 2?")
 
 
 def test_a_task_may_return_output_messages() -> None:
@@ -205,7 +205,7 @@ def test_an_evaluator_may_be_a_function_marked_or_plain() -> None:
 
 
 def test_a_case_that_names_its_own_evaluators_keeps_them() -> None:
-    case = EvalCase("own", "Hi", evaluators=(Exclaims(),))  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("own", "Hi", evaluators=(Exclaims(),))
     (row,) = evaluate([case], task=lambda _request: "4", evaluators=[FOUR]).results
     assert [result.name for result in row.evaluator_results] == ["cheer"]
 
@@ -236,7 +236,7 @@ def test_a_target_that_raises_is_an_error_row_and_the_others_go_on() -> None:
             raise ValueError("boom")
         return "4"
 
-    bad = EvalCase("bad", "?")  # type: ignore[arg-type]  # a string is taken
+    bad = EvalCase("bad", "?")
     report = evaluate([bad, SUM], task=task, evaluators=[FOUR], max_retries=0)
     assert [(row.eval_id, row.status) for row in report.results] == [("bad", "error"), ("sum", "pass")]
     assert report.results[0].error is not None
@@ -282,7 +282,7 @@ def test_a_failing_provider_says_which_kind() -> None:
         async def invoke(self, _request: ProviderRequest) -> ProviderResponse:
             raise ProviderError(Failure("auth", "HTTP 401", http_status=401))
 
-    report = evaluate([SUM, EvalCase("b", "?")], target=Refuses(), evaluators=[FOUR])  # type: ignore[arg-type]
+    report = evaluate([SUM, EvalCase("b", "?")], target=Refuses(), evaluators=[FOUR])
     assert [row.error.kind for row in report.results if row.error] == ["auth", "auth"]
     second = report.results[1].error
     assert second is not None
@@ -381,7 +381,7 @@ def test_a_score_that_is_no_number_is_the_evaluators_error() -> None:
 
 
 def test_fail_fast_starts_no_new_rows() -> None:
-    cases = [EvalCase(f"c{n}", "?") for n in range(20)]  # type: ignore[arg-type]  # a string is taken
+    cases = [EvalCase(f"c{n}", "?") for n in range(20)]
     report = evaluate(cases, task=lambda _request: "no", evaluators=[FOUR], fail_fast=2, gates=())
     assert (len(report.results), report.exit_code, report.state) == (2, 2, "stopped")
 

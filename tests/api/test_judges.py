@@ -28,7 +28,7 @@ from agentv.providers.apis.vendor_clients import ClientProvider
 
 VERDICT = {"score": 0.9, "hits": ["names the city"], "misses": [], "reasoning": "ok"}
 INPUT = {"prompt": "Capital of France?", "response": "Paris"}
-CASE = EvalCase("paris", "Capital of France?", expected_outcome="Paris")  # type: ignore[arg-type]  # a string is taken
+CASE = EvalCase("paris", "Capital of France?", expected_outcome="Paris")
 
 
 @pytest.fixture(autouse=True)

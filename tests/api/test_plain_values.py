@@ -26,7 +26,7 @@ from agentv.engine.planning.options import RunKeywords, RunOptions
 from agentv.evaluators.judges.code_judge import CodeEvaluatorKeywords, CodeEvaluatorOptions
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions, LlmJudgeKeywords
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryKeywords, ToolTrajectorySettings
-from agentv.types.cases import RubricItem
+from agentv.types.cases import MoreOfCase, RubricItem
 from agentv.types.criteria.evaluation_input import MoreOfInput
 
 POLITE = EvaluationCriteria("polite")
@@ -44,7 +44,7 @@ def test_input_and_configuration_may_be_dicts() -> None:
 
 def test_a_wrong_evaluator_is_refused_with_its_place() -> None:
     entry = {"type": "contains", "valu": "Paris"}
-    case = EvalCase("a", "q")  # type: ignore[arg-type]  # a string is one user message
+    case = EvalCase("a", "q")
     for wrong in (
         lambda: run_evaluation_sync({"response": "x"}, {"evaluators": [entry]}),
         lambda: evaluate([case], task=lambda _request: "x", evaluators=[entry]),
@@ -92,8 +92,8 @@ def test_a_wrong_value_of_a_case_is_refused_with_its_place(given: dict[str, Any]
 def test_a_case_with_dicts_is_run_and_scored() -> None:
     case = EvalCase(
         "a",
-        [{"role": "user", "content": "q"}],  # type: ignore[arg-type]
-        evaluators=[{"name": "e", "type": "contains", "value": "x"}],  # type: ignore[arg-type]
+        [{"role": "user", "content": "q"}],
+        evaluators=[{"name": "e", "type": "contains", "value": "x"}],
     )
     report = evaluate([case], task=lambda _request: "x")
     assert report.results[0].score == 1.0
@@ -128,13 +128,13 @@ def test_keywords_may_be_in_camel_case() -> None:
     camel: dict[str, Any] = {"groundTruth": "Paris", "sessionId": "s"}
     assert EvaluationInput("x", **camel) == EvaluationInput("x", ground_truth="Paris", session_id="s")
     case: dict[str, Any] = {"inputMessages": "q", "expectedOutcome": "o"}
-    assert EvalCase(id="a", **case) == EvalCase("a", "q", "o")  # type: ignore[arg-type]
+    assert EvalCase(id="a", **case) == EvalCase("a", "q", "o")
     score: dict[str, Any] = {"expectedAspectCount": 3}
     assert EvaluationScore(1.0, **score).expected_aspect_count == 3
     with pytest.raises(TypeError, match="Unexpected keyword argument 'inputMesages'"):
         EvalCase(id="a", inputMesages="q")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="'expected_outcome' is given twice"):
-        EvalCase("a", "q", expected_outcome="x", expectedOutcome="o")  # type: ignore[call-arg, arg-type]
+        EvalCase("a", "q", expected_outcome="x", expectedOutcome="o")  # type: ignore[call-arg]
 
 
 def test_a_trace_of_plain_json_is_counted_and_never_silently_zero() -> None:
@@ -171,13 +171,15 @@ def test_typed_keywords_are_the_fields_of_their_options() -> None:
         assert tuple(keywords.__annotations__) == options.__struct_fields__
     more = {"response", "prompt", "criteria", *MoreOfInput.__annotations__}
     assert more == set(EvaluationInput.__struct_fields__)
+    first = {"id", "input_messages", "expected_outcome", "expected_messages"}
+    assert {*first, *MoreOfCase.__annotations__} == set(EvalCase.__struct_fields__)
 
 
 def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:
     def task(_request: object) -> ProviderResponse:
         return ProviderResponse("x", trace=(TraceEvent("tool_call", name="lookup"),))
 
-    cases = [EvalCase(name, "q") for name in ("a", "b")]  # type: ignore[arg-type]
+    cases = [EvalCase(name, "q") for name in ("a", "b")]
     report = evaluate(cases, task=task, evaluators=[{"type": "contains", "value": "x"}])
     noted = [note for note in report.notes if "'trace', which is deprecated" in note]
     assert len(noted) == 1

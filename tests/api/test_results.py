@@ -28,7 +28,7 @@ def judged(answer: str, *more: object) -> AggregatedEvaluationResult:
 
 
 def report_of(*answers: str) -> RunReport:
-    cases = [EvalCase(answer, answer) for answer in answers]  # type: ignore[arg-type]  # a string is one user message
+    cases = [EvalCase(answer, answer) for answer in answers]
     evaluators = [{"type": "contains", "value": "yes"}, {"type": "contains", "name": "<b>", "value": "<script>"}]
     return evaluate(cases, task=lambda request: request.question, evaluators=evaluators)
 
@@ -92,7 +92,7 @@ def test_a_report_shows_its_verdict_targets_and_failures() -> None:
 
 
 def test_a_report_passed_with_its_gates_and_judged_nothing_without_results() -> None:
-    cases = [EvalCase("a", "a")]  # type: ignore[arg-type]
+    cases = [EvalCase("a", "a")]
     found = {"type": "contains", "value": "a"}
     assert evaluate(cases, task=lambda _request: "a", evaluators=[found]).passed is True
 
@@ -181,3 +181,14 @@ def test_a_report_of_evaluate_can_be_copied_and_pickled(tmp_path: Path) -> None:
     report = pickle.loads(pickle.dumps(copy.deepcopy(report_of("yes"))))
     report.save(tmp_path / "x.md")
     assert (tmp_path / "x.md").exists()
+
+
+def test_a_report_with_a_baseline_shows_the_comparison(tmp_path: Path) -> None:
+    cases = [EvalCase(name, name) for name in ("a", "b")]
+    evaluators = [{"type": "contains", "value": "yes"}]
+    folder = tmp_path / ".agentv"
+    evaluate(cases, task=lambda _request: "yes", evaluators=evaluators, folder=folder, name="v1")
+    report = evaluate(cases, task=lambda _request: "no", evaluators=evaluators, folder=folder, baseline="v1")
+    assert "  compared with 20" in str(report)
+    assert "mean score -1.00 (2 cases)" in str(report)
+    assert "compared with 20" in report._repr_html_()

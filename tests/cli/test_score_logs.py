@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.logs import SHAPES, conversations, logged, numbered
+from tests.support.spans import export, span
 
 from agentv.cli.main import main
 
@@ -142,3 +143,22 @@ def test_a_file_that_is_no_parquet_is_an_error(score: Call) -> None:
     code, out = score([], "log.parquet")
     assert code == 3
     assert "! log.parquet:1  not a valid Parquet file" in out
+
+
+def conversation(number: int) -> dict[str, Any]:
+    said = {"gen_ai.prompt.0.content": "Where?", "gen_ai.completion.0.content": f"30 days, please ({number}) write"}
+    return export(span(3 * number, None, {"http.route": "/"}), span(3 * number + 1, 3 * number, said),
+                  span(3 * number + 2, 3 * number + 1, said))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["spans.jsonl", "spans.json"])
+def test_the_conversations_of_an_otlp_export_are_judged(score: Call, name: str) -> None:
+    exports = [conversation(number) for number in range(1, 21)]
+    Path(name).write_text(
+        json.dumps(exports) if name.endswith(".json") else "".join(f"{json.dumps(e)}\n" for e in exports)
+    )
+    code, out = score([], name, "-o", "judged.jsonl")
+    assert code == 0, out
+    assert len(Path("judged.jsonl").read_text().splitlines()) == 20
+    assert "20 OpenTelemetry unanswered spans" in out
+    assert "20 OpenTelemetry inner spans" in out

@@ -124,6 +124,17 @@ def test_results_are_grouped_by_any_key(folder: Path, agentv: Call) -> None:
     ]
 
 
+def test_a_report_groups_by_any_key_in_every_format(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *[{"id": f"{n}", "response": "Wait, please.", "model": f"m-{n % 2}"} for n in range(4)])
+    score(agentv, "v1")
+    code, said, _ = agentv("report", "v1", "--by", "model")
+    assert (code, said.splitlines()[0].split()[0]) == (0, "metadata.model")
+    assert agentv("report", "v1", "--by", "model", "-o", "v1.html", "-o", "v1.md", "-o", "v1.json")[0] == 0
+    for name in ("v1.html", "v1.md", "v1.json"):
+        assert "m-1" in (folder / name).read_text()
+        assert "metadata.model" in (folder / name).read_text()
+
+
 @pytest.mark.parametrize("command", ["report", "show", "trend"])
 def test_commands_on_runs_take_it(folder: Path, agentv: Call, command: str) -> None:
     log(folder / "v1.jsonl", {"id": "a", "prompt": "Where?", "response": "Wait, please."})
@@ -147,7 +158,8 @@ evalcases: {{file: cases.jsonl}}
 """
 
 
-def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call) -> None:
+@pytest.mark.parametrize("lines", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call, lines: int) -> None:
     """Judging logs, and replaying them through a run, gives the same numbers to the last digit."""
     said = ("Wait, please.", "No.", "Please be patient with us today.", "Here you are, please, dear customer.")
     for name, shift in (("v1", 0), ("v2", 1)):
@@ -161,7 +173,7 @@ def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call)
                     "response": said[(n * 7 + n // 5 + shift * (n % 3)) % len(said)],
                     "metadata": {"model": f"m-{n % 2}"},
                 }
-                for n in range(2_000 // 20)
+                for n in range(lines)
             ),
         )
     for name in ("v1", "v2"):
@@ -175,7 +187,7 @@ def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call)
                 "input_messages": [{"role": "user", "content": f"Question {n}?"}],
                 "metadata": {"model": f"m-{n % 2}"},
             }
-            for n in range(2_000 // 20)
+            for n in range(lines)
         ),
     )
     (folder / "suite.yaml").write_text(SUITE)
@@ -282,3 +294,21 @@ def test_retry_judges_answers_again_whose_judge_failed(folder: Path, agentv: Cal
     rows = {row.line: row for row in stored(folder).results()}
     assert [rows[line].generation for line in (1, 2, 3, 4)] == [0, 1, 0, 0]
     assert {row.status for row in rows.values()} == {"pass"}
+
+
+def test_a_judge_of_a_scored_run_is_calibrated_and_checked(folder: Path, agentv: Call) -> None:
+    (folder / "targets.yaml").write_text(
+        "targets: [{name: mocked, provider: mock, response: "
+        """'{"score": 0.9, "hits": [], "misses": [], "reasoning": "ok"}'}]"""
+    )
+    (folder / "judges.yaml").write_text("judge: mocked\nevaluators: [{type: llm_judge, name: tone}]\n")
+    log(folder / "v1.jsonl", *[{"id": f"{n}", "prompt": "Where?", "response": f"There {n}."} for n in range(4)])
+    assert score(agentv, "v1")[0] == 0
+    labels = [{"eval_id": f"{n}", "criterion": "tone", "score": 1, "annotator": "p"} for n in range(4)]
+    log(folder / "people.jsonl", *labels)
+    assert agentv("label", "v1", "--in", "people.jsonl")[0] == 0
+    code, _, problems = agentv("judge", "calibrate", "v1")
+    assert (code, "not saved" in problems) == (0, False)
+    code, said, _ = agentv("judge", "check", "v1", "--repeats", "2", "--yes", "--json")
+    assert code == 0
+    assert '"answers": 4' in said

@@ -23,7 +23,7 @@ JUDGE = TargetConfig("judge", "mock", {"response": '{"score": 1.0}'})
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_a_run_is_refused(prompt: str) -> None:
-    case = EvalCase("a", "hi", "ok", evaluators=(EvaluatorConfig("tone", "llm_judge", {"prompt": prompt}),))  # type: ignore[arg-type]
+    case = EvalCase("a", "hi", "ok", evaluators=(EvaluatorConfig("tone", "llm_judge", {"prompt": prompt}),))
     with pytest.raises(AgentvError, match=r"evaluator 'tone': prompt: .*(unknown variable|shows the judge no answer)"):
         evaluate([case], task=lambda _request: "x", judge=JUDGE)
 
@@ -53,6 +53,6 @@ def test_what_the_settings_allow_is_run(prompt: str) -> None:
         members = (EvaluatorConfig("x", "contains", {"value": "x"}),)
         aggregator = {"type": "llm_judge", "prompt": prompt}
         evaluator = EvaluatorConfig("tone", "composite", {"evaluators": members, "aggregator": aggregator})  # type: ignore[dict-item]
-    case = EvalCase("a", "hi", "ok", evaluators=(evaluator,))  # type: ignore[arg-type]
+    case = EvalCase("a", "hi", "ok", evaluators=(evaluator,))
     report = evaluate([case], task=lambda _request: "x", judge=JUDGE)
     assert report.counts["pass"] == 1

@@ -33,6 +33,7 @@ from agentv.providers.local.http_provider import HttpSettings
 from agentv.providers.local.mock import MockSettings
 from agentv.providers.local.python import PythonSettings
 from agentv.providers.local.replay import ReplaySettings
+from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.registry import Spec
 from agentv.types.errors import ProviderError
@@ -46,6 +47,8 @@ REPLY = json.dumps(  # each API reads its own part
     {
         "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
         "content": [{"type": "text", "text": ANSWER}],
+        "supportedInterfaces": [{"url": "http://h/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "result": {"message": {"messageId": "1", "role": "ROLE_AGENT", "parts": [{"text": ANSWER}]}},
         "candidates": [{"content": {"parts": [{"text": ANSWER}]}, "finishReason": "STOP"}],
     }
 )
@@ -145,6 +148,7 @@ CASES = {
         lambda place: ReplaySettings(file=str(place.folder / "other.jsonl")),
         None,
     ),
+    "a2a": model_api(lambda url: A2aSettings(url=url, endpoint=url)),
     "mcp": Case(mcp("say"), mcp("refuse"), mcp("hang")),
     "azure": model_api(lambda url: AzureSettings(deployment="m", endpoint=url, api_key="k")),
     "openai": model_api(lambda url: OpenAISettings(model="m", base_url=url)),
@@ -162,7 +166,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, server, quiet, broken)
 
 
-NEEDS = {"mcp": "mcp"}
+NEEDS = {"a2a": "a2a", "mcp": "mcp"}
 """The packages of the dependency group `protocols` that a provider needs."""
 
 
@@ -229,7 +233,7 @@ def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]])
     with_provider(make_target(name, settings(place)), use, home=place.folder)
 
 
-KEEPS_DEADLINES = (*AGENTS, *EDITORS, "cli", "http", "mcp", "python", "azure", "openai", "anthropic", "gemini")
+KEEPS_DEADLINES = (*AGENTS, *EDITORS, "a2a", "cli", "http", "mcp", "python", "azure", "openai", "anthropic", "gemini")
 
 
 @pytest.mark.parametrize("name", [named(name) for name in KEEPS_DEADLINES])
@@ -288,7 +292,7 @@ def test_naming_the_providers_imports_none_of_them() -> None:
 MODULES = [
     *(f"agents.{name}" for name in AGENTS),
     *(f"local.{name}" for name in ("cli", "cli_settings", "mock", "python", "replay")),
-    *("editors.vscode", "apis.openai_chat", "protocols.mcp_settings"),
+    *("editors.vscode", "apis.openai_chat", "protocols.a2a_provider", "protocols.mcp_settings"),
 ]
 HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")
 

@@ -33,6 +33,10 @@ if mode == "always-all":
 if mode in ("good", "loses", "always-all"):
     for each in ids:
         print(json.dumps({"id": each, "text": "answer " + each}))
+if mode == "half":
+    print(json.dumps({"id": "a", "text": "answer a", "usage": {"input": 3, "output": 1}, "cost_usd": 0.5}))
+    print('{"id": "b", "text": "answ', flush=True)
+    sys.exit(7)
 if mode == "prompt":
     print(json.dumps({"id": "batch"} if eval_id == "batch" else {"text": "answer " + eval_id}))
 """
@@ -87,6 +91,18 @@ def test_a_reply_without_our_ids_is_an_error_of_every_case(project: Path, mode: 
     assert calls(project) == [ALL_FILES]  # a call per case would get no prompt
     assert rows(report) == dict.fromkeys("abc", ("error", ""))
     assert report.exit_code == 3
+
+
+def test_what_a_failed_batch_said_to_a_case_is_its_partial_answer(project: Path) -> None:
+    report = run(project, "half")
+    assert rows(report) == dict.fromkeys("abc", ("error", ""))
+    assert report.folder is not None
+    lines = (Path(report.folder) / "answers.jsonl").read_text().splitlines()
+    answers = {answer["slot"]["eval_id"]: answer for answer in map(json.loads, lines)}
+    partial = answers["a"]["partial"]
+    assert (partial["text"], partial["usage"]["input"], partial["cost_usd"]) == ("answer a", 3, 0.5)
+    assert (answers["a"]["error"]["kind"], answers["a"]["billed_usd"]) == ("target_exit", 0.5)
+    assert ["partial" in answers[name] for name in "bc"] == [False, False]
 
 
 def test_a_case_that_the_batch_lost_is_an_error(project: Path) -> None:

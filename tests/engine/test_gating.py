@@ -149,7 +149,7 @@ def test_a_run_whose_every_row_failed_to_execute_never_passes(
             raise RuntimeError("no answer today")
         return "x"
 
-    cases = [EvalCase(name, "hi") for name in "abc"]  # type: ignore[arg-type] # text stands for a message
+    cases = [EvalCase(name, "hi") for name in "abc"]
     report = evaluate(cases, task=task, evaluators=[Broken()], folder=tmp_path / ".agentv", gates=gates, max_errors=99)
     assert (report.exit_code, report.verdict.sentence) == (
         3,

@@ -65,7 +65,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 def judged_by(type_: str, **settings: str) -> float | None:
     config = EvaluatorConfig("s", type_, settings)
-    (row,) = evaluate([EvalCase("a", "hi")], task=lambda _: "hi", evaluators=[config]).results  # type: ignore[arg-type]
+    (row,) = evaluate([EvalCase("a", "hi")], task=lambda _: "hi", evaluators=[config]).results
     return row.score
 
 

@@ -30,7 +30,7 @@ LOOKED = lines(
 
 
 def case_named(name: str) -> EvalCase:
-    return EvalCase(name, "x" * 40, "x")  # type: ignore[arg-type]  # a string is taken
+    return EvalCase(name, "x" * 40, "x")
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_an_async_evaluator_is_awaited() -> None:
         async def evaluate(self, _context: EvaluationContext) -> float:
             return 0.5
 
-    case = EvalCase("a", "hi")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "hi")
     target = TargetConfig("t", "mock", {"response": "x"})
     assert evaluate([case], target=target, evaluators=[Slow()], gates=()).results[0].score == 0.5
 
@@ -182,7 +182,7 @@ def test_an_evaluator_function_returns_whatever_is_simplest(returned: Any, score
         return returned
 
     target = TargetConfig("t", "mock", {"response": "x"})
-    (row,) = evaluate([EvalCase("a", "hi")], target=target, evaluators=[anything], gates=()).results  # type: ignore[arg-type]
+    (row,) = evaluate([EvalCase("a", "hi")], target=target, evaluators=[anything], gates=()).results
     assert row.error is None
     assert row.score == score
     assert len(row.evaluator_results[0].results) == (len(returned) if isinstance(returned, list | tuple) else 1)

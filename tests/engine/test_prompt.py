@@ -21,7 +21,7 @@ def case(*messages: Message) -> EvalCase:
 
 
 def test_one_visible_message_is_the_prompt_without_markers() -> None:
-    prompt = build_prompt(EvalCase("c", "What is 2 + 2?"), quotes_paths_only=False)  # type: ignore[arg-type]  # a string is taken
+    prompt = build_prompt(EvalCase("c", "What is 2 + 2?"), quotes_paths_only=False)
     assert prompt.question == "What is 2 + 2?"
     assert prompt.chat_prompt is None
 

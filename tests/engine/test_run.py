@@ -133,7 +133,7 @@ def test_workers_bound_how_many_rows_are_worked_on_at_once() -> None:
         busy -= 1
         return "x"
 
-    cases = [EvalCase(f"c{n}", "?") for n in range(20)]  # type: ignore[arg-type]  # a string is taken
+    cases = [EvalCase(f"c{n}", "?") for n in range(20)]
     has_x = EvaluatorConfig("has", "contains", {"value": "x"})
     evaluate(cases, task=task, evaluators=[has_x], workers=3)
     assert most == 3
@@ -152,7 +152,7 @@ def test_twenty_transport_failures_in_a_row_stop_the_target() -> None:
             next(calls)
             raise ProviderError(Failure("transport", "connection refused"))
 
-    cases = [EvalCase(f"c{n}", "?") for n in range(30)]  # type: ignore[arg-type]  # a string is taken
+    cases = [EvalCase(f"c{n}", "?") for n in range(30)]
     report = evaluate(cases, target=Unreachable(), evaluators=[EvaluatorConfig("h", "contains", {"value": "x"})])
     assert next(calls) == 20
     errors = [row.error for row in report.results if row.error]
@@ -201,7 +201,7 @@ def test_reordering_and_renaming_changes_no_key(run: Callable[..., RunReport], t
 
 def test_a_changed_judge_script_changes_its_score_key_and_no_answer_key(tmp_path: Path) -> None:
     judge = tmp_path / "judge.py"
-    case = EvalCase("a", "hi")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "hi")
     config = EvaluatorConfig("j", "code_judge", {"script": [sys.executable, "judge.py"]}, base_dir=str(tmp_path))
 
     def keys(score: float) -> tuple[str, str]:
@@ -254,7 +254,7 @@ def test_a_hostile_answer_costs_its_own_row_at_most(
     async def waiting(request: ProviderRequest) -> Any:
         return plain(request)
 
-    cases = [EvalCase(f"c{n}", "?") for n in range(4)]  # type: ignore[arg-type]  # a string is taken
+    cases = [EvalCase(f"c{n}", "?") for n in range(4)]
     task = waiting if is_async else plain
     report = evaluate(cases, task=task, evaluators=[HAS], folder=tmp_path, max_retries=0)
     assert report.state == "finished"
@@ -287,7 +287,7 @@ def test_a_hostile_evaluator_costs_its_own_rows_at_most(output: Callable[[], Any
         async def evaluate(self, _context: Any) -> Any:
             return output()
 
-    cases = [EvalCase(f"c{n}", "?") for n in range(3)]  # type: ignore[arg-type]  # a string is taken
+    cases = [EvalCase(f"c{n}", "?") for n in range(3)]
     report = evaluate(cases, task=lambda _request: "x", evaluators=[HAS, Async() if is_async else Sync()])
     assert [row.status for row in report.results] == ["error"] * 3
     assert report.exit_code == 3
@@ -323,7 +323,7 @@ def test_a_provider_that_ignores_its_deadline_is_cut_off() -> None:
             await asyncio.Event().wait()
             return ProviderResponse("x")
 
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     (row,) = evaluate([case], target=Hangs(), evaluators=[HAS], timeout_s=0.01).results
     assert row.error is not None
     assert row.error.kind == "deadline"
@@ -403,7 +403,7 @@ def test_observer_with_hears_gets_only_those_events(tmp_path: Path) -> None:
         event_types = (RowFinished, RunEnded)
 
     choosing, watching = Choosing(), Watching()
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[choosing, watching], folder=tmp_path)
 
     assert choosing.events == ["RowFinished", "RunEnded"]
@@ -424,7 +424,7 @@ def test_observer_with_any_attribute_gets_every_event(tmp_path: Path) -> None:
             """Do nothing: nothing is open."""
 
     observer = Obliging()
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[observer], folder=tmp_path)
 
     assert events == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
@@ -442,7 +442,7 @@ def test_observer_with_a_closed_pipe_is_removed(tmp_path: Path) -> None:
         def close(self) -> None:
             """Do nothing: nothing is open."""
 
-    cases = [EvalCase(name, "?") for name in "abc"]  # type: ignore[arg-type]  # a string is taken
+    cases = [EvalCase(name, "?") for name in "abc"]
     report = evaluate(cases, task=lambda _request: "x", evaluators=[HAS], observers=[Gone()], folder=tmp_path)
 
     assert events == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished"]
@@ -468,7 +468,7 @@ def test_observers_are_closed_once(tmp_path: Path) -> None:
             self.closed += 1
 
     watching = Watching()
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[watching], folder=tmp_path)
     assert watching.closed == 1
 
@@ -505,14 +505,14 @@ def test_tags_of_suite_and_case_are_counted_once(tmp_path: Path) -> None:
     "options", [{"workers": 0}, {"trials": -1}, {"sample": 0}, {"timeout_s": 0}, {"only": "cheap"}, {"max_errors": -1}]
 )
 def test_options_that_no_run_can_be_made_with_are_refused(options: dict[str, Any]) -> None:
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     with pytest.raises(ConfigError, match=next(iter(options))):
         evaluate([case], task=lambda _request: "x", evaluators=[HAS], **options)
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 def test_a_weight_that_cannot_weigh_is_refused(weight: float) -> None:
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     with pytest.raises(ConfigError, match="weight must be finite and at least 0"):
         evaluate(
             [case], task=lambda _request: "x", evaluators=[EvaluatorConfig("a", "contains", {"value": "x"}, weight)]

@@ -12,7 +12,7 @@ from agentv.types.errors import ConfigError, UnknownNameError
 
 
 def case(name: str, *tags: str) -> EvalCase:
-    return EvalCase(name, "?", tags=tags)  # type: ignore[arg-type]  # a string is taken
+    return EvalCase(name, "?", tags=tags)
 
 
 SUITE = EvalSuite(

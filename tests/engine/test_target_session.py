@@ -18,7 +18,7 @@ def test_secrets_of_a_target_named_by_a_late_line_are_redacted() -> None:
     runtime = Runtime(specs=specs, clock=make_clock(), rng=random.Random(0), home=".")
     known = KnownTargets({}, {}, specs)
     known.resolved["t"] = target = ResolvedTarget("t", "mock", None, secrets=("first",))
-    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("a", "?")
     suite = EvalSuite("s.yaml", listed([case]))
     target_session = TargetSession(CaseTask(case, suite, target, known), runtime, Fingerprints(runtime))
     assert target_session.cleaner().text("first and second") == "*** and second"

@@ -216,13 +216,13 @@ def test_bad_lines_stop_a_run_from_python_too(tmp_path: Path) -> None:
     (tmp_path / "said.jsonl").write_text("{}\n")
     config = EvaluatorConfig("people", "human", {"file": "said.jsonl"}, base_dir=str(tmp_path))
     with pytest.raises(ConfigError, match=r"said\.jsonl:1:1  \$  'eval_id' is missing"):
-        evaluate([EvalCase("a", "hi")], task=lambda _: "hi", evaluators=[config])  # type: ignore[arg-type]
+        evaluate([EvalCase("a", "hi")], task=lambda _: "hi", evaluators=[config])
 
 
 def test_a_run_counts_only_what_people_judged(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", {**entry(1.0), "eval_id": "seen"})
     report = evaluate(
-        [EvalCase("seen", "hi"), EvalCase("unseen", "hi")],  # type: ignore[arg-type]
+        [EvalCase("seen", "hi"), EvalCase("unseen", "hi")],
         task=lambda _: "hello",
         evaluators=[EvaluatorConfig("people", "human", {"file": str(file)})],
     )

@@ -42,7 +42,7 @@ def test_the_registrys_judge_asks_as_the_cases_config_says(kind: str) -> None:
         "maxOutputTokens": 9,
         "rubrics": [{"id": "a", "description": "A"}],
     }
-    case = EvalCase("c", "hi", evaluators=(EvaluatorConfig("tone", kind, settings),))  # type: ignore[arg-type]  # a string is taken
+    case = EvalCase("c", "hi", evaluators=(EvaluatorConfig("tone", kind, settings),))
     score, _ = asyncio.run(run_evaluators_for_case(case, "x", evaluator_registry=registry))
     assert score.score == 1.0
     assert judge.requests[0].question.startswith("<<<candidate_answer")

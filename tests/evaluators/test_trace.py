@@ -183,7 +183,7 @@ def test_bounds_are_refused_in_python_too() -> None:
 
 
 def bounded(*, key: str, bound: float) -> EvalCase:
-    return EvalCase("c", "hi", evaluators=(EvaluatorConfig("bounds", "trace", {key: bound}),))  # type: ignore[arg-type]  # a string is one user message
+    return EvalCase("c", "hi", evaluators=(EvaluatorConfig("bounds", "trace", {key: bound}),))
 
 
 @pytest.mark.parametrize("key", ["max_duration_ms", "max_cost_usd", "max_tokens"])

@@ -79,7 +79,7 @@ def test_each_turn_has_its_own_tool_calls() -> None:
 
 
 def test_one_turn_is_judged_as_without_the_key() -> None:
-    case = EvalCase("c", "Hi", evaluators=(EvaluatorConfig("e", "contains", {"value": "o"}, per_turn=True),))  # type: ignore[arg-type]
+    case = EvalCase("c", "Hi", evaluators=(EvaluatorConfig("e", "contains", {"value": "o"}, per_turn=True),))
     _, (result,) = asyncio.run(run_evaluators_for_case(case, "Hello"))
     assert (result.score, result.hits) == (1.0, ('turn 1: contains "o"',))
 

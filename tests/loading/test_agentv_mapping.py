@@ -1,10 +1,12 @@
 """Every key of AgentV's eval files by row of the mapping: read, read with a warning, or refused by name."""
 
 import json
+import re
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import pytest
+from tests.loading.test_agentv_targets import ROWS as TARGET_ROWS
 
 from agentv.evaluators import EVALUATORS
 from agentv.loading.check.check import check_paths
@@ -29,6 +31,8 @@ class Row(NamedTuple):
     yaml: str
     outcome: Outcome = "read"
 
+
+CASE_LISTS = ("tests:", "eval_cases:", "evalcases:", "cases:")
 
 FOURTH = [
     Row("S1 eval_cases", "suite", "eval_cases: [{id: z, criteria: ok, input: hi}]"),
@@ -91,8 +95,12 @@ FOURTH = [
     Row("C9 aggregation", "case", "aggregation: mean", "refused"),
     Row("C9 on_turn_failure", "case", "on_turn_failure: stop", "refused"),
     Row("C9 window_size", "case", "window_size: 2", "refused"),
-    Row("C10 depends_on", "case", "depends_on: [b]", "refused"),
-    Row("C10 on_dependency_failure", "case", "on_dependency_failure: skip", "refused"),
+    Row("C10 on_dependency_failure", "case", "on_dependency_failure: run"),
+    Row(
+        "C10 depends_on",
+        "suite",
+        "tests: [{id: a, input: hi, criteria: ok, depends_on: [b]}, {id: b, input: hi, criteria: ok}]",
+    ),
     Row("C11 description", "case", "description: what it is"),
     Row("C11 note", "case", "note: a note"),
     Row("C11 suite", "case", "suite: refunds"),
@@ -202,13 +210,47 @@ FOURTH = [
         "max_duration_ms: 9, target_exploration_ratio: 0.5, exploration_tolerance: 0.1}",
     ),
     Row("E25 skill-trigger", "evaluator", "{type: skill-trigger, skill: refunds, should_trigger: false}"),
+    Row("E25 trigger-judge of 3.x", "evaluator", "{type: trigger-judge, skill: refunds, should_trigger: true}"),
     Row("E26 own type", "evaluator", "{type: word-count, minimum: 3}", "refused"),
     Row("E27 unknown key", "evaluator", "{type: contains, value: hi, valeu: x}", "warned"),
     Row("E18 include", "evaluator", "{include: polite}"),
     Row("E18 include of nothing", "evaluator", "{include: nothing}", "refused"),
 ]
 
+FOURTH += [
+    Row("S1 tests", "suite", ""),
+    Row("S1 evalcases", "suite", "evalcases: [{id: z, criteria: ok, input: hi}]"),
+    Row("S1 cases", "suite", "cases: [{id: z, criteria: ok, input: hi}]"),
+    Row("S9 workspace of a file", "suite", "workspace: space.yaml", "warned"),
+    Row(
+        "S9 hooks of all cases",
+        "suite",
+        "workspace: {isolation: per_test, hooks: {before_all: {command: a}}}",
+        "warned",
+    ),
+    Row("S9 unknown key", "suite", "workspace: {template: ., isolation: per_test, tempate: x}", "warned"),
+    Row("S9 commands", "suite", "workspace: {template: ., isolation: per_test, env: {required_commands: [git]}}"),
+    Row("S11 on suite and case", "case", "execution: {threshold: 1}"),
+    Row("S14 a file", "suite", "tests: more.yaml"),
+    Row("S14 a folder", "suite", "tests: ./folder/"),
+    Row("S14 entries", "suite", 'tests: ["file://more.yaml", "file://*.jsonl", {id: z, criteria: ok, input: hi}]'),
+    Row("C3 criteria", "case", "criteria: be kind"),
+    Row("C4 without criteria", "evaluator", "{type: contains, value: hi}"),
+    Row("E6 not required", "evaluator", "{type: contains, value: hi, required: false}"),
+    Row("E10a criteria as a text", "evaluator", "{type: rubrics, criteria: Says hi}", "warned"),
+    Row("E20 input", "evaluator", "{type: tool-trajectory, expected: [{tool: a, input: {b: 1}}]}", "warned"),
+    Row("E18 include twice", "evaluator", "{type: composite, assertions: [{include: polite}]}"),
+]
+
 SECOND = [
+    Row("G2 rubrics with outcome", "case", "rubrics: [{id: b, outcome: c, weight: 2}]"),
+    Row("G2 rubrics with ranges", "case", "rubrics: [{id: b, score_ranges: {0: no, 10: yes}, required_min_score: 5}]"),
+    Row("G2 an answer that is a number", "case", "expected_messages: [{role: assistant, content: 42}]"),
+    Row("G2 cost", "evaluator", "{name: a, type: cost, budget: 1}"),
+    Row("G2 token_usage", "evaluator", "{name: a, type: token_usage, max_total: 5}"),
+    Row("G2 composite", "evaluator", "{name: a, type: composite, evaluators: [{name: b, type: contains, value: hi}]}"),
+    Row("G2 own type", "evaluator", "{name: a, type: word_count}", "refused"),
+    Row("G2 conversation", "case", "turns: [{input: hi}]", "refused"),
     Row("G2 evalcases with input", "case", "input: hi"),
     Row("G2 expected_output", "case", "expected_output: hi"),
     Row("G2 outcome", "case", "note: a note"),
@@ -220,6 +262,40 @@ SECOND = [
     Row("G2 execution target", "case", "execution: {target: t}", "warned"),
 ]
 
+FIRST = [
+    Row("G1 schema", "suite", '"$schema": https://example.org/eval.json'),
+    Row("G1 schema of ours", "suite", '"$schema": agentv-eval-v2'),
+    Row("G1 target", "suite", "target: t"),
+    Row("G1 dataset", "suite", "dataset: refunds"),
+    Row("G1 evaluators of the suite", "suite", "execution: {evaluators: [{name: a, type: llm_judge}]}"),
+    Row("G1 expected_outcome", "case", "expected_outcome: ok"),
+    Row("G1 expected_messages", "case", "expected_messages: [{role: assistant, content: {a: 1}}]"),
+    Row("G1 conversation_id", "case", "conversation_id: x"),
+    Row("G1 C11 description", "case", "description: what it is"),
+    Row("G1 C11 note", "case", "note: a note"),
+    Row("G1 C11 reference_answer", "case", "reference_answer: hi", "warned"),
+    Row("G1 C12 target", "case", "execution: {target: t}", "warned"),
+    Row("G1 rubrics", "case", "rubrics: [a, {id: b, description: c, weight: 2, required: false}]"),
+    Row("G1 code", "evaluator", "{name: a, type: code, script: cat}"),
+    Row("G1 code_judge", "evaluator", "{name: a, type: code_judge, script: [cat], cwd: .}"),
+    Row("G1 llm_judge", "evaluator", "{name: a, type: llm_judge}"),
+    Row("G1 weight", "evaluator", "{name: a, type: contains, value: hi, weight: 3}"),
+    Row("G1 E1b in_order", "evaluator", "{name: a, type: tool_trajectory, mode: in_order, expected: [{tool: b}]}"),
+    Row(
+        "G1 E20 args", "evaluator", "{name: a, type: tool_trajectory, mode: exact, expected: [{tool: b, args: {c: 1}}]}"
+    ),
+    Row("G1 E20 any", "evaluator", "{name: a, type: tool_trajectory, mode: exact, expected: [{tool: b, args: any}]}"),
+    Row("G1 E21 output", "evaluator", "{name: a, type: tool_trajectory, expected: [{tool: b, output: {c: 1}}]}"),
+    Row(
+        "G1 E17 path",
+        "evaluator",
+        "{name: a, type: composite, evaluators: [{name: b, type: contains, value: hi}], "
+        'aggregator: {type: code_judge, path: "cat -"}}',
+    ),
+    Row("G1 unknown type", "evaluator", "{name: a, type: expected_messages}", "refused"),
+    Row("G1 unknown key", "case", "foo: 1", "refused"),
+]
+
 FIFTH = ["extensions: [a]", "environment: {a: b}", "evaluate_options: {}", "prompts: [a]"]
 
 
@@ -229,6 +305,11 @@ def write(folder: Path, text: str) -> Path:
     templates = folder / ".agentv" / "templates"
     templates.mkdir(parents=True, exist_ok=True)
     (templates / "polite.yaml").write_text("assertions: [{type: icontains, value: please}, {include: brief}]")
+    (folder / "space.yaml").write_text("template: .")
+    (folder / "more.yaml").write_text("- {id: x, criteria: ok, input: hi}")
+    (folder / "lines.jsonl").write_text('{"id": "y", "criteria": "ok", "input": "hi"}\n')
+    (folder / "folder" / "one").mkdir(parents=True, exist_ok=True)
+    (folder / "folder" / "one" / "case.yaml").write_text("criteria: ok\ninput: hi\n")
     (templates / "brief.yaml").write_text("assertions: [{name: brief, type: length, max: 100}]")
     path = folder / "suite.eval.yaml"
     path.write_text(text)
@@ -237,12 +318,13 @@ def write(folder: Path, text: str) -> Path:
 
 def fourth(row: Row) -> str:
     suite = row.yaml if row.place == "suite" else ""
-    tests = "" if row.yaml.startswith("eval_cases") else "tests:\n"
+    tests = "" if row.place == "suite" and row.yaml.startswith(CASE_LISTS) else "tests:\n"
     case = row.yaml if row.place == "case" else ""
     question = "" if case.startswith("input:") else "input: hi"
     evaluators = f"assertions:\n      - {row.yaml}" if row.place == "evaluator" else ""
-    lines = [f"    {line}" for line in (case, question, evaluators) if line]
-    cases = "\n".join(["  - id: a", "    criteria: ok", *lines])
+    wish = "" if case.startswith("criteria:") or row.name.startswith("C4") else "criteria: ok"
+    lines = [f"    {line}" for line in (wish, case, question, evaluators) if line]
+    cases = "\n".join(["  - id: a", *lines])
     return f"{suite}\n{tests}{cases}\n" if tests else f"{suite}\n"
 
 
@@ -251,6 +333,15 @@ def second(row: Row) -> str:
     question = "" if case.startswith("input:") else "    input: hi\n"
     evaluators = f"    evaluators:\n      - {row.yaml}\n" if row.place == "evaluator" else ""
     return f"evalcases:\n  - id: a\n    outcome: ok\n    {case}\n{question}{evaluators}"
+
+
+def first(row: Row) -> str:
+    suite = row.yaml if row.place == "suite" else ""
+    case = row.yaml if row.place == "case" else "conversation_id: x"
+    wish = "" if case.startswith("expected_outcome:") else "    outcome: ok\n"
+    execution = f"    execution:\n      evaluators:\n        - {row.yaml}\n" if row.place == "evaluator" else ""
+    question = "    input_messages: [{role: user, content: hi}]\n"
+    return f"{suite}\nevalcases:\n  - id: a\n{wish}    {case}\n{question}{execution}"
 
 
 def problems_in(folder: Path, text: str) -> tuple[Problem, ...]:
@@ -276,6 +367,36 @@ def test_every_key_of_agentv_4_is_read_warned_of_or_refused(row: Row, tmp_path: 
 def test_every_key_of_agentv_2_is_read_warned_of_or_refused(row: Row, tmp_path: Path) -> None:
     problems = problems_in(tmp_path, second(row))
     assert (outcome_of(problems), [each.render() for each in problems]) == (row.outcome, [e.render() for e in problems])
+
+
+@pytest.mark.parametrize("row", FIRST, ids=lambda row: row.name)
+def test_every_key_of_agentv_1_is_read_warned_of_or_refused(row: Row, tmp_path: Path) -> None:
+    problems = problems_in(tmp_path, first(row))
+    assert (outcome_of(problems), [each.render() for each in problems]) == (row.outcome, [e.render() for e in problems])
+
+
+MAPPING = {
+    *(f"S{number}" for number in range(1, 16)),
+    *(f"C{number}" for number in range(1, 13)),
+    *(f"E{number}" for number in (*range(1, 28), "1b", "4b", "10a")),
+    *(f"T{number}" for number in range(17)),
+    *("F1", "F2"),
+}
+"""The rows of the mapping of AgentV's keys to ours, by their numbers."""
+ELSEWHERE = {
+    "F1": "test_agentv_config.py",
+    "F2": "test_agentv_config.py",
+    "T0": "test_targets.py",
+    "T3": "test_agentv_targets.py: grader_target",
+    "T4": "test_agentv_targets.py: use_target",
+    "T16": "tests/providers: answer files of command-line targets",
+}
+
+
+def test_every_row_of_the_mapping_has_a_row_here() -> None:
+    named = " ".join([*(row.name for row in (*FOURTH, *SECOND, *FIRST)), *(row.name for row in TARGET_ROWS)])
+    tested = set(re.findall(r"\b[SCETF]\d+[ab]?\b", named)) | ELSEWHERE.keys()
+    assert MAPPING - tested == set()
 
 
 @pytest.mark.parametrize("key", FIFTH)

@@ -1,9 +1,12 @@
 """Shapes of AgentV's published example files that were once read wrongly, each in a file of our own making."""
 
+import json
 from pathlib import Path
 
 import pytest
+from tests.support.fake_server import serving_fake
 
+from agentv.cli.main import agentv
 from agentv.evaluators import EVALUATORS
 from agentv.loading.check.check import check_paths
 from agentv.loading.suites.suites import load_suite
@@ -88,7 +91,7 @@ tests:
     assert "Names the month" in str(rubric.settings)
 
 
-@pytest.mark.parametrize("key", ["name: x", "environment: {type: host}"])
+@pytest.mark.parametrize("key", ["name: x", "environment: {type: host}", "description: x"])
 def test_an_agentv_5_file_with_providers_is_not_called_promptfoos(key: str, tmp_path: Path) -> None:
     text = f'{key}\nproviders: [p]\nprompts: ["{{{{ q }}}}"]\ntests: [{{id: a, vars: {{q: hi}}, assert: [Says hi]}}]\n'
     (problem,) = problems_of(tmp_path, text)
@@ -102,3 +105,76 @@ tests: [{id: a, criteria: ok, input: hi}]
 """
     (problem,) = problems_of(tmp_path, text)
     assert (problem.json_path, problem.line) == ("$.workspace.scope", 2)
+
+
+def test_an_answer_of_text_alone_made_no_calls_in_files_of_agentv_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+target: t
+tests:
+  - id: a
+    input: hi
+    assertions:
+      - {name: allowed, type: tool-trajectory, mode: subset, expected: [{tool: read}]}
+      - {name: needed, type: tool-trajectory, mode: superset, expected: [{tool: read}]}
+      - {name: few, type: execution-metrics, max_tool_calls: 0, max_llm_calls: 1}
+      - {name: explores, type: execution-metrics, target_exploration_ratio: 0.5}
+"""
+    write(tmp_path, text)
+    monkeypatch.chdir(tmp_path)
+    agentv.main(["run", "suite.eval.yaml", "-o", "rows.jsonl"], standalone_mode=False)
+    (row,) = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert {each["name"]: each["score"] for each in row["evaluator_results"]} == {
+        "allowed": 1.0,
+        "needed": 0.0,
+        "few": 1.0,
+        "explores": 0.0,
+    }
+
+
+def test_the_input_of_an_expected_call_is_not_compared_as_in_agentv(tmp_path: Path) -> None:
+    calls = "expected: [{tool: a, input: {b: 1}}, {tool: c, args: {d: 1}}]"
+    text = f"""
+tests:
+  - {{id: a, input: hi, assertions: [{{type: tool-trajectory, mode: in_order, {calls}}}]}}
+"""
+    (problem,) = problems_of(tmp_path, text)
+    assert (problem.severity, problem.json_path) == ("warning", "$.tests[0].assertions[0].expected[0].input")
+    (case,) = cases_of(tmp_path, text)
+    (trajectory,) = case.evaluators or ()
+    assert isinstance(trajectory, EvaluatorConfig)
+    assert trajectory.settings["expected"] == [{"tool": "a"}, {"tool": "c", "input": {"d": 1}, "args": "exact"}]
+
+
+def test_a_workspace_in_docker_alone_is_one_error(tmp_path: Path) -> None:
+    text = """
+workspace: {docker: {image: a}, isolation: per_test}
+tests: [{id: a, criteria: ok, input: hi}]
+"""
+    (problem,) = problems_of(tmp_path, text)
+    assert problem.message == "AgentV 4: workspaces in docker are not supported"
+
+
+def test_a_workspace_beside_a_model_is_there_for_the_graders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "template").mkdir()
+    (tmp_path / "template" / "here.txt").write_text("x")
+    script = (
+        "import json, os, sys\n"
+        "found = os.listdir(json.load(sys.stdin)['workspace_path'])\n"
+        "print(json.dumps({'score': float('here.txt' in found)}))"
+    )
+    text = f"""
+target: model
+workspace: {{template: template, isolation: per_test}}
+tests: [{{id: a, input: hi, assertions: [{{type: code-grader, command: [python3, -c, {json.dumps(script)}]}}]}}]
+"""
+    write(tmp_path, text)
+    with serving_fake() as server:
+        (tmp_path / "targets.yaml").write_text(
+            f"targets: [{{name: model, provider: openai, base_url: '{server.url}/v1', api_key: k, model: fake}}]"
+        )
+        monkeypatch.chdir(tmp_path)
+        agentv.main(["run", "suite.eval.yaml", "-o", "rows.jsonl"], standalone_mode=False)
+    (row,) = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert (row["status"], row["score"]) == ("pass", 1.0)

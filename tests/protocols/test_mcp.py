@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.loopback import reply, serving
+from tests.support.ports import free_port, running
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
@@ -200,7 +201,7 @@ def _line_of(process: psutil.Process) -> str:
 def test_lines_that_are_no_messages_are_skipped_and_named_in_failures() -> None:
     assert ask(target("print"), question("say")).text == "On its way."
     failure = failure_of(target("print"), question("refuse"))
-    assert "lines to standard output that are no MCP messages, the first: 'looking things up ...'" in failure.message
+    assert "lines to standard output that are not MCP messages, the first: 'looking things up ...'" in failure.message
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------
@@ -335,24 +336,9 @@ def test_the_healthcheck_looks_for_the_tool() -> None:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with subprocess.Popen(
-        [sys.executable, str(SERVER), "http", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
-        try:
-            deadline = time.monotonic() + 60
-            while True:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert time.monotonic() < deadline
-                assert server.poll() is None
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            server.kill()
+    port = free_port()
+    with running([sys.executable, str(SERVER), "http", str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def at(url: str, **settings: Any) -> ResolvedTarget:
@@ -377,10 +363,29 @@ def test_a_wrong_path_is_a_failure_with_the_status(url: str) -> None:
     assert (failure.kind, failure.http_status) == ("bad_request", 404)
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [("401 Unauthorized", "auth"), ("429 Too Many Requests", "rate_limited"), ("502 Bad Gateway", "server_error")],
+)
+def test_an_http_error_is_a_failure_with_status_and_text(status: str, kind: str) -> None:
+    with serving(reply("not now", status=status)) as server:
+        failure = failure_of(at(server.url), question("shout", text="a"))
+
+    assert (failure.kind, str(failure.http_status)) == (kind, status[:3])
+    assert failure.message == f"the server answered with HTTP status {status[:3]}: not now"
+
+
+@pytest.mark.parametrize(("media_type", "body"), [("text/html", "<html>"), ("application/json", "{nope")])
+def test_a_response_that_is_not_one_of_mcp_cannot_be_read(media_type: str, body: str) -> None:
+    with serving(reply(body, headers={"Content-Type": media_type})) as server:
+        failure = failure_of(at(server.url), question("shout", text="a"))
+
+    assert failure.kind == "malformed_reply"
+    assert failure.message.startswith("the server's response cannot be read: ")
+
+
 def test_no_server_at_a_url_is_a_failure_of_transport() -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        failure = failure_of(at(f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"), question("shout", text="a"))
+    failure = failure_of(at(f"http://127.0.0.1:{free_port()}/mcp"), question("shout", text="a"))
 
     assert failure.kind == "transport"
     assert "no connection to 127.0.0.1:" in failure.message

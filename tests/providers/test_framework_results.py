@@ -83,6 +83,11 @@ def test_a_result_of_every_framework_is_recorded() -> None:
     ]
 
 
+def test_the_cost_of_a_real_result_of_pydantic_ai_is_read() -> None:
+    costs = [answer_of(returned).cost_usd for returned in returned_by("pydantic-ai")]
+    assert costs == pytest.approx([0.000072, 0.000128, 0.00002825])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_real_result_is_read_with_its_text_its_calls_with_results_and_its_usage(name: str) -> None:
     responses = [answer_of(returned) for returned in returned_by(name)]

@@ -125,7 +125,17 @@ def test_usage_without_a_count_is_unknown_and_reported() -> None:
     )
 
 
-@pytest.mark.parametrize("beside", [{"cost_usd": 0.5}, {"cost": 0.5}, {"usage": {"input": 1, "cost": 0.5}}])
+@pytest.mark.parametrize("cost", ['"free"', "-3", "true", "1e999", "NaN", '{"total": 1}'])
+@pytest.mark.parametrize("key", ["cost_usd", "cost"])
+def test_a_cost_that_is_no_amount_is_unknown_and_reported(key: str, cost: str) -> None:
+    response = parse_output(f'{{"text": "x", "{key}": {cost}}}')
+    assert response.cost_usd is None
+    assert response.notes == ("the cost in its replies is not an amount; write a number of dollars, 0 or more",)
+
+
+@pytest.mark.parametrize(
+    "beside", [{"cost_usd": 0.5}, {"cost": 0.5}, {"cost": "0.50"}, {"usage": {"input": 1, "cost": 0.5}}]
+)
 def test_cost_is_read_beside_the_text_or_in_the_usage(beside: dict[str, JsonValue]) -> None:
     response = parse_output(json.dumps({"text": "x", **beside}))
     assert (response.cost_usd, response.notes) == (0.5, ())

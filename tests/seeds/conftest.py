@@ -84,7 +84,7 @@ def context() -> Callable[..., EvaluationContext]:
     """Return a function that makes what an evaluator sees of a candidate."""
 
     def make(candidate: str, **fields: Any) -> EvaluationContext:
-        case = EvalCase(id="case-1", input_messages="What is 2 + 2?", expected_outcome="It is four")  # type: ignore[arg-type]  # a string is one user message
+        case = EvalCase(id="case-1", input_messages="What is 2 + 2?", expected_outcome="It is four")
         given: dict[str, Any] = {
             "eval_case": case,
             "target": ResolvedTarget("target", "mock", settings=None),

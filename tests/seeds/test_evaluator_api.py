@@ -67,7 +67,7 @@ def answer_hello(_: ProviderRequest) -> str:
 
 def evaluated(*evaluators: Any) -> RunReport:
     """Run one case against a function with these evaluators."""
-    case = EvalCase(id="c", input_messages="hi", expected_outcome="Says hello")  # type: ignore[arg-type]  # a string is one user message
+    case = EvalCase(id="c", input_messages="hi", expected_outcome="Says hello")
     return evaluate([case], task=answer_hello, evaluators=list(evaluators))
 
 
@@ -196,7 +196,7 @@ class Asking:
 
 def test_passing_context_to_evaluator(judge: Callable[..., Any]) -> None:
     provider, model, evaluator, before = FlakyOnce(), judge("judged"), Asking(), datetime.now(UTC)
-    case = EvalCase(id="c", input_messages="hi", expected_outcome="Says hello", metadata={"level": 3})  # type: ignore[arg-type]  # a string is one user message
+    case = EvalCase(id="c", input_messages="hi", expected_outcome="Says hello", metadata={"level": 3})
     (row,) = evaluate([case], target=provider, evaluators=[evaluator], judge=model).results
     seen = evaluator.seen
     assert (row.score, row.error) == (1.0, None)
@@ -267,7 +267,7 @@ def test_looking_up_evaluator_by_kind(judge: Callable[..., Any]) -> None:
 def case_with(*evaluators: Any, **fields: Any) -> EvalCase:
     return EvalCase(
         id="c",
-        input_messages="What is 2 + 2?",  # type: ignore[arg-type]  # a string is one user message
+        input_messages="What is 2 + 2?",
         expected_outcome="It is four",
         evaluators=tuple(evaluators) or None,
         **fields,

@@ -49,7 +49,7 @@ def test_every_part_that_a_run_depends_on_can_be_given() -> None:
     def task(request: ProviderRequest) -> str:
         return f"heard {request.question}"
 
-    case = EvalCase(id="c", input_messages="hi")  # type: ignore[arg-type]  # a string is one user message
+    case = EvalCase(id="c", input_messages="hi")
     report = evaluate([case], task=task, evaluators=[Always()])
     (row,) = report.results
     assert (row.candidate_answer, row.score) == ("heard hi", 1.0)

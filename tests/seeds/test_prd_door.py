@@ -97,7 +97,7 @@ def test_one_contract_serves_every_sort_of_evaluator() -> None:
     assert isinstance(own, CriteriaEvaluator)
     result = run_evaluation_sync(EvaluationInput("Sure.", (CLEAR,)), EvaluationRunConfig(evaluators=[own]))
     assert [(each.evaluator_type, each.value) for each in result.results] == [("Own", 1.0)]
-    case = EvalCase("c", "hi", criteria=(CLEAR,))  # type: ignore[arg-type]  # a string is one user message
+    case = EvalCase("c", "hi", criteria=(CLEAR,))
     (row,) = evaluate([case], task=lambda _request: "Sure.", evaluators=[own]).results
     assert row.score == 1.0
 

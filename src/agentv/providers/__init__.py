@@ -144,6 +144,14 @@ PROVIDERS: Registry = make_registry(
             extra="mcp",
         ),
         Spec(
+            name="a2a",
+            summary="an agent behind the Agent2Agent protocol",
+            settings="agentv.providers.protocols.a2a_settings:A2aSettings",
+            factory="agentv.providers.protocols.a2a_provider:A2aProvider",
+            extra="a2a",
+            reads_files=True,
+        ),
+        Spec(
             name="python",
             summary="a Python function, sync or async",
             settings="agentv.providers.local.python:PythonSettings",

@@ -103,15 +103,14 @@ def pytest_runtest_call(item: pytest.Item) -> None:
         pytest.fail("a fixture of this project hides the fixture `agentv`, so that the case was not run", pytrace=False)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+@pytest.hookimpl(hookwrapper=True)  # `wrapper` would refuse the pluggy of early releases of pytest 7
+def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
     """Note in a report that a target or a judge failed, and not the test."""
-    report = yield
+    report = (yield).get_result()
     if call.excinfo is not None and report.failed:
         kind = getattr(call.excinfo.value, KIND, None)
         if kind is not None:
-            report.__dict__[KIND] = kind  # pytest-xdist sends the attributes of a report to its controller
-    return report
+            setattr(report, KIND, kind)  # pytest-xdist sends the attributes of a report to its controller
 
 
 @pytest.hookimpl(tryfirst=True)

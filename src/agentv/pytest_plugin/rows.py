@@ -219,8 +219,8 @@ class RunOfSession:
         )
         case = EvalCase(
             given.id,
-            given.prompt,  # type: ignore[arg-type]  # a text is a message of the user
-            expected_messages=given.expected or (),  # type: ignore[arg-type]  # as above
+            given.prompt,
+            expected_messages=given.expected or (),
             evaluators=evaluators,
         )
         suite, target, known = self._check_suite(given, plan)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Literal, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -38,6 +38,9 @@ class RubricItem(Struct, frozen=True):
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns are aggregated."""
 
+OnDependencyFailure: TypeAlias = Literal["skip", "fail", "run"]
+WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
+WITHOUT_MESSAGES_HELP = "what an answer that is text alone, without messages, says of calls: `unknown` or `no_calls`"
 Unmet: TypeAlias = Literal["fail", "zero"]
 """What an evaluator with an unmet `required` does to its case: the verdict `fail`, or the score 0 as well."""
 
@@ -101,6 +104,30 @@ class PromptMessages(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+class MoreOfCase(TypedDict, total=False):
+    """The keywords of EvalCase besides its messages and the expected outcome."""
+
+    conversation_id: str | None
+    tags: Sequence[str]
+    metadata: JsonObject
+    rubrics: "Sequence[RubricItem | str | Mapping[str, Any]]"
+    evaluators: "Sequence[EvaluatorLike | Mapping[str, Any] | str | Callable[..., object]] | None"
+    evaluator: str | None
+    grader: str | None
+    criteria: "Sequence[EvaluationCriteria | Mapping[str, Any]]"
+    trials: int | None
+    workspace: JsonObject | None
+    location: Location | None
+    timeout_s: float | None
+    pass_score: float | None
+    targets: tuple[str, ...]
+    prompt_ids: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    on_dependency_failure: OnDependencyFailure
+    prompt: str | None
+    prompts: tuple[PromptMessages, ...]
+
+
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     """One input for a target, with the expectations of a good answer.
 
@@ -109,7 +136,7 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
     `prompt_ids` are those of the suite's prompts that it is sent with, all if there are none.
     `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
-    the id.
+    the id. The cases of `depends_on` run before it; `on_dependency_failure` says what happens if one has an error.
     """
 
     id: str
@@ -133,6 +160,19 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     prompt_ids: tuple[str, ...] = ()
     prompt: str | None = None
     prompts: tuple[PromptMessages, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    on_dependency_failure: OnDependencyFailure = "skip"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,  # noqa: A002 - the name that it has in files
+            input_messages: str | Sequence[Message | Mapping[str, Any]],
+            expected_outcome: str = "",
+            expected_messages: str | Sequence[Message | Mapping[str, Any]] = (),
+            **more: Unpack[MoreOfCase],
+        ) -> None: ...
 
     def with_prompts(self) -> "tuple[EvalCase, ...]":
         """Return the case with the messages of each prompt; the case itself without prompts."""

@@ -17,7 +17,7 @@ AgentvError
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # keeps the start of `agentv --help` fast
@@ -93,7 +93,8 @@ class MissingExtraError(PluginError, ImportError):
 class ProviderError(AgentvError, RuntimeError):
     """A target did not answer. `failure` says why, in one of a fixed set of kinds; `calls` are the attempts made.
 
-    `partial` is what the target said, called and used before it failed; None when nothing is known.
+    `partial` is what the target said, called and used before it failed; None when nothing is known. A batch has
+    `partials` instead: what the target said to each case, by its id.
     """
 
     def __init__(
@@ -102,10 +103,12 @@ class ProviderError(AgentvError, RuntimeError):
         *,
         calls: "tuple[CallRecord, ...]" = (),
         partial: "ProviderResponse | None" = None,
+        partials: "Mapping[str, ProviderResponse] | None" = None,
     ) -> None:
         self.failure = failure
         self.calls = calls
         self.partial = partial
+        self.partials = partials or {}
         super().__init__(failure.message)
 
 

@@ -29,6 +29,7 @@ FailureKind: TypeAlias = Literal[
     "store_error",
     "budget",
     "cancelled",
+    "dependency",
 ]
 FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from html import escape
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -72,7 +73,7 @@ class RunReport(Struct, frozen=True):
     resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
     was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
     read, and the percentiles of the time to judge one. `is_imported` is True for a run that was made from the log of
-    another program, which cannot be resumed.
+    another program, which cannot be resumed. `by` are the kinds of the `groups` to show as tables.
     """
 
     run_id: str
@@ -101,6 +102,7 @@ class RunReport(Struct, frozen=True):
     judging_p95_s: float | None = None
     is_imported: bool = False
     outputs: ReportOutputs | None = None
+    by: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""
@@ -150,11 +152,20 @@ class RunReport(Struct, frozen=True):
         """Return the verdict, the rates of each target, and the results that did not pass, with their reasons."""
         heading, *lines = view_text(self._view()).split("\n")
         rates = [f"  {' · '.join(cells)}" for cells in self._rates()]
-        return "\n".join((heading, *rates, *lines))
+        return "\n".join((heading, *rates, *self._compared(), *lines))
 
     def _repr_html_(self) -> str:
         """Return what `str` returns as tables, for notebooks."""
-        return view_html(self._view()) + table_html("targets", ("target", "results", "mean score"), self._rates())
+        compared = "".join(f"<p>{escape(line)}</p>" for line in self._compared())
+        targets = table_html("targets", ("target", "results", "mean score"), self._rates())
+        return view_html(self._view()) + compared + targets
+
+    def _compared(self) -> list[str]:
+        found = self.baseline
+        if found is None:
+            return []
+        difference = "" if found.difference is None else f", mean score {found.difference:+.2f}"
+        return [f"  compared with {found.baseline}: {found.finding}{difference} ({found.cases} cases)"]
 
     def _rates(self) -> list[tuple[str, str, str]]:
         return [
@@ -165,6 +176,11 @@ class RunReport(Struct, frozen=True):
             )
             for each in self.targets
         ]
+
+    @property
+    def shown_groups(self) -> tuple[GroupSummary, ...]:
+        """The groups to show as tables."""
+        return tuple(group for group in self.groups if group.by in self.by)
 
     @property
     def exit_code(self) -> int:

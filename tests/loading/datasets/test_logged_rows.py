@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from tests.loading.specs import SPECS
-from tests.support.logs import ANSWER, QUESTION, SHAPES, conversations, logged
+from tests.support.logs import ANSWER, QUESTION, SHAPES, conversations, logged, numbered
+from tests.support.spans import export, span
 
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig
@@ -83,6 +84,11 @@ def test_a_step_of_a_trace_is_no_case_and_is_reported() -> None:
     assert warning == "log.jsonl:5:1  $  warning: no case, because it is a part of a trace: LangSmith tool run"
 
 
+def test_the_id_of_an_export_is_that_of_its_conversation() -> None:
+    rows = [numbered(row, number) for number, row in enumerate(conversations("phoenix"))]
+    assert [case.id for case in cases(rows)] == [f"span-{number}" for number in range(len(rows))]
+
+
 def test_a_failed_conversation_is_a_case_without_a_reference() -> None:
     read = cases(
         [{"id": "a", "messages": TURNS[:2]}], before="execution: {evaluators: [{name: l, type: contains, value: a}]}\n"
@@ -145,3 +151,24 @@ def test_a_late_wrong_line_is_a_broken_case() -> None:
     read = list(suite([*rows, {"id": "b", "messages": []}]).cases)
     assert len(read) == 1201
     assert isinstance(read[-1], BrokenCase)
+
+
+def spans(number: int) -> dict[str, Any]:
+    said = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": f"{number}?",
+        "gen_ai.completion.0.content": "Yes.",
+    }
+    return export(span(2 * number, None, said), span(2 * number + 1, 2 * number, said))
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.json"])
+def test_the_conversations_of_an_otlp_export_are_cases(name: str) -> None:
+    exports = [spans(number) for number in range(1, 1200)]
+    Path(name).write_text(json.dumps(exports) if name == "log.json" else "".join(json.dumps(e) + "\n" for e in exports))
+    Path("suite.yaml").write_text(f"{CHECK}evalcases: {{file: {name}}}\n")
+    read = [case for case in load_suite("suite.yaml", specs=SPECS).cases if isinstance(case, EvalCase)]
+    assert [content_text(case.input_messages[0].content) for case in read] == [
+        f"{number}?" for number in range(1, 1200)
+    ]
+    assert read[0].expected_messages == (Message("assistant", "Yes."),)

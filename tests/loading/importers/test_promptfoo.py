@@ -257,6 +257,16 @@ def test_marks_of_a_table_become_assertions_and_options(tmp_path: Path) -> None:
         ({"openai:gpt-4o": {"config": {"temperature": 0, "top_p": 1, "apiBaseUrl": "{{ env.HOST }}"}}},
          {"provider": "openai", "model": "gpt-4o", "temperature": 0, "base_url": "${{ HOST }}",
           "api_key": "${{ OPENAI_API_KEY }}", "extra_body": {"top_p": 1}}),
+        ({"id": "mcp", "config": {"enabled": True, "timeout": 5000, "server": {
+            "name": "s", "command": "node", "args": ["s.js"], "env": {"SHOP_KEY": "{{ env.SHOP_KEY }}"}}}},
+         {"provider": "mcp", "command": "node", "args": ["s.js"], "env": {"SHOP_KEY": "${{ SHOP_KEY }}"},
+          "timeout_seconds": 5.0}),
+        ({"id": "mcp", "config": {"server": {"url": "https://x.example/mcp", "headers": {"X-Team": "a"}}}},
+         {"provider": "mcp", "url": "https://x.example/mcp", "headers": {"X-Team": "a"}}),
+        ({"id": "a2a:https://x.example/a2a", "config": {
+            "auth": {"type": "bearer", "token": "{{ env.AGENT_KEY }}"}, "mode": "stream"}},
+         {"provider": "a2a", "url": "https://x.example/a2a", "headers": {"Authorization": "Bearer ${{ AGENT_KEY }}"},
+          "streaming": "on"}),
     ],
 )  # fmt: skip
 def test_a_provider_becomes_a_target(provider: Any, expected: dict[str, Any], tmp_path: Path) -> None:
@@ -280,6 +290,18 @@ def test_a_secret_of_a_provider_is_never_written(tmp_path: Path) -> None:
     provider = {"id": "openai:gpt-4o", "config": {"apiKey": "sk-very-secret-value"}}
     made = convert(tmp_path, {**schema.BASE, "providers": [provider], "env": {"OPENAI_API_KEY": "sk-other-secret"}})
     assert "secret" not in json.dumps([made.suite, made.targets, [loss.message for loss in made.losses]])
+
+
+def test_what_an_mcp_or_a2a_provider_has_no_place_for_is_listed(tmp_path: Path) -> None:
+    mcp = {"id": "mcp", "config": {"server": {"path": "s.js"}, "servers": []}}
+    a2a = {"id": "a2a", "config": {"url": "https://x.example", "auth": {"type": "bearer", "token": "plain-secret"}}}
+    made = convert(tmp_path, {**schema.BASE, "providers": [mcp, a2a]})
+    assert made.targets == ({"name": "a2a", "provider": "a2a", "url": "https://x.example"},)
+    places = lost(made)
+    assert "needs the command or the url" in places["$.providers[0].config"]
+    assert "is not carried over" in places["$.providers[0].config.server.path"]
+    assert "is not carried over" in places["$.providers[0].config.servers"]
+    assert "is not carried over" in places["$.providers[1].config.auth"]
 
 
 def test_code_in_texts_is_kept_literally_and_listed(tmp_path: Path) -> None:

@@ -98,3 +98,19 @@ def test_a_case_whose_content_changed_is_paired_and_flagged() -> None:
         side.add_case("evals/s.yaml", "c1", "v1:same")
     found = compare_sides(before, after, rng=random.Random(0))
     assert [case.is_changed for case in found.cases] == [True, False]
+
+
+def test_a_comparison_shows_its_finding_and_measures() -> None:
+    before, after = Side("v1"), Side("<b>v2")
+    for number in range(30):
+        before.add(scored_row(make_row(f"c{number}", score=0.5)))
+        after.add(scored_row(make_row(f"c{number}", score=1.0)))
+    found = compare_sides(before, after, rng=random.Random(0))
+    lines = str(found).splitlines()
+    assert lines[0] == "<b>v2 compared with v1: better (30 cases)"
+    assert lines[1].startswith("  score  0.5  1  +0.5  ")
+    assert "p = " in lines[1]
+    html = found._repr_html_()
+    assert "&lt;b&gt;v2 compared with v1: better" in html
+    assert "<td style='text-align:left'>+0.5</td>" in html
+    assert "no significant difference (2 cases)" in str(compared(scores(1.0, 0.5), scores(1.0, 0.5)))

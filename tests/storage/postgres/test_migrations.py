@@ -27,7 +27,7 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
 def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
     url = parse_store_url(upgraded_database())
     with connect(url) as connection:
-        connection.execute("DROP TABLE agentv.judgements")
+        connection.execute("DROP TABLE agentv.judgements, agentv.judgement_configs")
         for table in ("cases", "answers", "results", "labels"):
             connection.execute(f"ALTER TABLE agentv.{table} DROP COLUMN prompt".encode())
         connection.execute("DELETE FROM agentv.schema_versions WHERE version > 1")

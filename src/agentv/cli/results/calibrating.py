@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from agentv.cli.results.label_file import criteria_by_case, read_labels
 from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.running.scored import runner_of
 from agentv.cli.terminal import own_stdout
+from agentv.engine.criteria.stored_answers import find_given_setups
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.rejudge import find_setups
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
@@ -211,8 +213,11 @@ def _setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator
     """Return the judge setups that scored the results. Raises ConfigError if one is not known any more."""
     cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
-        plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
-        found = find_setups(plan, rows, evaluator, clock=make_clock())
+        if stored.are_given:
+            found = find_given_setups(runner_of(stored), stored, rows, evaluator)
+        else:
+            plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
+            found = find_setups(plan, rows, evaluator, clock=make_clock())
     if found.other:
         raise ConfigError(
             f"{count_text(found.other, 'labelled answer')} of {len(rows):,} {'was' if found.other == 1 else 'were'} "

@@ -16,8 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.running.scored import runner_of
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import own_stdout
+from agentv.engine.criteria.stored_answers import judge_repeatedly
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.running.clock import make_clock
@@ -186,6 +188,8 @@ def _rejudge(
     home = repeat.stored.folder.parent.parent
     cwd = working_folder(repeat.stored.run, home)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
+        if repeat.stored.are_given:
+            return asyncio.run(_judge_given(repeat, options, stop))
         change = only_judges(repeat.names)
         plan = load_stored_plan(repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True)
         _refuse_unpriced(plan, options)
@@ -193,6 +197,26 @@ def _rejudge(
         again = make_rejudge_plan(plan, repeat.stored, repeat.lengths, repeats=options.repeats)
         rows = asyncio.run(_run(plan, again, stop, run_id=repeat.stored.run_id))
     return rows, again.found
+
+
+async def _judge_given(
+    repeat: _RepeatPlan, options: CheckOptions, stop: StopSignal
+) -> tuple[Sequence[CaseResult], set[ResultKey]]:
+    progress = ProgressLine(sys.stderr, len(repeat.lengths) * options.repeats, now=time.monotonic)
+    runner = runner_of(repeat.stored, only=repeat.names)
+    try:
+        with stopping_on_signals(stop):
+            return await judge_repeatedly(
+                runner,
+                repeat.stored,
+                repeat.lengths,
+                repeats=options.repeats,
+                budget_usd=options.budget_usd,
+                stop=stop,
+                on_row=lambda row: progress.notify(RowFinished(row)),
+            )
+    finally:
+        progress.close()
 
 
 def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:

@@ -11,6 +11,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.cli.results.grouping import count_groups
 from agentv.cli.screen import terminal_style
 from agentv.cli.terminal import for_commands, own_stdout
 from agentv.engine.stored.report import load_report
@@ -18,11 +19,12 @@ from agentv.engine.stored.report_tools import report_tools
 from agentv.loading.files.places import find_home
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
-from agentv.reports.run.end_table import end_report
+from agentv.reports.run.end_table import end_report, group_tables
 from agentv.reports.run.exports import Export, StreamExport, make_export
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.workflow_commands import reads_commands
+from agentv.scoring.counting.groups import kind_named
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.events import RowKept, RunEnded
@@ -42,6 +44,7 @@ class ReportOptions(Struct, frozen=True):
     include_trace: bool = False
     exit_code: bool = False
     as_json: bool = False
+    by: tuple[str, ...] = ()
 
 
 def report(reference: str, options: ReportOptions) -> int:
@@ -54,9 +57,14 @@ def report(reference: str, options: ReportOptions) -> int:
         outputs = (*outputs, STDOUT)
     with own_stdout() as stdout, _exports(outputs, options, stdout) as exports:
         made = load_report(stored, _forward(_rows(stored, options), exports))
+        if options.by:
+            kinds = set(map(kind_named, options.by))
+            others = (group for group in made.groups if group.by not in kinds)
+            found = count_groups(stored.results(), options.by)
+            made = replace(made, groups=(*others, *found), by=tuple(kinds))
         for export in exports:
             export.notify(RunEnded(made))
-    _print_report(made, stored, outputs, as_json=options.as_json)
+    _print_report(made, stored, outputs, options)
     return made.exit_code if options.exit_code else 0
 
 
@@ -85,11 +93,14 @@ def _with_trace(row: CaseResult, answer: Answer) -> CaseResult:
     return replace(row, trace=answer.trace, output_messages=answer.output_messages, partial=answer.partial)
 
 
-def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json: bool) -> None:
-    if as_json:
+def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], options: ReportOptions) -> None:
+    if options.as_json:
         click.echo(report_text(made), nl=False)
     elif not outputs:
         style = terminal_style()
+        if made.shown_groups:
+            tables = group_tables(made.shown_groups, width=style.width, signs=style.signs, paint=style.paint)
+            click.echo(tables.rstrip() + "\n")
         text = end_report(
             made,
             width=style.width,
@@ -100,7 +111,7 @@ def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], *,
         click.echo(text, nl=False)
     for output in outputs:
         if output != STDOUT:
-            click.echo(f"Wrote {output}", err=as_json or STDOUT in outputs)
+            click.echo(f"Wrote {output}", err=options.as_json or STDOUT in outputs)
 
 
 def _trials(made: RunReport) -> int:
@@ -165,10 +176,18 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github.",
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
+@click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
-    run: str, *, outputs: tuple[str, ...], format_name: str | None, include_trace: bool, exit_code: bool, as_json: bool
+    run: str,
+    *,
+    outputs: tuple[str, ...],
+    format_name: str | None,
+    include_trace: bool,
+    by: tuple[str, ...],
+    exit_code: bool,
+    as_json: bool,
 ) -> int:
     """Write a report of a stored run; without options, print the report shown at the end of the run.
 
@@ -183,5 +202,6 @@ def command(
         include_trace=include_trace,
         exit_code=exit_code,
         as_json=as_json,
+        by=by,
     )
     return report(run, options)

@@ -10,12 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
+from agentv.cli.results.grouping import count_groups
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
-from agentv.scoring.counting.case_sums import cluster_of
-from agentv.scoring.counting.groups import KINDS, Groups, kind_named
-from agentv.scoring.counting.row_kinds import kind_of
-from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
@@ -103,34 +100,6 @@ def page_to_json(page: RowPage, query: RowQuery) -> JsonObject:
             "prompts": page.facets.prompts,
         },
     }
-
-
-def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[GroupSummary, ...]:
-    """Return the summaries of results grouped by each of `words`, each target and prompt of a group separately.
-
-    Raises ConfigError for a word without any group.
-    """
-    kinds = tuple(dict.fromkeys(map(kind_named, words)))
-    variants: dict[tuple[str, str | None], Groups] = {}
-    for row in rows:
-        variant = row.slot.target, row.slot.prompt
-        groups = variants.get(variant) or variants.setdefault(variant, Groups(kinds))
-        groups.add(kind_of(row, row_state(row)), case=cluster_of(row), metadata=row.metadata, time=row.timestamp)
-    counted = [
-        replace(group, target=target, prompt=prompt)
-        for (target, prompt), groups in variants.items()
-        for group in groups.summaries()
-    ]
-    names = list(dict.fromkeys((group.by, group.name) for group in counted))
-    place = {name: (kinds.index(name[0]), number) for number, name in enumerate(names)}
-    found = tuple(sorted(counted, key=lambda group: place[group.by, group.name]))
-    missing = [kind for kind in kinds if kind not in {group.by for group in found}]
-    if missing:
-        known = ", ".join(KINDS)
-        raise ConfigError(
-            f"no result has {missing[0]!r} to group by; use one of {known}, or a metadata key of the cases"
-        )
-    return found
 
 
 def group_text(groups: Sequence[GroupSummary]) -> str:
@@ -360,7 +329,6 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
-    from msgspec.structs import replace
 
     from agentv.storage.records.encode import to_record
     from agentv.storage.records.export import export_record

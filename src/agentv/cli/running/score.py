@@ -404,7 +404,8 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
-    Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI and Phoenix.
+    Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI, OpenTelemetry
+    (OTLP) and Phoenix.
     Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
     progress.
 

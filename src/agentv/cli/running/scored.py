@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.score import ScoreOptions, Screen, check_sources, finish, load_config, parse_gates
@@ -122,6 +124,17 @@ def _continue(
         if output.outputs:
             report(str(folder), ReportOptions(outputs=output.outputs, include_trace=output.include_trace))
     return made.verdict.exit_code
+
+
+def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRunner:
+    """Return a runner of a scored run's present configuration, in the run's folder; `only` names its evaluators.
+
+    Raises ConfigError for a run without a configuration file.
+    """
+    config = load_config(_options(stored, ContinueOptions(), None))
+    runner = EvaluationRunner(replace(config, only=only or config.only, storage=None))
+    runner.check()
+    return runner
 
 
 def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest: bool) -> None:

@@ -1,6 +1,7 @@
 """Targets that answer many cases with one call: the batch is called first, single calls are the fallback."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -131,12 +132,16 @@ async def _call_batch(
             else:
                 saved[key] = cases[key], runner.save(cases[key], CallOutcome(answer, started_at, ended_at))
 
-    failed = await _failure_of(batching.call(list(cases.values()), save))
-    if failed is not None:
+    error = await _error_of(batching.call(list(cases.values()), save))
+    if error is not None:
+        failed = error.failure
         if failed.kind != "budget":  # a used-up budget stops the run
             runner.note(tasks[0], f"the batch failed ({failed.kind}: {failed.message}); {_rest(batching)}")
         if not batching.has_fallback:
-            save({key: failed for key in cases if key not in saved})
+            for key, prepared in cases.items():
+                if key not in saved:
+                    said = error.partials.get(prepared.case.id)
+                    saved[key] = prepared, runner.save(prepared, _failed(failed, said, started_at, clock()))
         return saved
     if missing := {key: prepared.case.id for key, prepared in cases.items() if key not in saved}:
         why = "; ".join(sorted({failure.message for failure in retryable.values()}))
@@ -150,16 +155,22 @@ async def _call_batch(
     return saved
 
 
-async def _failure_of(call: Awaitable[None]) -> Failure | None:
+def _failed(failure: Failure, said: ProviderResponse | None, started_at: datetime, ended_at: datetime) -> CallOutcome:
+    """Return the outcome of one case of a failed batch, with what the target said to it."""
+    usage, cost_usd = (None, None) if said is None else (said.usage, said.cost_usd)
+    return CallOutcome(failure, started_at, ended_at, usage=usage, cost_usd=cost_usd, partial=said)
+
+
+async def _error_of(call: Awaitable[None]) -> ProviderError | None:
     """Return the failure of a batch call, None if it succeeded."""
     try:
         await call
     except ProviderError as error:
-        return error.failure
+        return error
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001 - plug-in code: a batch that breaks falls back to single calls
-        return Failure("plugin_error", f"{type(error).__name__}: {error}")
+        return ProviderError(Failure("plugin_error", f"{type(error).__name__}: {error}"))
     return None
 
 

@@ -336,7 +336,11 @@ class ResilientProvider:
         call_s = self.target.try_timeout_s * rounds
         timeout_s = min(call_s, math.inf if total_s is None else total_s)
         timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
-        answers: Mapping[str, ProviderResponse | Failure] = await within(provider.invoke_batch, timed, timeout_s)
+        try:
+            answers: Mapping[str, ProviderResponse | Failure] = await within(provider.invoke_batch, timed, timeout_s)
+        except ProviderError as error:
+            said = {each: replace(part, cost_usd=self._cost_usd(part)) for each, part in error.partials.items()}
+            raise ProviderError(error.failure, partials=said) from None
         return {case_id: self.priced(answer) for case_id, answer in answers.items()}
 
     def priced(self, answer: ProviderResponse | Failure, *, in_batch: bool = False) -> ProviderResponse | Failure:

@@ -13,8 +13,8 @@ from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.criteria.scored_run import ScoredRun, case_of_input, score_keys, target_of_file
-from agentv.engine.criteria.stored_answers import StoredAnswer
+from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
+from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields
 from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
 from agentv.execution.backends.local import YIELD_INTERVAL_S
@@ -25,7 +25,7 @@ from agentv.scoring.counting.groups import METADATA, Groups, kind_named
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
-from agentv.scoring.keys.identity import DigestSet, keys_of
+from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.stored import open_run
 from agentv.types.criteria.evaluation_input import EvaluationInput
@@ -177,9 +177,7 @@ class LineScoring(Struct):
             row.file, row.line, self.clock(), slot=row.slot, answer=stored.answer, generation=stored.generation
         )
         try:
-            setup = self.runner.setup(given.criteria)
-            expectation = keys_of(case_of_input(given, row.eval_id), setup.criteria).expectation
-            keys = score_keys(stored.answer.answer_key, expectation, setup)
+            keys = keys_of_scores(self.runner, given, row.eval_id, stored.answer)
             known = {
                 each.name: each
                 for each in row.evaluator_results

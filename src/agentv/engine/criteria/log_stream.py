@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.execution.processes.line_stream import Line, LineStream, LostLine, ReadLine
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
+from agentv.storage.records.json_line import decode_value
 from agentv.types.errors import EvalFileError
+from agentv.types.log_shapes.otel import is_otlp, spans_of
 from agentv.types.messages_json import compact_json
 
 _ROWS = 64
@@ -42,7 +47,18 @@ class LogStream:
                 continue
             self._open = LineStream([file], max_bytes=self._max_bytes)
             async for lines in self._open.batches():
-                yield lines
+                yield [each for line in lines for each in _spans(line)]
+
+
+def _spans(line: ReadLine) -> Iterator[ReadLine]:
+    """Yield the spans of an OTLP export as lines of their own; any other line as it is."""
+    if isinstance(line, Line) and (b'"resourceSpans"' in line.data or b'"resource_spans"' in line.data):
+        with suppress(ValueError):  # a line that is not valid JSON is reported when it is read
+            export = decode_value(line.data)
+            if is_otlp(export):
+                yield from (replace(line, data=compact_json(span).encode()) for span in spans_of(export))
+                return
+    yield line
 
 
 def _batched(file: str) -> Iterator[list[ReadLine]]:

@@ -25,7 +25,7 @@ from agentv.scoring.keys.identity import (
     keys_of,
     score_key,
 )
-from agentv.storage.run.stored import SCORED, slot_name
+from agentv.storage.run.stored import slot_name
 from agentv.types.cases import EvalCase
 from agentv.types.criteria.evaluation_input import EvaluationInput, input_messages, milliseconds_of, output_messages
 from agentv.types.json_value import JsonObject, JsonValue
@@ -88,8 +88,7 @@ class Trials:
 class ScoredRun(Struct):
     """The run that judgements are saved in. It is opened for its first answer, so that no run is empty.
 
-    `plan` is what its run.json says, `dataset` the label of its suite. `continues` says that the store is that of a
-    run with rows.
+    `plan` is what its run.json says. `trials`, `targets` and `cases` are those that it has so far.
     """
 
     runner: EvaluationRunner
@@ -317,7 +316,7 @@ class ScoredPlan(Struct, frozen=True):
             "suites": [{"path": self.suite, "sha256": self.sha256, "cases": None}],
             "targets": [{"name": name, "provider": GIVEN_ANSWER} for name in self.targets],
             "options": self.options,
-            SCORED: {"configuration": self.configuration, **self.reading},
+            "scored": {"configuration": self.configuration, **self.reading},
             "python": platform.python_version(),
         }
         if self.store is not None:

@@ -1,14 +1,20 @@
 """The answers of a scored run, to be judged again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agentv.engine.criteria.scored_run import input_of
+from agentv.engine.criteria.judged_lines import JudgedLine, RowPlace
+from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_run import case_of_input, input_of, score_keys
+from agentv.engine.running.recorder import StopSignal
+from agentv.engine.stored.rejudge import JudgeSetups
+from agentv.scoring.keys.identity import keys_of
 from agentv.storage.run.kept_rows import StoredCases, StoredRows
 from agentv.storage.run.stored import StoredRun
 from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 
 
@@ -25,6 +31,83 @@ class StoredAnswer(Struct, frozen=True):
     must_judge: bool = False
 
 
+class StoredInputs:
+    """The inputs of a scored run by row. Raises StorageError for a line that cannot be read."""
+
+    def __init__(self, run: StoredRun) -> None:
+        self.rows, self._cases = StoredRows(run), StoredCases(run)
+
+    def find(self, row: CaseResult) -> tuple[EvaluationInput, Answer] | None:
+        """Return the input and the answer of a row, None if it has no answer."""
+        answer = self.rows.answer(row.suite, row.answer_key) if row.answer_key else None
+        return None if answer is None else (input_of(self._cases.find(row.suite, row.eval_id), answer), answer)
+
+    def close(self) -> None:
+        """Close the files."""
+        self.rows.close()
+        self._cases.close()
+
+
+def keys_of_scores(runner: EvaluationRunner, given: EvaluationInput, eval_id: str, answer: Answer) -> dict[str, str]:
+    """Return the keys that the scores of a stored answer have with this configuration, by evaluator."""
+    setup = runner.setup(given.criteria)
+    expectation = keys_of(case_of_input(given, eval_id), setup.criteria).expectation
+    return score_keys(answer.answer_key, expectation, setup)
+
+
+def find_given_setups(runner: EvaluationRunner, run: StoredRun, rows: Iterable[CaseResult], name: str) -> JudgeSetups:
+    """Return the setups of an evaluator of this configuration that judged the rows, according to their score keys."""
+    inputs, setups, other = StoredInputs(run), set[str](), 0
+    try:
+        for row in rows:
+            found = inputs.find(row)
+            key = None if found is None else keys_of_scores(runner, found[0], row.eval_id, found[1]).get(name)
+            if found is not None and key is not None and row.score_keys.get(name) == key:
+                setups.add(runner.setup(found[0].criteria).digests[name])
+            else:
+                other += 1
+    finally:
+        inputs.close()
+    return JudgeSetups(tuple(sorted(setups)), other)
+
+
+async def judge_repeatedly(
+    runner: EvaluationRunner,
+    run: StoredRun,
+    chosen: Collection[ResultKey],
+    *,
+    repeats: int,
+    budget_usd: float | None,
+    stop: StopSignal,
+    on_row: Callable[[CaseResult], None],
+) -> tuple[list[CaseResult], set[ResultKey]]:
+    """Judge the answers of the `chosen` rows `repeats` times each; return the rows, which are not stored, and the keys.
+
+    A row has `trial * repeats + repeat` as its trial. No answer is judged after `budget_usd` is spent, or after `stop`.
+    """
+    inputs, rows, keys = StoredInputs(run), list[CaseResult](), set[ResultKey]()
+    spent = 0.0
+    try:
+        async with runner:
+            for row in run.results():
+                found = inputs.find(row) if row.slot in chosen else None
+                for repeat in range(0 if found is None else repeats):
+                    if budget_usd is not None and spent >= budget_usd:
+                        stop.drain(f"the budget of ${budget_usd:g} is spent", needs="--budget-usd X")
+                    if found is None or stop.reason is not None:
+                        return rows, keys
+                    made = await runner.judge(found[0])
+                    line = JudgedLine(row.file, row.line, made.result.timestamp, made.result, made.evaluators)
+                    slot = replace(row.slot, trial=row.slot.trial * repeats + repeat)
+                    rows.append(line.to_row(run.run_id, RowPlace(slot, row.dataset)))
+                    keys.add(row.slot)
+                    spent += made.result.judge_cost_usd or 0.0
+                    on_row(rows[-1])
+    finally:
+        inputs.close()
+    return rows, keys
+
+
 class StoredAnswers:
     """The answers of a run, in the order of their rows; rows that stay as they are are passed to `carry`.
 
@@ -35,7 +118,7 @@ class StoredAnswers:
         self, run: StoredRun, carry: Callable[[CaseResult], None], is_chosen: Callable[[CaseResult], bool] | None
     ) -> None:
         self.read = 0
-        self._rows, self._cases = StoredRows(run), StoredCases(run)
+        self._inputs = StoredInputs(run)
         self._carry = carry
         self._is_chosen = is_chosen
         self._answers = self._find(run)
@@ -44,12 +127,12 @@ class StoredAnswers:
     def _find(self, run: StoredRun) -> Iterator[StoredAnswer]:
         for row in run.results():
             self.read += 1
-            answer = self._rows.answer(row.suite, row.answer_key) if row.answer_key else None
-            if answer is None or (self._is_chosen is not None and not self._is_chosen(row)):
+            found = None if self._is_chosen is not None and not self._is_chosen(row) else self._inputs.find(row)
+            if found is None:
                 self._carry(row)
                 continue
-            given = input_of(self._cases.find(row.suite, row.eval_id), answer)
-            generation = self._rows.next_generation(row.slot, row)
+            given, answer = found
+            generation = self._inputs.rows.next_generation(row.slot, row)
             yield StoredAnswer(row, answer, given, generation, must_judge=self._is_chosen is not None)
 
     async def next(self) -> StoredAnswer | None:
@@ -66,8 +149,7 @@ class StoredAnswers:
             for each in self._answers:
                 self._carry(each.row)
         finally:
-            self._rows.close()
-            self._cases.close()
+            self._inputs.close()
 
     def missing_key(self) -> str | None:
         """Return None: nothing is sampled."""

@@ -20,6 +20,7 @@ from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators,
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
+from agentv.engine.running.dependencies import Dependencies
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money
 from agentv.evaluators.isolation import DueEvaluator, config_of
 from agentv.execution.cancelled_calls import kept_call
@@ -374,17 +375,29 @@ class CaseRunner(Struct, frozen=True):
     on_retry: Callable[[CaseTask, CallRecord, float], None]
     on_log_line: Callable[[LogLine], None] | None = None
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
+    dependencies: Dependencies = field(default_factory=Dependencies)
 
     async def run(self, task: CaseTask) -> CaseResult:
         """Return the row of a task. Any exception but StorageError becomes the row's error.
 
-        That includes bugs in agentv, which must not end a long run; the message names the line that raised.
+        That includes bugs in agentv, which must not end a long run; the message names the line that raised. A task
+        waits for the cases that its case depends on.
         """
+        self.dependencies.begin(task)
+        row = await self._run(task, await self.dependencies.failed(task))
+        self.dependencies.end(task, row)
+        return row
+
+    async def _run(self, task: CaseTask, dependency: Failure | None) -> CaseResult:
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.runtime.clock())
         if task.only_free and self.has_nothing_to_score(task):
             return skipped_row(self.run_id, task, case, now=self.runtime.clock())
+        if dependency is not None:
+            return replace(
+                skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency
+            )
         return await self._with_errors_caught(task, case, self._row_of(task, case))
 
     async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:

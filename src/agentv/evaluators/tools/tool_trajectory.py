@@ -17,7 +17,7 @@ from agentv.scoring.tools.trajectory import (
     score_counts,
     score_trajectory,
 )
-from agentv.types.cases import EvaluatorConfig
+from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.spellings import make_options
@@ -50,6 +50,7 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
             )
         ),
     ] = "strict"
+    without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
 
     def __post_init__(self) -> None:
         """Choose the default mode; raise ValueError for settings that require nothing, or do not fit the mode."""
@@ -108,6 +109,7 @@ class ToolTrajectoryEvaluator:
             forbidden=tuple(given.forbidden),
             scoring=given.score,
         )
+        self._without_messages = given.without_messages
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`."""
@@ -126,6 +128,8 @@ class ToolTrajectoryEvaluator:
         counts = call_counts(context)
         if counts is not None and self._wanted.mode == "any_order":
             return score_counts(self._wanted, counts)
+        if counts is None and self._without_messages == "no_calls":
+            return score_trajectory(self._wanted, ())
         return TrajectoryScore(0.0, misses=(NO_TRACE,))
 
 

@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, structs
+from msgspec.structs import replace
 
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.scoring.tools.trace_metrics import Calls, count_calls, count_errors, count_model_steps, most_repeated_call
 from agentv.scoring.tools.trajectory import NO_TRACE
-from agentv.types.cases import EvaluatorConfig
+from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
+from agentv.types.messages import Message
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.records.fields import TOLERANCE
 
@@ -45,11 +47,12 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
         Literal["error", "unmet"],
         Meta(description="a number that the provider did not report is an `error`, or a bound that is `unmet`"),
     ] = "error"
+    without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
 
     @property
     def bounds(self) -> Mapping[str, Bound | None]:
         """The bounds by name."""
-        others = ("exploration_tolerance", "unknown")
+        others = ("exploration_tolerance", "unknown", "without_messages")
         return {name: value for name, value in structs.asdict(self).items() if name not in others}
 
     def __post_init__(self) -> None:
@@ -94,6 +97,8 @@ class TraceEvaluator:
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Check all bounds. One on an unknown duration, cost or number of tokens is an error, or unmet if so set."""
+        if self._settings.without_messages == "no_calls" and _has_no_messages(context):
+            context = replace(context, output_messages=(Message("assistant", context.candidate),))
         checks = list(self._checks(context))
         hits = tuple(each.line for each in checks if each.met)
         misses = tuple(each.line for each in checks if not each.met)
@@ -121,6 +126,11 @@ class TraceEvaluator:
         yield from _measured(bounds.max_output_tokens, written, "{:d} output tokens", "the number of output tokens")
         if bounds.exploration_ratio is not None:
             yield _explored(bounds.exploration_ratio, bounds.exploration_tolerance, calls)
+
+
+def _has_no_messages(context: EvaluationContext) -> bool:
+    recorded = (context.output_messages, context.trace, context.candidate_trace, context.candidate_trace_summary)
+    return all(each is None for each in recorded)
 
 
 def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_BoundCheck]:

@@ -21,6 +21,7 @@ from agentv.types.cases import BrokenCase, EvalCase, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import at_path
+from agentv.types.log_shapes.otel import is_otlp, spans_of
 from agentv.types.log_shapes.reading import TraceStep
 from agentv.types.messages import Message
 from agentv.types.messages_json import messages_to_json, pretty_json
@@ -111,8 +112,9 @@ class _Roles:
         self.row = row if logged is None else {**logged.variables, **row}
         self._columns = _columns_by_role(row, rules.columns, reader, at)
         found = self._value("id")
-        own = "" if logged is None else logged.id
-        self.id = as_text(found) if found not in (None, "") else own or digest(row)[:_ID_DIGITS]
+        if logged is not None and logged.id and "id" not in rules.columns:
+            found = logged.id  # an export may have another `id` beside that of its conversation
+        self.id = as_text(found) if found not in (None, "") else digest(row)[:_ID_DIGITS]
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -306,6 +308,15 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
         filled["metadata"] = {**roles.metadata, **(metadata or {})}
 
 
+def _spans(row: Row) -> Iterator[Row]:
+    """Yield the spans of an OTLP export as rows of their own; any other row as it is."""
+    if not is_otlp(row.values):
+        yield row
+        return
+    for span in spans_of(row.values):
+        yield Row(row.line, span)
+
+
 class DatasetCases(Struct, frozen=True):
     """The cases of a file of rows, which is read again on each iteration. `head` caches the first ones."""
 
@@ -326,7 +337,8 @@ class DatasetCases(Struct, frozen=True):
 
     def read(self, *, after_line: int = 0) -> Iterator[ReadRow]:
         """Yield the rows after line `after_line`, each as a case with its warnings."""
-        return (read_row(row, self.rows.shown, self.rules) for row in self.rows if row.line > after_line)
+        rows = (row for row in self.rows if row.line > after_line)
+        return (read_row(each, self.rows.shown, self.rules) for row in rows for each in _spans(row))
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, cast
 from msgspec import Struct
 
 from agentv.loading.files.documents import Document, JsonPath, Mark
-from agentv.loading.files.json_lines import QUICK, parse_json
+from agentv.loading.files.json_lines import QUICK, parse_json, quick_json
 from agentv.loading.files.kinds import YAML_SUFFIXES
 from agentv.loading.files.text import (
     BYTE_ORDER_MARK,
@@ -220,6 +220,40 @@ class ListFile(Struct, frozen=True):
         if isinstance(value, Mapping):
             return Row(mark.line, value, document=document, at=at)
         return Row(mark.line, {}, (Problem(self.shown, f"a row must be an object, but is {kind_of(value)}", *mark),))
+
+
+class SpanFile(Struct, frozen=True):
+    """A JSON Lines file of OTLP exports, each of which has many spans."""
+
+    path: Path
+    shown: str
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the exports."""
+        for number, data in enumerate(read_lines(self.path), 1):
+            text = decode(data.removeprefix(BYTE_ORDER_MARK), self.shown, first_line=number).rstrip("\r\n")
+            if not text.strip():
+                continue
+            problems: tuple[Problem, ...] = ()
+            document = quick_json(text, self.shown, number)
+            if document is None:
+                document, problems = parse_json(text, self.shown, number)
+            value = None if document is None else document.value
+            if document is not None and not isinstance(value, Mapping):
+                problems = (Problem(self.shown, f"a row must be an object, but is {kind_of(value)}", number, 1),)
+            yield Row(number, value if isinstance(value, Mapping) else {}, problems)
+
+    def count(self) -> None:
+        """None: the number of conversations is not known."""
+
+
+def is_span_file(path: Path) -> bool:
+    """Return True for a JSON Lines file whose first line is an OTLP export."""
+    first = next(iter(read_lines(path)), b"")
+    return first.lstrip(BYTE_ORDER_MARK + b" ").startswith(_EXPORTS)
+
+
+_EXPORTS = (b'{"resourceSpans"', b'{"resource_spans"', b'{ "resourceSpans"')
 
 
 class ParquetFile(Struct, frozen=True):

@@ -28,6 +28,7 @@ _TYPES = {
     "tool_trajectory": "tool_trajectory",
     "field_accuracy": "field_accuracy",
     "skill_trigger": "skill_trigger",
+    "trigger_judge": "skill_trigger",
     "latency": "trace",
     "cost": "trace",
     "token_usage": "trace",
@@ -73,6 +74,7 @@ _PLAIN = {
     "regex": {"value": "pattern", "pattern": "pattern", "flags": "flags", "expect": "expect"},
     "field_accuracy": {"fields": "fields", "aggregation": "aggregation"},
     "skill_trigger": {"skill": "skill", "should_trigger": "should_trigger"},
+    "trigger_judge": {"skill": "skill", "should_trigger": "should_trigger"},
     "is_json": {"schema": "schema", "fenced": "fenced"},
 }
 """The settings of types that need nothing but names, and our names of them."""
@@ -242,7 +244,7 @@ class EvaluatorTranslator(Struct):
 
     def _settings(self, kind: str, rest: Entries, taken: Taken) -> Entries:
         if kind in _BOUNDS:
-            return {**self._known(rest, _BOUNDS[kind]), "unknown": Taken("unmet", taken.at)}
+            return {**self._known(rest, _BOUNDS[kind]), "unknown": Taken("unmet", taken.at), **self._silent(taken)}
         if kind in _PLAIN:
             return self._known(rest, _PLAIN[kind])
         match kind:
@@ -501,9 +503,14 @@ class EvaluatorTranslator(Struct):
         default_mode = Taken("in_order" if "expected" in made else "any_order")
         if made.get("mode", default_mode).value != "any_order":
             made["score"] = rest.get("score", Taken("matched", taken.at))
+            made.update(self._silent(taken))
         for key, value in self._others(rest, (*kept, "score")).items():
             self.report.unknown(value, key, (*kept, *_COMMON))
         return made
+
+    def _silent(self, taken: Taken) -> Entries:
+        """Return the setting for an answer that is text alone, which made no calls for AgentV 4."""
+        return {"without_messages": Taken("no_calls", taken.at)} if self.generation == Generation.FOURTH else {}
 
     def _expected(self, taken: Taken, default: Taken | None) -> Taken:
         if not is_list(taken.value):
@@ -516,6 +523,8 @@ class EvaluatorTranslator(Struct):
         given = self.rewriter.entries(taken)
         if not given:
             return taken
+        if "input" in given and self.generation.is_foreign:
+            self.report.lose(given.pop("input"), "input", "AgentV compares `args`, not `input`")
         made: Entries = {key: given[key] for key in ("tool", "input") if key in given}
         args, matching = given.get("args"), given.get("args_match", given.get("argsMatch", default))
         if args is not None and ("input" in given or isinstance(args.value, str)) and args.value != "any":

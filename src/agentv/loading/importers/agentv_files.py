@@ -25,19 +25,30 @@ from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 
+_INSPECT = "a log of inspect"
 _UNREADABLE = {
     ".ts": "TypeScript suites are not read",
     ".mts": "TypeScript suites are not read",
     ".js": "JavaScript suites are not read",
+    ".eval": _INSPECT,
 }
 """Suffixes of suites that are programs, with what is said of them."""
 _PROMPTFOO = "a promptfoo configuration, which is not an eval file"
 
 
+def convert_advice(path: Path, what: str = "") -> str:
+    """Return the command that makes an eval file of a file of another program, or a stored run of its log."""
+    made, output = ("a stored run", ".agentv/runs") if "log" in what else ("one", "suite.yaml")
+    return f"make {made} of it with: agentv convert {shown(path)} -o {output}"
+
+
 def check_readable(path: Path) -> None:
     """Raise EvalFileError for a suite that is a program."""
     if path.suffix in _UNREADABLE:
-        raise EvalFileError(shown(path), (Problem(shown(path), _UNREADABLE[path.suffix]),))
+        what = _UNREADABLE[path.suffix]
+        advice = convert_advice(path, what) if what == _INSPECT else None
+        message = f"{what}, which is not an eval file" if advice else what
+        raise EvalFileError(shown(path), (Problem(shown(path), message, allowed=advice),))
 
 
 class AgentvImport(Struct):
@@ -165,6 +176,9 @@ def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | Non
         return None
     place = reader.document.mark((key,), on_key=True)
     if isinstance(value, Mapping) and "providers" in value and not is_agentv_suite(value):
-        return Problem(shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}")
+        advice = convert_advice(path)
+        return Problem(
+            shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
+        )
     advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
     return Problem(shown(path), FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)

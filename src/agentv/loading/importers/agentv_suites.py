@@ -29,11 +29,8 @@ _EXECUTION_LOST = {
 _CASE_IGNORED = ("description", "note", "suite")
 _REFERENCE_ANSWER = "the reference answer comes from the expected messages, as in AgentV"
 _NO_CONVERSATIONS = "`{key}` is for conversations that are held live, which are not read yet"
-_NO_ORDER = "`{key}` gives the order of cases, and here every case runs by itself"
-_CASE_REFUSED = {
-    **dict.fromkeys(("mode", "turns", "aggregation", "on_turn_failure", "window_size"), _NO_CONVERSATIONS),
-    **dict.fromkeys(("depends_on", "on_dependency_failure"), _NO_ORDER),
-}
+_CASE_REFUSED = dict.fromkeys(("mode", "turns", "aggregation", "on_turn_failure", "window_size"), _NO_CONVERSATIONS)
+_ORDER_KEYS = ("depends_on", "on_dependency_failure")
 _TEXT_KEYS = ("criteria", "input", "input_files", "expected_output")
 _ADVICE = "remove it, or give the case in our own keys"
 _PASS = 0.8
@@ -49,7 +46,7 @@ _SUITE_KEYS = (
     "execution",
     "workspace",
 )
-_CASE_KEYS = (*_TEXT_KEYS, "assertions", "assert", "vars", "execution", "workspace", *_CASE_IGNORED)
+_CASE_KEYS = (*_TEXT_KEYS, "assertions", "assert", "vars", "execution", "workspace", *_ORDER_KEYS, *_CASE_IGNORED)
 
 
 class SuiteDefaults(Struct, frozen=True):
@@ -306,10 +303,11 @@ class FileTranslator:
         elif skips and self.defaults.evaluators and "evaluator" not in made and "rubrics" not in made:
             made["evaluator"] = Taken("llm_judge", place.at)
         run = self._case_execution(execution)
+        run |= {key: given[key] for key in _ORDER_KEYS if key in given}
         if "workspace" in given:
             self._workspace(self._with_suite_workspace(given["workspace"]), run)
         if run:
-            at = given.get("execution", given.get("workspace", place)).at
+            at = next((given[key].at for key in ("execution", "workspace", *_ORDER_KEYS) if key in given), place.at)
             made["execution"] = Taken(self._rewriter.object(run), at)
         return made
 
@@ -326,7 +324,8 @@ class FileTranslator:
         document = Document(self._source.document.path, taken.value, self._source.document.mark(at), self._marks())
         translation = translate_workspace(document, self._folder)
         self.report.add(translation.notes, at)
-        if isinstance(translation.document.value, Mapping):
+        is_refused = any(note.effect == "refused" for note in translation.notes)
+        if isinstance(translation.document.value, Mapping) and not is_refused:
             self._rewriter.keep(translation.document.value)
             self._rewriter.marks.update(translation.document.marks)
             run["workspace"] = taken._replace(value=translation.document.value)

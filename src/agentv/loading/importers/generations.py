@@ -127,7 +127,10 @@ def is_agentv_suite(value: JsonObject) -> bool:
         return True
     if not _NO_PROMPTFOO_KEYS.isdisjoint(value):
         return True
-    return not any(key in value for key in _PROVIDERS) and any("id" in case for case in _cases_in(value))
+    cases = list(_cases_in(value))
+    if any(isinstance(item, str) for case in cases for item in _listed(case.get("assert"))):
+        return True
+    return not any(key in value for key in _PROVIDERS) and any("id" in case for case in cases)
 
 
 _CASE_ONLY_KEYS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
@@ -153,8 +156,12 @@ def _cases_in(value: JsonObject) -> Iterator[JsonObject]:
         yield from _objects(value.get(key))
 
 
+def _listed(value: JsonValue) -> Iterable[JsonValue]:
+    return value if isinstance(value, list | tuple) else ()
+
+
 def _objects(value: JsonValue) -> Iterator[JsonObject]:
-    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list | tuple) else iter(())
+    return (item for item in _listed(value) if isinstance(item, Mapping))
 
 
 def _types(holder: JsonObject) -> Iterator[str]:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo_code import PythonCode, relative_path
+from agentv.loading.importers.promptfoo_protocols import a2a_target, mcp_target
 from agentv.loading.importers.promptfoo_templates import with_environment
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -146,6 +147,10 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
 
 def _by_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str, JsonValue] | None:
     head, _, rest = id_.partition(":")
+    if head == "mcp":
+        return mcp_target(config, folder)
+    if head == "a2a":
+        return a2a_target(rest, config)
     if head in ("http", "https") or (config.get("url").value is not None and head not in _SERVERS):
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":

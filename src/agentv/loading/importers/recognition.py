@@ -54,6 +54,24 @@ def find_converter(path: Path) -> Convert | None:
     return None
 
 
+def other_program(path: Path) -> str | None:
+    """Return what a file of another program is, by its content; None if it is of none that is known."""
+    if path.suffix.lower() not in (".yaml", ".yml", ".json"):
+        return None
+    if is_inspect_log(path):
+        return "a log of inspect"
+    try:
+        value = open_located(path, Losses()).value
+    except EvalFileError:
+        return None
+    return next((what for is_of, what in _NAMES if is_of(value)), None)
+
+
+_NAMES: tuple[tuple[Callable[[JsonValue], bool], str], ...] = (
+    (is_promptfoo, "a promptfoo configuration"),
+    (is_pydantic_evals, "a dataset of pydantic-evals"),
+    (is_deepeval, "a dataset of DeepEval"),
+)
 _CONVERTERS: tuple[tuple[Callable[[JsonValue], bool], Convert], ...] = (
     (is_promptfoo, convert_promptfoo),
     (is_pydantic_evals, convert_pydantic_evals),

@@ -268,6 +268,8 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         pass_score=execution.pass_score if execution else None,
         targets=tuple(execution.targets) if execution else (),
         prompt_ids=tuple(execution.prompts) if execution else (),
+        depends_on=tuple(execution.depends_on) if execution else (),
+        on_dependency_failure=execution.on_dependency_failure if execution else "skip",
         location=Location(scope.file, reader.document.mark(at).line),
     )
 

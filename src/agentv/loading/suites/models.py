@@ -10,7 +10,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel, Limits
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
-from agentv.types.cases import ItemScale, TurnAggregate, Unmet
+from agentv.types.cases import ItemScale, OnDependencyFailure, TurnAggregate, Unmet
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
@@ -228,6 +228,8 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     timeout_seconds: Seconds | None = None
     pass_score: Share | None = None
     workspace: WorkspaceModel | None = None
+    depends_on: list[Name] = field(default_factory=list)
+    on_dependency_failure: OnDependencyFailure = "skip"
 
 
 _IN_EXECUTION = {

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
 from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_rows
-from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, open_rows
+from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, SpanFile, is_span_file, open_rows
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.dotenv import load_env
@@ -22,7 +22,14 @@ from agentv.loading.files.path_guard import FileProblemError, find_matching, gua
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
 from agentv.loading.files.yaml import open_yaml
-from agentv.loading.importers.agentv_files import AgentvImport, check_readable, later_problem, problems_of, start_import
+from agentv.loading.importers.agentv_files import (
+    AgentvImport,
+    check_readable,
+    convert_advice,
+    later_problem,
+    problems_of,
+    start_import,
+)
 from agentv.loading.models.reader import Reader, kind_of, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import (
@@ -33,6 +40,7 @@ from agentv.loading.suites.case_sources import (
     repeated_id,
 )
 from agentv.loading.suites.cases import CaseScope, SuiteParts, check_workspace, read_case
+from agentv.loading.suites.dependencies import in_order_of_dependencies
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
     SINGLE_FORM_KEYS,
@@ -234,7 +242,9 @@ class CasesReader(Struct):
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
                 head = _cases_of(read)
                 is_whole = len(read) < LINES_CHECKED_AT_LOAD
-                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, head)
+                # Several spans are on one line, so that reading cannot go on after the head.
+                kept = () if isinstance(rows, SpanFile) else head
+                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, kept)
         except EvalFileError as error:
             self.problems += error.problems
             return
@@ -284,6 +294,9 @@ class CasesReader(Struct):
         """Add a JSON Lines file as a stream, after checking its first lines."""
         rules = self._rules_of(path, RowRules(self.scope) if rules is None else rules)
         try:
+            if is_span_file(path):
+                self._read_rows(SpanFile(path, shown(path)), rules)
+                return
             stream = JsonLinesCases(path, shown(path), rules)
             read = list(islice(stream.read(), LINES_CHECKED_AT_LOAD))
             self.parts.append(stream.with_head(read))
@@ -363,6 +376,16 @@ class ParsedSuite(Struct, frozen=True):
     def problems(self) -> tuple[Problem, ...]:
         """All problems; the same one of several rows only once."""
         return (*self.own_problems, *together(self.row_problems))
+
+
+def _of_another_program(path: Path) -> Problem | None:
+    """Return the problem of a file of another program that `agentv convert` reads, None for any other file."""
+    from agentv.loading.importers.recognition import other_program  # noqa: PLC0415 - only files with errors need it
+
+    name = other_program(path)
+    if name is None:
+        return None
+    return Problem(shown(path), f"{name}, which is not an eval file", 1, 1, allowed=convert_advice(path, name))
 
 
 def load_suite(
@@ -445,8 +468,14 @@ def read_suite(
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
-    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems)
+    order_problems: list[Problem] = []
+    if suite is not None:
+        in_order, order_problems = in_order_of_dependencies(suite.cases, reader.document.path)
+        suite = replace(suite, cases=in_order)
+    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
+    if has_errors and (other := _of_another_program(path)) is not None:
+        return ParsedSuite(None, (other,))
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()

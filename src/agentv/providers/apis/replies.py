@@ -4,6 +4,7 @@ import json
 import math
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import cast
 
 from msgspec.structs import replace
@@ -172,6 +173,8 @@ def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
     unread = [key for key in value if key not in _ALSO_READ]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         unread.append("usage")
+    if parse_cost(value) is None and any(each is not None for each in _costs_in(value)):
+        unread.append("cost_usd")
     deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
     return (*map(_unread_note, unread), *deprecated)
 
@@ -179,6 +182,8 @@ def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
 def _unread_note(key: str) -> str:
     if key == "usage":
         return "the usage in its replies has no token counts that are understood; write {input, output}"
+    if key == "cost_usd":
+        return "the cost in its replies is not an amount; write a number of dollars, 0 or more"
     near = nearest(key, _READ)
     hint = f"; did you mean {near!r}?" if near else f"; read are {', '.join(_READ)}"
     return f"its replies have the key {key!r}, which is not read{hint}"
@@ -186,15 +191,24 @@ def _unread_note(key: str) -> str:
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
     """Return the cost of a reply in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
+    return next((amount for item in _costs_in(value) if (amount := _amount(item)) is not None), None)
+
+
+def _amount(item: object) -> float | None:
+    """Return a number of dollars; a Decimal (of pydantic-ai), which JSON holds as a string, is one as well."""
+    if isinstance(item, bool) or not isinstance(item, int | float | str | Decimal):
+        return None
+    try:
+        amount = float(item)
+    except (ValueError, OverflowError):
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
+
+
+def _costs_in(value: Mapping[str, object]) -> tuple[object, ...]:
     usage = _usage_in(value)
-    given = [
-        value.get("cost_usd"),
-        value.get("costUsd"),
-        value.get("cost"),
-        usage.get("cost") if isinstance(usage, Mapping) else None,
-    ]
-    amounts = (item for item in given if isinstance(item, int | float) and not isinstance(item, bool))
-    return next((float(amount) for amount in amounts if math.isfinite(amount) and amount >= 0), None)
+    in_usage = usage.get("cost") if isinstance(usage, Mapping) else None
+    return value.get("cost_usd"), value.get("costUsd"), value.get("cost"), in_usage
 
 
 def last_answer(messages: Sequence[Message]) -> str | None:

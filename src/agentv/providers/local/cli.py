@@ -7,7 +7,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import cast
 
@@ -98,6 +98,8 @@ def _json_or_none(line: str) -> object:
         return None
 
 
+BATCH_ID = "batch"
+"""The value of {EVAL_ID} in a call for a batch."""
 MAX_BATCH_BYTES = 256 * 2**20
 _NOTED_CHARACTERS = 2_000
 _NO_FOLDER = Path()
@@ -149,7 +151,7 @@ class CliProvider:
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
         """Return the answers to many cases, by id, from one run of the command; missing ids are omitted."""
-        values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": "batch"}
+        values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": BATCH_ID}
         max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
         output = await self._run(requests, values, max_bytes=max_bytes)
         answers = parse_batch(output.text, {request.eval_case_id for request in requests})
@@ -185,9 +187,12 @@ class CliProvider:
                     printed=printed,
                 )
             except ProviderError as error:
-                is_unsaid = len(requests) > 1 or error.failure.kind == "too_large"
-                said = None if is_unsaid else self._said(folder, printed, max_bytes)
-                raise ProviderError(error.failure, partial=said) from None
+                if error.failure.kind == "too_large":
+                    raise
+                if values["EVAL_ID"] == BATCH_ID:
+                    partials = self._said_in_batch(folder, printed, max_bytes, {each.eval_case_id for each in requests})
+                    raise ProviderError(error.failure, partials=partials) from None
+                raise ProviderError(error.failure, partial=self._said(folder, printed, max_bytes)) from None
             except asyncio.CancelledError as error:
                 keep_call(error, None if len(requests) > 1 else self._said(folder, printed, max_bytes))
                 raise
@@ -207,10 +212,7 @@ class CliProvider:
 
         It may be cut anywhere: what cannot be read as an answer is its text as it stands.
         """
-        try:
-            text, _ = self._answer(folder, printed, max_bytes)
-        except ProviderError:  # no output file yet
-            text, _ = decode(bytes(printed), "standard output")
+        text = self._text_so_far(folder, printed, max_bytes)
         if not text.strip():
             return None
         try:
@@ -218,6 +220,22 @@ class CliProvider:
         except ProviderError:
             response = ProviderResponse(text)
         return replace(response, log_paths=(str(folder),) if self._settings.keep_temp_files else ())
+
+    def _said_in_batch(
+        self, folder: Path, printed: bytearray, max_bytes: int, ids: Collection[str]
+    ) -> dict[str, ProviderResponse]:
+        """Return the answers in the lines that the command had written when it failed, by case id."""
+        partials: dict[str, ProviderResponse] = {}
+        for line in self._text_so_far(folder, printed, max_bytes).split("\n"):
+            with suppress(ProviderError):  # a line that is cut, or is no answer to a case
+                partials.update(parse_batch(line, ids) if line.strip() else {})
+        return partials
+
+    def _text_so_far(self, folder: Path, printed: bytearray, max_bytes: int) -> str:
+        try:
+            return self._answer(folder, printed, max_bytes)[0]
+        except ProviderError:  # no output file yet
+            return decode(bytes(printed), "standard output")[0]
 
     def _folder(self) -> AbstractContextManager[Path]:
         """Return a context with the folder for the files of one call; none is created if there are no files."""

@@ -20,15 +20,19 @@ _CODES: Mapping[int, FailureKind] = {
     jsonrpc.INVALID_PARAMS: "bad_request",
     jsonrpc.METHOD_NOT_FOUND: "bad_request",
     jsonrpc.INVALID_REQUEST: "bad_request",
-    jsonrpc.PARSE_ERROR: "malformed_reply",
+    jsonrpc.PARSE_ERROR: "bad_request",
 }
+_FOR_A_STATUS = ("Not Found", "Session terminated", "Server returned an error response")
+"""What the SDK says of a response with an HTTP status that is an error."""
+_UNREADABLE = ("Unexpected content type", "Failed to parse")
+"""How the SDK begins to say that a response is not one of MCP."""
 _STATUSES: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 _SERVER_ERRORS = 500
 
 
 def timed_out(session: McpSession, timeout_s: float, *, start: int) -> Failure:
     """Return the failure of a call that took too long."""
-    what = "; it is ended" if session.process is not None else ""
+    what = "; the server was ended" if session.process is not None else ""
     message = f"no answer of the server within {timeout_s:g} s{what}"
     return _described(Failure("target_timeout", message), session, start)
 
@@ -77,8 +81,8 @@ def _ended(session: McpSession) -> Failure:
 
 
 def _failure(error: BaseException, session: McpSession) -> Failure:
-    if session.status is not None and isinstance(error, MCPError):
-        status, session.status = session.status, None
+    if isinstance(error, MCPError) and (status := _status_of(error, session)) is not None:
+        session.is_retired = True
         kind = _STATUSES.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
         said = f": {session.excerpt}" if session.excerpt else ""
         return Failure(kind, f"the server answered with HTTP status {status}{said}", http_status=status)
@@ -86,16 +90,27 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
         if error.code == jsonrpc.CONNECTION_CLOSED:
             session.is_retired = True
             return Failure("transport", "the server closed the connection before it answered", retryable=False)
+        if error.message.startswith(_UNREADABLE):
+            return Failure("malformed_reply", f"the server's response cannot be read: {error.message.splitlines()[0]}")
         kind = _CODES.get(error.code, "server_error")
         return Failure(kind, f"the server refused the request: {error.message} (code {error.code})")
     if isinstance(error, httpx2.TransportError):
         session.is_retired = True
         host = urlsplit(str(error.request.url)).netloc.rpartition("@")[2]
         is_new = isinstance(error, httpx2.ConnectError)
-        return Failure("transport", f"no connection to {host} ({error})", retryable=is_new)
+        what = f"no connection to {host}" if is_new else f"the connection to {host} was lost"
+        return Failure("transport", f"{what} ({error})", retryable=is_new)
     if isinstance(error, ValidationError):
         return Failure("unexpected_shape", f"the server's result is not one of MCP: {_first_problem(error)}")
     return Failure("malformed_reply", str(error) or type(error).__name__)
+
+
+def _status_of(error: MCPError, session: McpSession) -> int | None:
+    """Return the HTTP status that an error stands for, and forget it; None for an error of the protocol."""
+    if error.message not in _FOR_A_STATUS and session.status not in _STATUSES:
+        return None
+    status, session.status = session.status, None
+    return status
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -114,7 +129,7 @@ def _described(failure: Failure, session: McpSession, start: int) -> Failure:
     message = failure.message
     if process.stray_lines:
         message += (
-            f"; it wrote {process.stray_lines} lines to standard output that are no MCP messages, the first: "
+            f"; it wrote {process.stray_lines} lines to standard output that are not MCP messages, the first: "
             f"{process.stray!r} (a server must write its logs to standard error)"
         )
     if errors := process.errors_since(start):

@@ -72,7 +72,7 @@ class McpSession:
         return streamable_http_client(str(self._server), http_client=http)
 
     async def _note_status(self, response: httpx2.Response) -> None:
-        if response.is_error:
+        if response.is_error and response.request.method == "POST":  # a server need not have streams (GET)
             self.status = response.status_code
             self.excerpt = (await response.aread()).decode(errors="replace")[:_EXCERPT].strip()
 

@@ -40,7 +40,7 @@ class ServerCommand(Struct, frozen=True):
 class ServerProcess:
     """A server's process, started and ended as an asynchronous context, which yields streams for the SDK.
 
-    `stray_lines` counts the lines on standard output that are no messages, of which `stray` is the first.
+    `stray_lines` counts the lines on standard output that are not messages, of which `stray` is the first.
     `error_bytes` is how much it wrote to standard error so far.
     """
 

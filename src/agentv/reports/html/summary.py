@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agentv.reports.html.parts import scrolled_table
+from agentv.reports.run.end_table import rows_of_groups
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
     Figure,
@@ -165,6 +166,12 @@ def evaluator_table(report: RunReport) -> Html | None:
     ]
     heads = ("evaluator", "type", *(figure.name for figure in figures_of[0]))
     return element("section", element("h2", "Evaluators"), scrolled_table(heads, rows))
+
+
+def group_section(report: RunReport) -> Html | None:
+    """Return the tables of groups; None without any."""
+    tables = [scrolled_table(head, rows) for head, *rows in rows_of_groups(report.shown_groups)]
+    return element("section", element("h2", "Groups"), *tables) if tables else None
 
 
 def corrected_section(report: RunReport) -> Html | None:

@@ -1,7 +1,7 @@
 """The report at the end of a run as text: tables, histogram, evaluators, failing cases, files, and the verdict."""
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from agentv.reports.run.figures import cost_text, estimated_note, rate_text, shown_trials, usage_text
 from agentv.reports.run.matrix import matrix_lines
@@ -256,9 +256,14 @@ def group_tables(
 
     One table per group has a row for each target and prompt; groups of a kind with one row each share a table.
     """
-    kinds = dict.fromkeys(group.by for group in groups)
-    tables = [rows for kind in kinds for rows in _tables(kind, [group for group in groups if group.by == kind])]
+    tables = list(rows_of_groups(groups))
     return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
+
+
+def rows_of_groups(groups: Sequence[GroupSummary]) -> Iterator[list[list[str]]]:
+    """Yield the tables of groups as rows of cells, the head first."""
+    for kind in dict.fromkeys(group.by for group in groups):
+        yield from _tables(kind, [group for group in groups if group.by == kind])
 
 
 def _tables(kind: str, groups: Sequence[GroupSummary]) -> list[list[list[str]]]:

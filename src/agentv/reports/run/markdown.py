@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agentv.reports.run.chosen_rows import choose_rows
+from agentv.reports.run.end_table import rows_of_groups
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
     STATE_NAMES,
@@ -62,7 +63,7 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
         _corrected_table(report),
         _baseline(report.baseline),
     ]
-    after = [_evaluator_table(report), *_remarks(report), _tail(report, record)]
+    after = [_evaluator_table(report), *_group_tables(report), *_remarks(report), _tail(report, record)]
     room = LONGEST - sum(len(block) + 2 for block in (*before, *after))
     return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
 
@@ -146,6 +147,12 @@ def _evaluator_table(report: RunReport) -> str:
     if len(report.evaluators) <= _UNFOLDED:
         return table
     return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
+
+
+def _group_tables(report: RunReport) -> Iterator[str]:
+    for head, *rows in rows_of_groups(report.shown_groups[:_MOST_EVALUATORS]):
+        cells = [[cell_code(row[0]), *row[1:]] for row in rows]
+        yield _table([cell_code(head[0]), *head[1:]], cells)
 
 
 def _corrected_table(report: RunReport) -> str:

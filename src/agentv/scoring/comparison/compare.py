@@ -14,6 +14,7 @@ from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import LEVEL
+from agentv.types.views import one_line, table_html
 
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
@@ -93,6 +94,35 @@ class Comparison(Struct, frozen=True):
     def mean_of_pairs(self) -> float:
         """The mean difference over all pairs, with each target of a case counted separately; 0.0 without pairs."""
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
+
+    def __str__(self) -> str:
+        """Return the finding, and a line for each measure."""
+        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in self._rows())))
+
+    def _repr_html_(self) -> str:
+        """Return what `str` returns as a table, for notebooks."""
+        return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
+
+    def _heading(self) -> str:
+        found = {"no evidence": "no significant difference"}.get(self.finding, self.finding)
+        kind = "" if self.is_paired else ", unpaired"
+        cases = 0 if self.score is None else self.score.cases
+        return one_line(f"{self.after.label} compared with {self.before.label}: {found} ({cases} cases{kind})")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        measures = (self.score, self.passed, *self.evaluators, *self.spending)
+        return [
+            (
+                each.measure,
+                f"{each.before:.4g}",
+                f"{each.after:.4g}",
+                f"{each.difference:+.4g}",
+                "" if each.interval is None else f"{each.interval.low:+.4g} to {each.interval.high:+.4g}",
+                "" if each.p is None else f"p = {each.p:.3g}",
+            )
+            for each in measures
+            if each is not None
+        ]
 
     def outcomes(self, outcome: Outcome) -> int:
         """Return how many cases were won, lost or tied."""

@@ -101,7 +101,7 @@ class CaseSums:
         self._score_sums = array("d", bytes(8 * count))
 
     def _grow(self) -> None:
-        sums = list(self)
+        sums = iter(self)  # over the present arrays
         self._allocate(2 * len(self._cases))
         for case, rows, passed, score_sum in sums:
             at = self._find_index(case)

@@ -22,7 +22,7 @@ def read_phoenix(value: JsonObject) -> LogRecord:
     """Return the fields of a span; one with a parent is a step of its trace."""
     columns = {key.removeprefix(_COLUMN): item for key, item in value.items() if key.startswith(_COLUMN)}
     given = value.get("attributes")
-    attributes = _nested(given if isinstance(given, Mapping) else columns)
+    attributes = nested_attributes(given if isinstance(given, Mapping) else columns)
     rest = {key: item for key, item in value.items() if not key.startswith(_COLUMN)}
     line: dict[str, JsonValue] = {**rest, "attributes": attributes}
     fields = found(
@@ -83,10 +83,10 @@ def _unwrapped(value: JsonValue, key: str) -> JsonValue:
 _INDEX = re.compile(r"\d+")
 
 
-def _nested(value: JsonValue) -> JsonValue:
+def nested_attributes(value: JsonValue) -> JsonValue:
     """Return attributes with their dotted keys as nested objects and lists, however much of them is nested already."""
     if isinstance(value, list | tuple):
-        return [_nested(item) for item in value]
+        return [nested_attributes(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     tree: dict[str, JsonValue] = {}
@@ -101,7 +101,7 @@ def _nested(value: JsonValue) -> JsonValue:
                 break
             branch = inner
         else:
-            new = _nested(item)
+            new = nested_attributes(item)
             old = branch.get(last)
             branch[last] = {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
     return _with_lists(tree)

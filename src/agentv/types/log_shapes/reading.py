@@ -17,6 +17,7 @@ from agentv.types.log_shapes.langfuse import is_langfuse, read_langfuse
 from agentv.types.log_shapes.langsmith import is_langsmith, read_langsmith
 from agentv.types.log_shapes.mapping import Extra, LogMap, mapped
 from agentv.types.log_shapes.openai import is_openai, read_openai
+from agentv.types.log_shapes.otel import is_otel, read_otel
 from agentv.types.log_shapes.own import INPUT_KEYS, NAMES, read_own
 from agentv.types.log_shapes.phoenix import is_phoenix, read_phoenix
 from agentv.types.log_shapes.spoken import INPUTS, OUTPUTS, read_spoken
@@ -28,6 +29,7 @@ from agentv.types.messages_json import compact_json, content_text
 from agentv.types.usage import Usage
 
 _SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
+    (is_otel, read_otel),
     (is_langsmith, read_langsmith),
     (is_phoenix, read_phoenix),
     (is_langfuse, read_langfuse),
@@ -36,7 +38,7 @@ _SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRec
 _WHAT = "log line"
 _UNKNOWN = (
     "name the fields with --map FIELD=PATH, such as --map prompt=PATH --map response=PATH; read without it are "
-    "{id, prompt, response}, {id, messages} and exports of Langfuse, LangSmith, OpenAI and Phoenix"
+    "{id, prompt, response}, {id, messages} and exports of Langfuse, LangSmith, OpenAI, OpenTelemetry and Phoenix"
 )
 
 

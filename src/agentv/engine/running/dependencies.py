@@ -1,0 +1,62 @@
+"""Cases that wait for others of their suite."""
+
+import asyncio
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.prepared_case import result_key_of
+from agentv.types.cases import EvalCase, EvalSuite
+from agentv.types.failures import Failure
+from agentv.types.records.answer import ResultKey
+from agentv.types.records.result import CaseResult
+
+
+class Dependencies(Struct):
+    """How the rows ended that others wait for. A case that is not part of the run, or ended before, blocks none.
+
+    The cases of a suite are in an order in which those that others depend on come first, so that each row that is
+    waited for has begun.
+    """
+
+    _ended: dict[ResultKey, asyncio.Future[bool]] = field(default_factory=dict)
+    _needed: dict[int, frozenset[str]] = field(default_factory=dict)
+    _suites: list[EvalSuite] = field(default_factory=list)  # so that no other suite gets the id of one
+
+    def begin(self, task: CaseTask) -> None:
+        """Note that a row begins, if others wait for it."""
+        if task.case.id in self._needed_in(task.suite):
+            self._ended[result_key_of(task)] = asyncio.get_running_loop().create_future()
+
+    def end(self, task: CaseTask, row: CaseResult) -> None:
+        """Note how a row ended: with an error or without."""
+        waited_for = self._ended.get(result_key_of(task))
+        if waited_for is not None and not waited_for.done():
+            waited_for.set_result(row.status == "error")
+
+    async def failed(self, task: CaseTask) -> Failure | None:
+        """Wait for the cases that a task's case depends on; return why it does not run, None if it does."""
+        case = task.case
+        if not isinstance(case, EvalCase) or not case.depends_on:
+            return None
+        key = result_key_of(task)
+        failed = [name for name in case.depends_on if await self._has_failed(replace(key, eval_id=name))]
+        if not failed or case.on_dependency_failure == "run":
+            return None
+        said = "skipped" if case.on_dependency_failure == "skip" else "failed"
+        names = ", ".join(map(repr, failed))
+        return Failure("dependency", f"{said}: {names} ended with an error, and this case depends on it")
+
+    async def _has_failed(self, key: ResultKey) -> bool:
+        waited_for = self._ended.get(key) or self._ended.get(replace(key, trial=0))
+        return waited_for is not None and await waited_for
+
+    def _needed_in(self, suite: EvalSuite) -> frozenset[str]:
+        found = self._needed.get(id(suite))
+        if found is None:
+            listed = suite.cases if suite.cases.count is not None else ()
+            found = frozenset(name for case in listed if isinstance(case, EvalCase) for name in case.depends_on)
+            self._needed[id(suite)] = found
+            self._suites.append(suite)
+        return found

@@ -1,0 +1,272 @@
+"""One A2A agent, through its SDK: its card, its messages and tasks, and every way in which these fail."""
+
+import asyncio
+import ipaddress
+import json
+import logging
+import mimetypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import httpx
+from a2a.client import Client, ClientConfig, ClientFactory
+from a2a.client.card_resolver import parse_agent_card
+from a2a.client.errors import A2AClientError, A2AClientTimeoutError
+from a2a.types import (
+    AgentCard,
+    CancelTaskRequest,
+    GetTaskRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+)
+from a2a.utils import errors
+from a2a.utils.constants import TransportProtocol
+from google.protobuf.json_format import MessageToDict, ParseError
+from google.protobuf.message import Message as Protobuf
+from pydantic import ValidationError
+
+from agentv.providers.protocols.a2a_replies import Reply
+from agentv.providers.protocols.a2a_settings import A2aSettings
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.version import __version__
+
+for _name in ("a2a", "httpx"):  # what they log, a failure says; without a handler it would go to standard error
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+_CARD_PATHS = (".well-known/agent-card.json", ".well-known/agent.json")
+_BINDINGS = [TransportProtocol.JSONRPC.value, TransportProtocol.HTTP_JSON.value]
+_CONNECT_S = 30.0
+_CANCEL_S = 5.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_NOT_FOUND = (404, 405, 410)
+_STATUSES: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
+_SERVER_ERRORS = 500
+_EXCERPT = 500
+
+
+class A2aAgent:
+    """An agent. Its card is read with the first message."""
+
+    def __init__(self, settings: A2aSettings) -> None:
+        self._settings = settings
+        self._http = httpx.AsyncClient(
+            headers={"User-Agent": f"agentv/{__version__}", **settings.headers},
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
+            limits=httpx.Limits(max_connections=None),
+        )
+        self._opening = asyncio.Lock()
+        self._client: Client | None = None
+
+    async def connect(self) -> Client:
+        """Return the SDK's client for the agent, whose card is read the first time. Raises ProviderError."""
+        async with self._opening:
+            if self._client is None:
+                card = await self._card()
+                self._check(card)
+                config = ClientConfig(
+                    streaming=self._settings.streaming != "off",
+                    polling=True,
+                    httpx_client=self._http,
+                    supported_protocol_bindings=_BINDINGS,
+                )
+                self._client = ClientFactory(config).create(card)
+        return self._client
+
+    async def send(self, message: Message, reply: Reply) -> None:
+        """Send a message, and collect in `reply` what comes until the agent does nothing more."""
+        client = await self.connect()
+        try:
+            async for event in client.send_message(SendMessageRequest(message=message)):
+                reply.add(_json(event))
+        except (A2AClientError, httpx.HTTPError):
+            # A task outlives its stream: whether it goes on, polling finds out.
+            if not reply.task_id or reply.is_over:
+                raise
+        if reply.is_empty:
+            raise ProviderError(Failure("unexpected_shape", "the agent replied with neither a message nor a task"))
+        pause_s = _FIRST_PAUSE_S
+        while not reply.is_over:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            reply.add({"task": _json(await client.get_task(GetTaskRequest(id=reply.task_id)))})
+
+    async def cancel(self, reply: Reply) -> str:
+        """Cancel the task of a reply if it has one that is not over, and return a sentence about that."""
+        if self._client is None or not reply.task_id or reply.is_over:
+            return ""
+        try:
+            async with asyncio.timeout(_CANCEL_S):
+                await self._client.cancel_task(CancelTaskRequest(id=reply.task_id))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the call has failed already
+            return f"; its task could not be cancelled ({_words(error)})"
+        return "; its task was cancelled"
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        with suppress(A2AClientError):
+            if self._client is not None:
+                await self._client.close()
+        await self._http.aclose()
+
+    async def _card(self) -> AgentCard:
+        """Read the card at the first of its usual places where there is one."""
+        places = list(_card_places(self._settings.url))
+        for place in places:
+            try:
+                response = await self._http.get(place, headers={"Accept": "application/json"})
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise ProviderError(failure_of(error)) from None
+            if response.status_code in _NOT_FOUND:
+                continue
+            if not response.is_success:
+                raise ProviderError(_status_failure(response, f"the request for the agent's card at {place} was"))
+            try:
+                return parse_agent_card(response.json())
+            except (json.JSONDecodeError, UnicodeDecodeError, ParseError) as error:
+                message = f"the agent's card at {place} cannot be read: {error}"
+                raise ProviderError(Failure("malformed_reply", message)) from None
+        message = f"no agent card found; looked at: {', '.join(places)}"
+        raise ProviderError(Failure("target_missing", message))
+
+    def _check(self, card: AgentCard) -> None:
+        """Raise ProviderError for a card that cannot be used, and put `endpoint` in its place."""
+        settings = self._settings
+        usable = [each for each in card.supported_interfaces if each.protocol_binding in _BINDINGS]
+        if not usable:
+            offered = ", ".join(each.protocol_binding for each in card.supported_interfaces) or "no interface"
+            message = f"the agent's card offers {offered}; agentv needs one of {', '.join(_BINDINGS)}"
+            raise ProviderError(Failure("config_error", message))
+        if settings.streaming == "on" and not card.capabilities.streaming:
+            message = "the agent's card offers no streaming; remove `streaming: on`"
+            raise ProviderError(Failure("config_error", message))
+        if settings.endpoint is not None:
+            for interface in usable:
+                interface.url = settings.endpoint
+        elif settings.headers:
+            other = next((each.url for each in usable if not _same_origin(each.url, settings.url)), None)
+            if other is not None:
+                message = (
+                    f"the agent's card sends messages to {other}, another host than that of `url`, which would get "
+                    "`headers`; if that is right, set it as `endpoint`"
+                )
+                raise ProviderError(Failure("config_error", message))
+
+
+def _card_places(url: str) -> Iterator[str]:
+    """Yield the URLs at which the card of an agent may be: `url` itself if it names a file, else below it."""
+    parts = urlsplit(url)
+    if parts.path.endswith(".json"):
+        yield url
+        return
+    folders = dict.fromkeys((parts.path.rstrip("/"), ""))
+    for folder in folders:
+        for path in _CARD_PATHS:
+            yield urlunsplit((parts.scheme, parts.netloc, f"{folder}/{path}", "", ""))
+
+
+def _same_origin(one: str, other: str) -> bool:
+    first, second = urlsplit(one), urlsplit(other)
+    hosts = [first.hostname or "", second.hostname or ""]
+    is_same_host = hosts[0] == hosts[1] or all(map(_is_loopback, hosts))
+    return is_same_host and (first.scheme, first.port) == (second.scheme, second.port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified
+
+
+def make_message(
+    texts: Sequence[str], files: Sequence[str] = (), *, context_id: str = "", task_id: str = ""
+) -> Message:
+    """Return a message of the user. Raises ProviderError for a file that cannot be read."""
+    parts = [Part(text=text) for text in texts]
+    for path in map(Path, files):
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            message = f"the attached file {path} cannot be read: {error.strerror}"
+            raise ProviderError(Failure("bad_request", message)) from None
+        media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        parts.append(Part(raw=content, filename=path.name, media_type=media_type))
+    return Message(message_id=str(uuid4()), role=Role.ROLE_USER, parts=parts, context_id=context_id, task_id=task_id)
+
+
+def _json(message: Protobuf) -> JsonObject:
+    return cast(JsonObject, _normal(MessageToDict(message)))
+
+
+def _normal(value: JsonValue) -> JsonValue:
+    """Return JSON with `7` for `7.0` and keys in order: protobuf has only floats, and its keys come in any order."""
+    if isinstance(value, dict):
+        return {key: _normal(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_normal(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+    (errors.InvalidAgentResponseError, "unexpected_shape"),
+    (errors.InternalError, "server_error"),
+    (errors.A2AError, "bad_request"),
+    (ValidationError, "unexpected_shape"),
+    (ParseError, "unexpected_shape"),
+    (ValueError, "unexpected_shape"),
+)
+
+
+_MEANT: Mapping[str, str] = {"bad_request": "the agent refused the message", "server_error": "the agent failed"}
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the failure that an exception of the SDK stands for."""
+    if isinstance(error, ProviderError):
+        return error.failure
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, httpx.HTTPError | httpx.InvalidURL):
+        cause = cause.__cause__
+    if isinstance(cause, httpx.HTTPStatusError):
+        return _status_failure(cause.response, "the message was")
+    if isinstance(cause, httpx.RequestError):
+        host = cause.request.url.netloc.decode(errors="replace").rpartition("@")[2]
+        is_new = isinstance(cause, httpx.ConnectError)
+        what = f"no connection to {host}" if is_new else f"the connection to {host} was lost"
+        return Failure("transport", f"{what} ({_words(cause)})", retryable=is_new)
+    if isinstance(cause, httpx.InvalidURL):
+        return Failure("config_error", f"the URL cannot be used: {cause}")
+    if isinstance(error, A2AClientTimeoutError):
+        return Failure("transport", f"the connection was lost ({_words(error)})")
+    if isinstance(error.__cause__, json.JSONDecodeError) or "Invalid JSON-RPC" in str(error):
+        return Failure("malformed_reply", f"the agent's reply cannot be read: {_words(error)}")
+    if isinstance(error, A2AClientError):
+        return Failure("server_error", f"the agent replied with an error: {_words(error)}")
+    kind: FailureKind = next((kind for each, kind in _KINDS if isinstance(error, each)), "malformed_reply")
+    what = _MEANT.get(kind, "the agent's reply cannot be used")
+    return Failure(kind, f"{what}: {_words(error)}")
+
+
+def _status_failure(response: httpx.Response, what: str) -> Failure:
+    status = response.status_code
+    kind: FailureKind = _STATUSES.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
+    message = f"{what} answered with HTTP status {status}"
+    if response.has_redirect_location:
+        message += f", a redirect to {response.headers['location']}; set where it leads as `url` or `endpoint`"
+    with suppress(httpx.ResponseNotRead, httpx.StreamClosed):
+        if said := response.text.strip()[:_EXCERPT]:
+            message += f": {said}"
+    return Failure(kind, message, http_status=status)
+
+
+def _words(error: BaseException) -> str:
+    return str(error).strip() or type(error).__name__

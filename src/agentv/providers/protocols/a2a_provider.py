@@ -1,0 +1,156 @@
+"""`a2a`: an agent behind the Agent2Agent protocol, one message for each user turn of a case."""
+
+import asyncio
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
+
+from agentv.execution.cancelled_calls import keep_call
+from agentv.execution.processes.tree import finish
+from agentv.providers.apis.dialogue import build_prompt
+from agentv.providers.protocols.a2a_replies import Reply
+from agentv.providers.protocols.a2a_settings import A2aSettings
+from agentv.types.errors import MissingExtraError, ProviderError
+from agentv.types.failures import Failure
+from agentv.types.messages import Message, TraceEvent
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import total_usage
+
+if TYPE_CHECKING:  # the SDK takes a second to import, and is an extra
+    from agentv.providers.protocols.a2a_client import A2aAgent
+
+_CONTINUES = ("completed", "input-required", "")
+"""The states after which a conversation goes on; a reply without a task has none."""
+
+
+class Exchange:
+    """The replies to the user turns of a case, in one context."""
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.notes: list[str] = []
+
+    def open_reply(self) -> Reply:
+        """Return the reply to the next turn."""
+        self.replies.append(Reply())
+        return self.replies[-1]
+
+    def response(self) -> ProviderResponse | None:
+        """Return the answer so far: that of the last turn, with the messages of all; None if there was no reply."""
+        given = [reply.response() for reply in self.replies if not reply.is_empty]
+        if not given:
+            return None
+        messages: tuple[Message, ...] = sum((each.output_messages or () for each in given), ())
+        trace: tuple[TraceEvent, ...] = sum((each.trace or () for each in given), ())
+        usage = total_usage(each.usage for each in given)
+        return replace(given[-1], output_messages=messages, trace=trace or None, usage=usage, notes=tuple(self.notes))
+
+
+class A2aProvider:
+    """Sends the user turns of a case, each when the agent has replied to the one before, all in one context."""
+
+    kind = "a2a"
+    keeps_deadlines = True
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+        if find_spec("a2a") is None:
+            raise MissingExtraError("provider a2a", "a2a")
+        self._target = target
+        self._settings = cast(A2aSettings, target.settings)
+        self._agent: A2aAgent | None = None
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the agent's reply to the last user turn.
+
+        A task that ends in no state of `answer_states` is a ProviderError, whose `partial` has what it said. At the
+        deadline, and when the call is cancelled, a task in progress is cancelled.
+        """
+        from agentv.providers.protocols.a2a_client import failure_of  # noqa: PLC0415 - imports the SDK
+
+        timeout_s = request.timeout_s or self._target.try_timeout_s
+        agent, exchange = self._open(), Exchange()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._converse(agent, request, exchange)
+        except TimeoutError:
+            cancelled = await agent.cancel(exchange.replies[-1]) if exchange.replies else ""
+            failure = Failure("target_timeout", f"no answer of the agent within {timeout_s:g} s{cancelled}")
+        except asyncio.CancelledError as error:
+            if exchange.replies:
+                await finish(_ignored(agent, exchange.replies[-1]))
+            keep_call(error, exchange.response())
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the SDK or the agent raised is a failure of the call
+            failure = failure_of(error)
+        else:
+            response = exchange.response()
+            if response is not None:
+                return response
+            failure = Failure("unexpected_shape", "the agent replied with neither a message nor a task")
+        raise ProviderError(failure, partial=exchange.response())
+
+    async def healthcheck(self) -> None:
+        """Read the agent's card. Raises ProviderError of kind `healthcheck`."""
+        from agentv.providers.protocols.a2a_client import failure_of  # noqa: PLC0415 - imports the SDK
+
+        try:
+            async with asyncio.timeout(self._target.try_timeout_s):
+                await self._open().connect()
+        except TimeoutError:
+            why = f"no agent card within {self._target.try_timeout_s:g} s"
+        except Exception as error:  # noqa: BLE001 - whatever the SDK or the agent raised
+            why = failure_of(error).message
+        else:
+            return
+        message = f"the healthcheck of target {self._target.name!r} failed: {why}"
+        raise ProviderError(Failure("healthcheck", message, stage="healthcheck"))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._agent is not None:
+            await self._agent.aclose()
+
+    def _open(self) -> "A2aAgent":
+        if self._agent is None:
+            from agentv.providers.protocols.a2a_client import A2aAgent  # noqa: PLC0415 - imports the SDK
+
+            self._agent = A2aAgent(self._settings)
+        return self._agent
+
+    async def _converse(self, agent: "A2aAgent", request: ProviderRequest, exchange: Exchange) -> None:
+        from agentv.providers.protocols.a2a_client import make_message  # noqa: PLC0415 - imports the SDK
+
+        prompt = build_prompt(request)
+        turns = [turn.content for turn in prompt.turns if turn.role == "user"]
+        if not turns:
+            raise ProviderError(
+                Failure("bad_request", "the case has no user turn, and an A2A agent is sent nothing else")
+            )
+        if any(turn.role == "assistant" for turn in prompt.turns):
+            exchange.notes.append("the assistant turns of the case were not sent: the agent replied to each user turn")
+        context_id = task_id = ""
+        for index, turn in enumerate(turns):
+            is_last = index == len(turns) - 1
+            texts = [prompt.system, turn] if prompt.system and index == 0 else [turn]
+            files = request.input_files if is_last else ()
+            reply = exchange.open_reply()
+            await agent.send(make_message(texts, files, context_id=context_id, task_id=task_id), reply)
+            context_id = reply.context_id
+            task_id = reply.task_id if reply.state == "input-required" else ""
+            allowed = ("", *self._settings.answer_states) if is_last else _CONTINUES
+            if reply.state not in allowed:
+                raise ProviderError(_ended(reply))
+
+
+async def _ignored(agent: "A2aAgent", reply: Reply) -> None:
+    """Cancel the task of a call that is itself cancelled, so that nothing remains to be reported."""
+    await agent.cancel(reply)
+
+
+def _ended(reply: Reply) -> Failure:
+    said = reply.said()
+    message = f"the agent's task ended in the state {reply.state!r}{f': {said}' if said else ''}"
+    return Failure("target_exit", message, details={"state": reply.state, "task": reply.task_id})

@@ -1,0 +1,191 @@
+"""What an A2A agent replied, as JSON on the wire, and the answer made of it. Pure."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.usages import read_usage
+from agentv.types.messages import DataPart, Message, Part, TextPart, TraceEvent, TraceEventType
+from agentv.types.messages_json import compact_json
+from agentv.types.provider import ProviderResponse
+from agentv.types.usage import Usage
+
+OVER = frozenset({"completed", "failed", "canceled", "rejected", "input-required", "auth-required"})
+"""The states in which an agent does nothing more by itself."""
+
+_PREFIX = "TASK_STATE_"
+_USAGE_KEYS = ("usage", "usageMetadata", "usage_metadata", "adk_usage_metadata")
+
+
+class Reply:
+    """The reply to one message, collected from its events: a message, or a task with its updates and artifacts."""
+
+    def __init__(self) -> None:
+        self.task_id = ""
+        self.context_id = ""
+        self.state = ""
+        self.updates: list[TraceEvent] = []
+        self._message: JsonObject | None = None
+        self._said: JsonObject | None = None
+        self._history: list[JsonObject] = []
+        self._artifacts: dict[str, JsonObject] = {}
+        self._metadata: list[JsonObject] = []
+
+    @property
+    def is_over(self) -> bool:
+        """True if nothing more of this reply can come."""
+        return self._message is not None or self.state in OVER
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there was neither a message nor a task."""
+        return self._message is None and not self.task_id
+
+    def add(self, event: JsonObject) -> None:
+        """Add an event: an object with `message`, `task`, `statusUpdate` or `artifactUpdate`."""
+        for key, value in event.items():
+            if not isinstance(value, Mapping):
+                continue
+            self.context_id = _text(value, "contextId") or self.context_id
+            if key == "message":
+                self._message = value
+                self.task_id = _text(value, "taskId")
+                self._metadata.append(_object(value, "metadata"))
+            elif key == "task":
+                self._add_task(value)
+            elif key == "statusUpdate":
+                self.task_id = _text(value, "taskId") or self.task_id
+                self._metadata.append(_object(value, "metadata"))
+                self._add_status(_object(value, "status"))
+            elif key == "artifactUpdate":
+                self.task_id = _text(value, "taskId") or self.task_id
+                self._add_artifact(_object(value, "artifact"), append=value.get("append") is True)
+
+    def _add_task(self, task: JsonObject) -> None:
+        self.task_id = _text(task, "id") or self.task_id
+        self._metadata.append(_object(task, "metadata"))
+        self._history = list(_objects(task.get("history"))) or self._history
+        for artifact in _objects(task.get("artifacts")):
+            self._add_artifact(artifact, append=False)
+        self._add_status(_object(task, "status"))
+
+    def _add_status(self, status: JsonObject) -> None:
+        state = _text(status, "state").removeprefix(_PREFIX).lower().replace("_", "-")
+        said = _object(status, "message")
+        text = shown_parts(said)
+        if said:
+            self._said = said
+            self._metadata.append(_object(said, "metadata"))
+        last = self.updates[-1] if self.updates else None
+        if last is None or (last.name, last.text or "") != (state, text):
+            kind: TraceEventType = "message" if text else "model_step"
+            self.updates.append(
+                TraceEvent(kind, timestamp=_text(status, "timestamp") or None, name=state, text=text or None)
+            )
+        self.state = state
+
+    def _add_artifact(self, artifact: JsonObject, *, append: bool) -> None:
+        key = _text(artifact, "artifactId")
+        before = self._artifacts.get(key)
+        if append and before is not None:
+            artifact = {**before, "parts": _joined([*_objects(before.get("parts")), *_objects(artifact.get("parts"))])}
+        self._artifacts[key] = artifact
+        self._metadata.append(_object(artifact, "metadata"))
+
+    def said(self) -> str:
+        """Return what the agent says with the current state of its task."""
+        return shown_parts(self._said or {})
+
+    def response(self) -> ProviderResponse:
+        """Return the answer: the message, else the task's artifacts, else what the agent last said."""
+        sources = [self._message] if self._message is not None else list(self._artifacts.values())
+        if not any(_objects(source.get("parts")) for source in sources):
+            spoken = [turn for turn in self._history if _text(turn, "role") == "ROLE_AGENT"]
+            sources = [self._said] if self._said is not None else spoken[-1:]
+        parts = [part for source in sources for part in _objects(source.get("parts"))]
+        text = "\n".join(shown_parts(source) for source in sources)
+        about: dict[str, JsonValue] = {
+            key: value
+            for key, value in (("state", self.state), ("task", self.task_id), ("context", self.context_id))
+            if value
+        }
+        content: str | tuple[Part, ...] = text
+        if any("text" not in part for part in parts):
+            content = tuple(map(_recorded, parts))
+        return ProviderResponse(
+            text,
+            output_messages=(Message("assistant", content, metadata=about or None),),
+            trace=tuple(self.updates) or None,
+            usage=self._usage(),
+            finish_reason=self.state or None,
+            session=self.context_id or None,
+        )
+
+    def _usage(self) -> Usage | None:
+        """Return the token counts of the last metadata that has some."""
+        for metadata in reversed(self._metadata):
+            for value in (*(metadata.get(key) for key in _USAGE_KEYS), metadata):
+                if isinstance(value, Mapping) and (usage := read_usage(value)) is not None:
+                    return usage
+        return None
+
+
+def shown_parts(source: JsonObject) -> str:
+    """Return the parts of a message or an artifact as text; a file is named, so that it is never empty."""
+    return "\n".join(map(_shown, _objects(source.get("parts"))))
+
+
+def _shown(part: JsonObject) -> str:
+    if "data" in part:
+        return compact_json(part["data"])
+    recorded = _recorded(part)
+    if isinstance(recorded, TextPart):
+        return recorded.text
+    about = [str(recorded.value[key]) for key in ("filename", "url", "mediaType") if recorded.value.get(key)]
+    if "bytes" in recorded.value:
+        about.append(f"{recorded.value['bytes']} bytes")
+    return f"[{recorded.type}: {', '.join(about)}]" if about else f"[{recorded.type}]"
+
+
+def _recorded(part: JsonObject) -> TextPart | DataPart:
+    """Return a part as it is stored; of a file's bytes size and digest are."""
+    if "text" in part:
+        return TextPart(str(part["text"]))
+    if "data" in part:
+        return DataPart("data", part)
+    if not isinstance(part.get("raw"), str):
+        return DataPart("file" if "url" in part else "unknown", part)
+    rest = {key: value for key, value in part.items() if key != "raw"}
+    try:
+        content = base64.b64decode(str(part["raw"]), validate=True)
+    except (binascii.Error, ValueError):
+        return DataPart("file", {**rest, "invalid_base64": str(part["raw"])[:100]})
+    return DataPart("file", {**rest, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+
+
+def _joined(parts: Iterable[JsonObject]) -> list[JsonValue]:
+    """Return the parts of an artifact that came in chunks; texts that follow each other are one."""
+    joined: list[JsonObject] = []
+    for part in parts:
+        if joined and set(part) == {"text"} and set(joined[-1]) == {"text"}:
+            joined[-1] = {"text": f"{joined[-1]['text']}{part['text']}"}
+        else:
+            joined.append(part)
+    return list(joined)
+
+
+def _text(value: JsonObject, key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _object(value: JsonObject, key: str) -> JsonObject:
+    found = value.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _objects(value: JsonValue) -> Iterator[JsonObject]:
+    if isinstance(value, list | tuple):
+        yield from (item for item in value if isinstance(item, Mapping))

@@ -1,0 +1,41 @@
+"""The settings of an `a2a` target (docs/reference/providers/a2a.md)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct, field
+
+TaskState: TypeAlias = Literal["completed", "input-required", "auth-required", "failed", "rejected", "canceled"]
+
+
+class A2aSettings(Struct, frozen=True, kw_only=True):
+    """The A2A agent of a target."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="URL of the agent, below which its card is at `/.well-known/agent-card.json`, or of the card."
+        ),
+    ]
+    endpoint: Annotated[
+        str | None, Meta(description="URL to send messages to, instead of the one in the agent's card.")
+    ] = None
+    headers: Annotated[
+        Mapping[str, str], Meta(description="Headers of every request; write secrets as ${{ VARIABLE }}.")
+    ] = field(default_factory=dict)
+    streaming: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(description="Receive an answer as a stream of events: if the card allows it, always, or never."),
+    ] = "auto"
+    answer_states: Annotated[
+        tuple[TaskState, ...],
+        Meta(description="States in which a task has an answer; a task that ends in another one is a failure."),
+    ] = ("completed",)
+
+    def __post_init__(self) -> None:
+        """Reject invalid settings; the message starts with the setting's name."""
+        for name, url in (("url", self.url), ("endpoint", self.endpoint)):
+            if url is not None and not url.startswith(("http://", "https://")):
+                raise ValueError(f"{name} must start with http:// or https://")
+        if not self.answer_states:
+            raise ValueError("answer_states must name a state, such as completed")

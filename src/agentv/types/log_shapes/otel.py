@@ -1,0 +1,311 @@
+"""OpenTelemetry: spans of agents and models, from OTLP exports in JSON and from the SDK's own JSON.
+
+Read are the attributes and events of the semantic conventions (`gen_ai.*`), of OpenLLMetry (`traceloop.*`,
+`gen_ai.prompt.0.content`), of pydantic-ai, and of OpenInference, whose spans `phoenix.py` reads.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeGuard, cast
+
+from msgspec.structs import replace
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found
+from agentv.types.log_shapes.phoenix import nested_attributes, read_phoenix
+from agentv.types.log_shapes.times import milliseconds_between
+
+_NO_ANSWERS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
+"""The operations and kinds of spans whose output is no answer."""
+_SAID = ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "pydantic_ai.all_messages",
+         "all_messages_events", "output.value", "llm.output_messages")  # fmt: skip
+_EVENTS = ("gen_ai.choice", "gen_ai.content.completion", "gen_ai.client.inference.operation.details")
+_OURS = ("gen_ai.", "traceloop.", "pydantic_ai.", "all_messages_events")
+
+
+def is_otlp(value: object) -> TypeGuard[JsonObject]:
+    """Return True for an export of many spans: the body of an OTLP request in JSON."""
+    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in _RESOURCES)
+
+
+_RESOURCES = ("resourceSpans", "resource_spans")
+
+
+def spans_of(export: JsonObject) -> Iterator[JsonObject]:
+    """Yield each span of an export as a line, whose `step` is None if its answer is not a part of another's.
+
+    Of nested spans with messages, only the outermost in the export has an answer of its own.
+    """
+    listed = list(_spans(export))
+    spans = {(str(span["traceId"]), str(span["spanId"])): span for span in listed}
+    for span in listed:
+        yield {**span, "step": _step(span, spans)}
+
+
+def _step(span: JsonObject, spans: Mapping[tuple[str, str], JsonObject]) -> str | None:
+    trace = str(span["traceId"])
+    if not _has_answer(span):
+        return "unanswered span"
+    seen = {str(span["spanId"])}
+    parent = spans.get((trace, str(span["parentSpanId"])))
+    while parent is not None and str(parent["spanId"]) not in seen:
+        if _has_answer(parent):
+            return "inner span"
+        seen.add(str(parent["spanId"]))
+        parent = spans.get((trace, str(parent["parentSpanId"])))
+    return None
+
+
+def _has_answer(span: JsonObject) -> bool:
+    attributes = cast(JsonObject, span["attributes"])
+    kinds = ("gen_ai.operation.name", "traceloop.span.kind", "openinference.span.kind")
+    if any(str(attributes.get(kind)) in _NO_ANSWERS for kind in kinds):
+        return False
+    if any(event.get("name") in _EVENTS for event in _objects(span["events"])):
+        return True
+    return any(key.startswith(_SAID) for key in attributes)
+
+
+def _spans(export: JsonObject) -> Iterator[JsonObject]:
+    for resource in _objects(_first(export, *_RESOURCES)):
+        for scope in _objects(_first(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")):
+            for span in _objects(scope.get("spans")):
+                events = [
+                    {"name": each.get("name"), "attributes": _attributes(each.get("attributes"))}
+                    for each in _objects(span.get("events"))
+                ]
+                yield {
+                    "otlp": True,
+                    "traceId": _first(span, "traceId", "trace_id"),
+                    "spanId": _first(span, "spanId", "span_id"),
+                    "parentSpanId": _first(span, "parentSpanId", "parent_span_id"),
+                    "name": span.get("name"),
+                    "start_time": _moment(_first(span, "startTimeUnixNano", "start_time_unix_nano")),
+                    "end_time": _moment(_first(span, "endTimeUnixNano", "end_time_unix_nano")),
+                    "status": span.get("status"),
+                    "attributes": _attributes(span.get("attributes")),
+                    "events": events,
+                }
+
+
+def _first(value: JsonObject, *names: str) -> JsonValue:
+    return next((value[name] for name in names if value.get(name) not in (None, "")), None)
+
+
+def _moment(value: JsonValue) -> JsonValue:
+    """Return nanoseconds, which JSON of protocol buffers writes as text, as a number."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def _attributes(value: JsonValue) -> JsonObject:
+    if isinstance(value, Mapping):
+        return value
+    return {str(each.get("key")): _plain(each.get("value")) for each in _objects(value)}
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    """Return an AnyValue of OTLP as JSON."""
+    if not isinstance(value, Mapping):
+        return value
+    for name, item in value.items():
+        match name:
+            case "intValue" | "int_value":
+                return int(item) if isinstance(item, str) and item.lstrip("-").isdecimal() else item
+            case "arrayValue" | "array_value":
+                return [_plain(each) for each in _objects(item.get("values") if isinstance(item, Mapping) else None)]
+            case "kvlistValue" | "kvlist_value":
+                return _attributes(item.get("values") if isinstance(item, Mapping) else None)
+            case _:
+                return item
+    return None
+
+
+def is_otel(value: JsonObject) -> bool:
+    """Return True for a span of an OTLP export, or one of the SDK's JSON with attributes of these conventions."""
+    if value.get("otlp") is True:
+        return True
+    context, attributes = value.get("context"), value.get("attributes")
+    is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(attributes, Mapping)
+    return is_span and any(key.startswith(_OURS) for key in cast(JsonObject, attributes))
+
+
+def read_otel(value: JsonObject) -> LogRecord:
+    """Return the fields of a span."""
+    if value.get("otlp") is True:
+        value = {**value, "context": {"trace_id": value.get("traceId"), "span_id": value.get("spanId")}}
+        step = value.get("step")
+    else:
+        step = "inner span" if value.get("parent_id") else None
+    attributes = cast(JsonObject, value["attributes"])
+    status = value.get("status") if isinstance(value.get("status"), Mapping) else {}
+    code = _first(cast(JsonObject, status), "code", "status_code")
+    is_error = str(code).upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
+    message = _first(cast(JsonObject, status), "message", "description")
+    failure = str(message or "status ERROR") if is_error else None
+    if not any(key.startswith(_OURS) for key in attributes) and not _objects(value.get("events")):
+        phoenix = read_phoenix({**value, "parent_id": None, "start_time": None, "end_time": None})
+        fields = {**phoenix.fields, **_times(value)}
+        return replace(phoenix, shape="OpenTelemetry", fields=fields, step=cast(str | None, step), failure=failure)
+    return LogRecord("OpenTelemetry", _fields(value, attributes), step=cast(str | None, step), failure=failure)
+
+
+def _times(value: JsonObject) -> dict[str, Found]:
+    start, end = value.get("start_time"), value.get("end_time")
+    made = {} if start is None else {"timestamp": Found(start, "$.start_time")}
+    if isinstance(start, int) and isinstance(end, int):
+        return {**made, "duration_ms": Found((end - start) / 1e6, "$.end_time")}
+    latency = milliseconds_between(start, end)
+    return made if latency is None else {**made, "duration_ms": Found(latency, "$.end_time")}
+
+
+def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
+    for event in _objects(value.get("events")):  # a newer form has the messages there
+        if event.get("name") == "gen_ai.client.inference.operation.details":
+            attributes = {**attributes, **_attributes(event.get("attributes"))}
+    line: JsonObject = {"context": value.get("context"), "name": value.get("name"), "attributes": attributes}
+    fields = found(
+        line,
+        {
+            "id": ("context.span_id", "context.trace_id"),
+            "session_id": (
+                "attributes.gen_ai.conversation.id",
+                "attributes.session.id",
+                "attributes.traceloop.association.properties.session_id",
+            ),
+            "model": ("attributes.gen_ai.response.model", "attributes.gen_ai.request.model"),
+            "metadata.name": "name",
+            "metadata.agent": "attributes.gen_ai.agent.name",
+        },
+    )
+    counts = {
+        "input_tokens": _first(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "output_tokens": _first(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    }
+    if all(isinstance(count, int) for count in counts.values()):
+        fields["usage"] = Found(counts, "$.attributes.gen_ai.usage", "recorded")
+    return {**fields, **_times(value), **_said(attributes, _objects(value.get("events")))}
+
+
+def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Found]:
+    """Return the prompt and the response, or all messages, in the first form that the span has."""
+    for key in ("pydantic_ai.all_messages", "all_messages_events"):
+        if (said := _listed(attributes.get(key))) is not None:
+            return {"messages": Found(_conversation(said), f"$.attributes.{key}", "recorded")}
+    made: dict[str, Found] = {}
+    nested = nested_attributes({key: item for key, item in attributes.items() if key.startswith(_INDEXED)})
+    inner = nested.get("gen_ai") if isinstance(nested, Mapping) else None
+    indexed: JsonObject = inner if isinstance(inner, Mapping) else {}
+    for name, keys in _PLACES.items():
+        for key in keys:
+            raw = indexed.get(key.removeprefix("gen_ai.")) if key in _INDEXED else attributes.get(key)
+            if raw in (None, "", []):
+                continue
+            said = _listed(raw)
+            value = _conversation(said) if said is not None else _entity(raw)
+            if key == "gen_ai.input.messages" and (system := _listed(attributes.get(_SYSTEM))) is not None:
+                value = [{"role": "system", "content": _text(system)}, *cast(list[JsonValue], value)]
+            made[name] = Found(value, f"$.attributes.{key}", "recorded")
+            break
+    return {**_of_events(events), **made}
+
+
+_SYSTEM = "gen_ai.system_instructions"
+_INDEXED = ("gen_ai.prompt", "gen_ai.completion")
+_PLACES = {
+    "prompt": ("gen_ai.input.messages", "gen_ai.prompt", "traceloop.entity.input", "input.value"),
+    "response": ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "output.value"),
+}
+
+
+def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
+    """Return what older forms record as events: one for each message, or one for the prompt and one for the answer."""
+    asked: list[JsonValue] = []
+    answers: list[JsonValue] = []
+    for event in events:
+        name, body = str(event.get("name")), _attributes(event.get("attributes"))
+        if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
+            raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
+            said = _listed(raw)
+            messages = _conversation(said) if said is not None else [{"role": "user", "content": raw}]
+            (asked if name.endswith("prompt") else answers).extend(messages)
+        elif name == "gen_ai.choice":
+            message = body.get("message")
+            inner = decoded(message) if isinstance(message, str) else message
+            answers += _conversation([inner if isinstance(inner, Mapping) else {"content": message, **body}])
+        elif name.startswith("gen_ai.") and name.endswith(".message"):
+            role = name.removeprefix("gen_ai.").removesuffix(".message")
+            asked += _conversation([{"role": role, **body}])
+    made = {"prompt": Found(asked, "$.events", "recorded")} if asked else {}
+    return {**made, "response": Found(answers, "$.events", "recorded")} if answers else made
+
+
+def _listed(value: JsonValue) -> list[JsonValue] | None:
+    """Return messages, which are written as a list or as its JSON; None for anything else."""
+    found_list = decoded(value) if isinstance(value, str) else value
+    is_list = isinstance(found_list, list) and all(isinstance(each, Mapping) for each in found_list)
+    return found_list if is_list and isinstance(found_list, list) else None
+
+
+def _entity(value: JsonValue) -> JsonValue:
+    """Return an input or output of OpenLLMetry without the object around it."""
+    if isinstance(value, str) and value.startswith('"'):
+        with suppress(ValueError):
+            return cast(JsonValue, json.loads(value))
+    inner = decoded(value) if isinstance(value, str) else value
+    while isinstance(inner, Mapping):
+        for key in ("inputs", "outputs", "kwargs", "args"):
+            if inner.get(key):
+                inner = inner[key]
+                break
+        else:
+            break
+    if isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], str):
+        return inner[0]
+    return value if inner is None else inner
+
+
+def _conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return messages of the conventions, whose `parts` hold texts, calls and results, as those of OpenAI's API."""
+    made: list[JsonValue] = []
+    for message in _objects(messages):
+        role = str(message.get("role") or "assistant")
+        parts = _objects(message.get("parts"))
+        calls = [_call(part) for part in (*parts, *_objects(message.get("tool_calls")))
+                 if part.get("type", "function") in ("tool_call", "function", "tool-call")]  # fmt: skip
+        results = [part for part in parts if str(part.get("type")) in ("tool_call_response", "tool_result")]
+        text = _text(parts) if parts else message.get("content")
+        if text or calls or not results:
+            made.append(
+                {"role": role, "content": text, **({"tool_calls": calls} if calls else {}), **_call_id(message)}
+            )
+        for part in results:
+            result = _first(part, "response", "result", "content")
+            content = result if isinstance(result, str) else {"result": result}
+            made.append({"role": "tool", "tool_call_id": part.get("id"), "content": content})
+    return made
+
+
+def _call_id(message: JsonObject) -> JsonObject:
+    name = _first(message, "tool_call_id", "id")
+    return {"tool_call_id": name} if message.get("role") == "tool" and name is not None else {}
+
+
+def _call(part: JsonObject) -> JsonObject:
+    inner = part.get("function")
+    source = inner if isinstance(inner, Mapping) else part
+    return {"id": part.get("id"), "tool": source.get("name"), "input": _arguments(source.get("arguments"))}
+
+
+def _arguments(value: JsonValue) -> JsonValue:
+    parsed = decoded(value) if isinstance(value, str) else None
+    return value if parsed is None else parsed
+
+
+def _text(parts: Sequence[JsonValue]) -> str:
+    texts = [part.get("content", part.get("text")) for part in _objects(parts) if part.get("type", "text") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,168 @@
+"""OTLP exports in JSON: spans of the semantic conventions, OpenLLMetry, pydantic-ai and OpenInference as answers."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.spans import attribute, export, span
+
+from agentv.types.errors import EvalFileError
+from agentv.types.log_shapes.otel import is_otlp, spans_of
+from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep, read_conversation, read_logged
+from agentv.types.messages_json import content_text
+
+QUESTION, ANSWER = "Can I return it?", "Yes, within 30 days."
+
+
+def read(*spans: dict[str, Any]) -> list[LoggedAnswer | TraceStep]:
+    given = export(*spans)
+    assert is_otlp(given)
+    return [read_logged(each) for each in spans_of(given)]
+
+
+def answer(attributes: dict[str, Any], **more: Any) -> LoggedAnswer:
+    [one] = read(span(1, None, attributes, **more))
+    assert isinstance(one, LoggedAnswer)
+    return one
+
+
+def said(logged: LoggedAnswer) -> list[tuple[str, str]]:
+    history = [(each.role, content_text(each.content)) for each in logged.given.message_history]
+    asked = [("user", logged.given.prompt)] if logged.given.prompt else []
+    return [*history, *asked, ("assistant", logged.given.text)]
+
+
+def part(text: str) -> dict[str, str]:
+    return {"type": "text", "content": text}
+
+
+ASKED = [{"role": "user", "parts": [part(QUESTION)]}]
+REPLIED = [{"role": "assistant", "parts": [part(ANSWER)], "finish_reason": "stop"}]
+CONVENTIONS: dict[str, dict[str, Any]] = {
+    "messages as JSON": {
+        "gen_ai.input.messages": json.dumps(ASKED),
+        "gen_ai.output.messages": json.dumps(REPLIED),
+    },
+    "messages as values": {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": REPLIED},
+    "OpenLLMetry call": {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": QUESTION,
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": ANSWER,
+    },
+    "OpenLLMetry workflow": {
+        "traceloop.span.kind": "workflow",
+        "traceloop.entity.input": json.dumps({"args": [QUESTION], "kwargs": {}}),
+        "traceloop.entity.output": json.dumps(ANSWER),
+    },
+    "OpenLLMetry of LangChain": {
+        "traceloop.span.kind": "workflow",
+        "traceloop.entity.input": json.dumps({"inputs": {"question": QUESTION}, "tags": []}),
+        "traceloop.entity.output": json.dumps({"outputs": {"answer": ANSWER}}),
+    },
+    "OpenInference": {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": QUESTION,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": ANSWER,
+    },
+    "pydantic-ai": {
+        "pydantic_ai.all_messages": json.dumps([*ASKED, *REPLIED]),
+        "gen_ai.agent.name": "shop",
+    },
+}
+
+
+@pytest.mark.parametrize("form", CONVENTIONS)
+def test_every_convention_is_read(form: str) -> None:
+    logged = answer(CONVENTIONS[form])
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert logged.given.id == f"{1:016x}"
+    assert logged.given.duration_ms == 250.0
+    assert logged.given.timestamp is not None
+    assert logged.given.timestamp.isoformat() == "2026-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("form", CONVENTIONS)
+def test_every_convention_is_a_conversation_of_a_dataset(form: str) -> None:
+    [line] = spans_of(export(span(1, None, CONVENTIONS[form])))
+    logged = read_conversation(line)
+    assert isinstance(logged, LoggedAnswer)
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+
+
+def test_messages_as_events_are_read() -> None:
+    events = [
+        {"name": "gen_ai.system.message", "attributes": [attribute("content", "Be brief.")]},
+        {"name": "gen_ai.user.message", "attributes": [attribute("content", QUESTION)]},
+        {"name": "gen_ai.choice", "attributes": [attribute("message", json.dumps({"content": ANSWER}))]},
+    ]
+    logged = answer({"gen_ai.operation.name": "chat"}, events=events)
+    assert said(logged) == [("system", "Be brief."), ("user", QUESTION), ("assistant", ANSWER)]
+
+
+def test_tool_calls_model_and_usage_are_read() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "find", "arguments": {"order": "1001"}}
+    result = {"type": "tool_call_response", "id": "c1", "response": {"state": "shipped"}}
+    asked = [*ASKED, {"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [result]}]
+    logged = answer(
+        {
+            "gen_ai.system_instructions": json.dumps([part("Be brief.")]),
+            "gen_ai.input.messages": json.dumps(asked),
+            "gen_ai.output.messages": json.dumps(REPLIED),
+            "gen_ai.response.model": "m-1",
+            "gen_ai.usage.input_tokens": 12,
+            "gen_ai.usage.output_tokens": 5,
+            "gen_ai.conversation.id": "s1",
+        }
+    )
+    assert [each.role for each in logged.given.message_history] == ["system", "user", "assistant", "tool"]
+    [made] = logged.given.message_history[2].tool_calls
+    assert (made.tool, made.input) == ("find", {"order": "1001"})
+    assert (logged.given.model, logged.given.session_id) == ("m-1", "s1")
+    assert logged.given.usage is not None
+    assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
+
+
+def test_only_the_outermost_span_with_messages_is_an_answer() -> None:
+    llm = CONVENTIONS["messages as JSON"]
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.output.messages": json.dumps(REPLIED)}
+    http, agent, call, tools = read(
+        span(1, None, {"http.route": "/chat"}), span(2, 1, llm), span(3, 2, llm), span(4, 1, tool)
+    )
+    assert isinstance(agent, LoggedAnswer)
+    assert (http, call, tools) == (
+        TraceStep("OpenTelemetry unanswered span"),
+        TraceStep("OpenTelemetry inner span"),
+        TraceStep("OpenTelemetry unanswered span"),
+    )
+
+
+def test_a_span_of_the_sdk_is_read_as_it_is() -> None:
+    line: dict[str, Any] = {"name": "chat", "context": {"trace_id": "0x1", "span_id": "0x2"}, "parent_id": None,
+            "start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:01Z",
+            "attributes": CONVENTIONS["messages as JSON"], "events": []}  # fmt: skip
+    logged = read_logged(line)
+    assert isinstance(logged, LoggedAnswer)
+    assert (logged.given.text, logged.given.duration_ms) == (ANSWER, 1000.0)
+    assert read_logged({**line, "parent_id": "0x3"}) == TraceStep("OpenTelemetry inner span")
+
+
+def test_a_failed_span_is_an_error_that_says_why() -> None:
+    status = {"code": 2, "message": "rate limited"}
+    with pytest.raises(EvalFileError, match="has no answer, because it failed: rate limited"):
+        answer({"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": ""}, status=status)
+
+
+@pytest.mark.parametrize("wrong", [[], {}, 5, None, "x", [None]])
+@pytest.mark.parametrize(
+    "key", ["traceId", "spanId", "parentSpanId", "attributes", "events", "startTimeUnixNano", "status"]
+)
+def test_wrong_parts_of_spans_are_errors_or_left_out(key: str, wrong: Any) -> None:
+    said = span(1, None, CONVENTIONS["messages as JSON"])
+    for each in spans_of(export({**said, key: wrong}, span(2, 1, CONVENTIONS["OpenInference"]))):
+        try:
+            read_logged(each)
+        except EvalFileError as error:
+            assert "$" in str(error)  # noqa: PT017 - no other exception is raised
