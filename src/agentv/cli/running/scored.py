@@ -108,8 +108,8 @@ def _continue(
             None,
             runner,
             lambda _line: screen.progress(scoring),
-            clock,
-            parse_gates(options, config),
+            clock=clock,
+            gates=parse_gates(options, config),
             judge_failures=JudgeFailures(options.judge_failures),
             reading=options.reading,
             on_stopping=screen.stopping,
@@ -215,4 +215,4 @@ def _gates(stored: StoredRun) -> tuple[str, ...] | None:
 
 def _plan(stored: StoredRun, home: Path, cwd: Path) -> ScoredPlan:
     """Return the plan of a run that has its run.json already."""
-    return ScoredPlan(next(iter(stored.suites), ""), "", {}, home, str(cwd))
+    return ScoredPlan(next(iter(stored.suites), ""), "", {}, home=home, folder=str(cwd))

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from agentv.engine.running.context import trace_summary
 from agentv.types.cases import EvalCase
 from agentv.types.criteria.evaluation_input import EvaluationInput, output_messages
@@ -36,13 +38,17 @@ class GivenAnswer:
 _PROVIDER = GivenAnswer()
 
 
+_CASE = EvalCase(DEFAULT_CASE_ID, ())
+
+
 def context_of_input(
     given: EvaluationInput, criteria: tuple[EvaluationCriteria, ...], *, judge: Provider | None, now: datetime
 ) -> EvaluationContext:
     """Return the context of a given answer. Its output messages are those after the last message of the user."""
     question = question_of(given)
     truth = given.ground_truth
-    case = EvalCase(
+    case = replace(
+        _CASE,
         id=given.id or given.session_id or DEFAULT_CASE_ID,
         input_messages=(Message("user", question),) if question else (),
         expected_messages=(Message("assistant", truth),) if isinstance(truth, str) else (),

@@ -156,11 +156,11 @@ class ScoredRun(Struct):
         is_first = self.cases.add(f"{slot.suite}\0{slot.eval_id}")
         answer = line.answer or self.unjudged.pop(line.source, None)
         if answer is None:
-            made = _answer(given, line, slot, key, record if is_first else None)
+            made = _answer(given, line, slot, key=key, case=record if is_first else None)
             answer = self.store.append_answer(replace(made, repaired=repaired))
         scores = score_keys(key, keys.expectation, setup)
         ref = None if answer.seq is None else AnswerRef(answer.seq)
-        place = RowPlace(slot, self.plan.dataset, key, scores, ref, line.generation)
+        place = RowPlace(slot, self.plan.dataset, key, score_keys=scores, answer_ref=ref, generation=line.generation)
         return self.store.append(line.to_row(self.store.run_id, place))
 
     def _unjudged(self, slot: ResultKey, line: JudgedLine) -> RowPlace:

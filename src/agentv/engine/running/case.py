@@ -274,7 +274,7 @@ def judged_row(
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
-    is_judge_estimated = any(map(has_estimated_call, results))
+    is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
     cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
     location = case.location or _NOWHERE
     return CaseResult(

@@ -171,7 +171,7 @@ async def _work(
         uncalled=_uncalled(plan, resume_plan),
     )
     async with runtime:
-        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan, requested))
+        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan=resume_plan, requested=requested))
 
         def give_up() -> None:
             recorder.emit(RunStopping(stop.reason or "interrupted"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.results.sources import source_text
 from agentv.types.errors import EvaluatorError
@@ -33,6 +34,9 @@ class Finding(Struct, frozen=True, gc=False):
 Check: TypeAlias = Callable[[str], Finding]
 
 
+_PASSED, _FAILED = EvaluationScore(1.0), EvaluationScore(0.0)
+
+
 class RuleEvaluator:
     """A deterministic check of one text: 1.0 when it passes, 0.0 when not.
 
@@ -52,7 +56,8 @@ class RuleEvaluator:
         """Check the text at `source`. Raises EvaluatorError when there is none."""
         finding = self._check(judged_text(context, self._source))
         hits, misses = finding.hits, finding.misses
-        return EvaluationScore(1.0 if finding.passed else 0.0, hits, misses, len(hits) + len(misses) or 1)
+        named = len(hits) + len(misses) or 1
+        return replace(_PASSED if finding.passed else _FAILED, hits=hits, misses=misses, expected_aspect_count=named)
 
 
 def judged_text(context: EvaluationContext, source: str) -> str:

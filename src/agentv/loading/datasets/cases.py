@@ -66,7 +66,7 @@ def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
     if isinstance(logged, TraceStep):
         message = f"no case, because it is a part of a trace: {logged.kind}"
         return ReadRow(None, (Problem(shown, message, row.line, 1, severity="warning"),))
-    roles = _Roles(reader, row.at, row.values, rules, logged)
+    roles = _Roles(reader, row.at, row.values, rules=rules, logged=logged)
     if rules.template is None:
         return finished(_by_roles(roles, location), reader.problems, location, roles.id)
     return _by_template(roles, rules.template, location, shown)

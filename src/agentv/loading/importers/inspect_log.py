@@ -153,7 +153,7 @@ def read_inspect_log(path: Path) -> InspectLog:
         header.note("$.error", f"the eval failed: {failed}")
     return InspectLog(
         _run_record(header, info, planned, ids, status=status, failed=failed), _STATES.get(status, "interrupted"),
-        (_sample(header, sample) for sample in samples), planned, header.notes,
+        (_sample(header, sample) for sample in samples), planned=planned, notes=header.notes,
     )  # fmt: skip
 
 
@@ -214,7 +214,7 @@ def _sample(header: _Header, sample: JsonObject) -> Sample:
         tags=header.tags,
         metadata=metadata,
     )
-    return Sample(case, _answer(header, sample, said, slot, attachments), evaluators, header.task)
+    return Sample(case, _answer(header, sample, said, slot=slot, attachments=attachments), evaluators, header.task)
 
 
 def _answer(

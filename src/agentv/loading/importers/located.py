@@ -45,7 +45,7 @@ class Located(Struct, frozen=True):
             target = tuple(_key(part) for part in reference[2:].split("/"))
             if self.document.at(target) is not None:
                 return self._follow(target, self.document.at(target), depth + 1)
-        return Located(self.document, self.losses, self.folder, at, value)
+        return Located(self.document, self.losses, self.folder, at=at, value=value)
 
     def entries(self) -> Iterator[tuple[str, "Located"]]:
         """Yield the entries of an object; none for another value."""
@@ -80,7 +80,9 @@ class Located(Struct, frozen=True):
         place = self.document.mark(self.at, on_key=True)
         path = shown_path(self.at)
         self.losses.add(
-            Problem(self.document.path, what, place.line, place.column, path, allowed=advice, severity="warning")
+            Problem(
+                self.document.path, what, place.line, place.column, json_path=path, allowed=advice, severity="warning"
+            )
         )
 
     def inside(self, path: Path) -> Path:
@@ -114,7 +116,7 @@ def open_located(path: Path, losses: Losses) -> Located:
     document, problems = compose(decode(read_bytes(path), name), name)
     if document is None or any(problem.severity == "error" for problem in problems):
         raise EvalFileError(name, problems)
-    return Located(document, losses, path.parent, (), document.value)
+    return Located(document, losses, path.parent, at=(), value=document.value)
 
 
 class Converted(Struct, frozen=True, kw_only=True):

@@ -114,7 +114,7 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     default.keep_only({key: TEST_KEYS[key] for key in TEST_KEYS if key != "description"}, "defaultTest")
     report_options(default.get("options"))
     prompts = read_prompts(source.get("prompts"))
-    suite = _Suite(source, default, code, Targets(folder, code), prompts)
+    suite = _Suite(source, default, code, targets=Targets(folder, code), prompts=prompts)
     if not prompts:
         source.get("prompts").lose("no prompt is carried over", "write `input_messages` of the cases")
     providers = source.get("providers") if source.get("providers").value is not None else source.get("targets")
@@ -160,7 +160,7 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
         files = [relative_path(path, folder) for path, _ in sources.datasets]
         first = next(iter(rows_of(*sources.datasets[0])), None)
         columns = tuple(key for key, _ in first.get("vars").entries()) if first is not None else ()
-        empty = Located(suite.source.document, suite.source.losses, suite.source.folder, ("tests",), {})
+        empty = Located(suite.source.document, suite.source.losses, suite.source.folder, at=("tests",), value={})
         made = _case(suite, with_defaults(empty, suite.default), columns=columns)
         defaults = made.pop("vars", None)
         if isinstance(defaults, Mapping):  # a row has precedence over them, as in promptfoo
@@ -168,7 +168,7 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
         return {"file": files[0] if len(files) == 1 else files, "case": made}
     tests = [*listed, *(test for dataset in sources.datasets for test in rows_of(*dataset))]
     if not tests:
-        tests = [Located(suite.source.document, suite.source.losses, suite.source.folder, ("prompts",), {})]
+        tests = [Located(suite.source.document, suite.source.losses, suite.source.folder, at=("prompts",), value={})]
     for test in tests:
         for one in expanded(with_defaults(test, suite.default)):
             name = _id(suite, one)
@@ -350,8 +350,8 @@ class _CaseParts(Struct):
             source,
             source.get("type").text(),
             self.suite.code,
-            self.suite.targets.add_judge,
-            self.test.options,
+            judge=self.suite.targets.add_judge,
+            options=self.test.options,
             names=self.names,
             number=number,
         )

@@ -130,7 +130,7 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
         options.keep_only(_KEYS, "a provider")
     config = options.get("config")
     if config.value is None:
-        config = Located(options.document, options.losses, options.folder, (*options.at, "config"), None)
+        config = Located(options.document, options.losses, options.folder, at=(*options.at, "config"), value=None)
     if id_.startswith("file://") and Path(id_).suffix in (".yaml", ".yml", ".json"):
         place.lose(f"the provider in {id_} is not carried over", "copy it into the configuration")
         return None

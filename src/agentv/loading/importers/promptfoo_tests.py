@@ -141,7 +141,7 @@ def rows_of(path: Path, item: Located) -> Iterator[Located]:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
         document = row.document or Document(shown(path), row.values, Mark(row.line, 1))
-        yield _as_test(Located(document, item.losses, path.parent, row.at, row.values))
+        yield _as_test(Located(document, item.losses, path.parent, at=row.at, value=row.values))
 
 
 def _lines(path: Path) -> Iterator[Row]:
@@ -159,7 +159,7 @@ def _as_test(found: Located) -> Located:
         return found
     mark = found.document.mark(found.at)
     document = Document(found.document.path, _test_of_row(value, found), mark)
-    return Located(document, found.losses, found.folder, (), document.value)
+    return Located(document, found.losses, found.folder, at=(), value=document.value)
 
 
 def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
@@ -226,14 +226,14 @@ def with_defaults(test: Located, default: Located) -> Test:
         test,
         test.get("description").text(),
         {**_values(default.get("vars")), **_values(test.get("vars"))},
-        (*(tuple(default.get("assert").items()) if has_defaults else ()), *own),
-        options,
-        first("threshold"),
-        metadata,
-        first("provider"),
-        first("providers"),
-        first("prompts"),
-        first("providerOutput"),
+        assertions=(*(tuple(default.get("assert").items()) if has_defaults else ()), *own),
+        options=options,
+        threshold=first("threshold"),
+        metadata=metadata,
+        provider=first("provider"),
+        providers=first("providers"),
+        prompts=first("prompts"),
+        output=first("providerOutput"),
     )
 
 
@@ -322,7 +322,7 @@ def _combined(config: Located, test: Located) -> Located:
         value["assert"] = assertions
     marks = {**config.document.marks, **test.document.marks}
     document = Document(test.document.path, value, test.document.mark(test.at), marks)
-    return Located(document, test.losses, test.folder, (), value)
+    return Located(document, test.losses, test.folder, at=(), value=value)
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

@@ -73,7 +73,7 @@ class RowRecording(Struct, frozen=True):
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
         """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none."""
-        return self.rows[_place(self.path, self.places, case_id, trial, prompt)]
+        return self.rows[_place(self.path, self.places, case_id, trial=trial, prompt=prompt)]
 
 
 class Recording(Struct, frozen=True):
@@ -87,7 +87,7 @@ class Recording(Struct, frozen=True):
 
         Recordings that name no prompt answer all of them.
         """
-        place = _place(self.path, self.places, case_id, trial, prompt)
+        place = _place(self.path, self.places, case_id, trial=trial, prompt=prompt)
         try:
             with self.path.open("rb") as file:
                 file.seek(place)

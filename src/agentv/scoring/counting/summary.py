@@ -91,7 +91,7 @@ class RowCounts:
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
         """Count one finished row."""
         state = row_state(result)
-        session = session_of(result)
+        session = None if result.session is None else session_of(result)
         case = case_of(result.slot) if has_trials or self._has_targets or session is not None else None
         target = self.targets.get(result.slot.target)
         if target is None:
@@ -135,12 +135,12 @@ class RowCounts:
         self.all.add(kind.state, kind.score, rows, cluster)
         target = self.targets[kind.target]
         own = case if has_trials or kind.prompt is not None else None
-        target.rows.add(kind.state, kind.score, rows, own, session)
+        target.rows.add(kind.state, kind.score, rows, case=own, session=session)
         if self._has_targets or kind.prompt is not None:
             cell = target.prompts.get(kind.prompt)
             if cell is None:
                 cell = target.prompts[kind.prompt] = Tally()
-            cell.add(kind.state, kind.score, rows, case, session)
+            cell.add(kind.state, kind.score, rows, case=case, session=session)
         self.groups.add(kind, rows, cluster)
         for name, type_, state, score in kind.scored_evaluators():
             self._tally_of(name, type_).add(state, score, rows, cluster)

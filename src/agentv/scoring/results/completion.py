@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.scoring.results.aggregation import is_met
 from agentv.scoring.results.criteria import (
+    blank_result,
     criterion_named,
     denormalize,
     failed_result,
@@ -488,14 +489,8 @@ def _implicit_result(
 ) -> EvaluationResult:
     """Return the result of the single criterion that an evaluator judges when it names none."""
     if not criteria and score.error is None:  # an undefined criterion without bounds: the value is its own score
-        return EvaluationResult(
-            criterion_name=name or kind,
-            score=score.score,
-            value=score.score,
-            scale="numeric",
-            reasoning=score.reasoning,
-            evaluator_type=kind,
-        )
+        blank = blank_result(name or kind, "numeric", kind)
+        return replace(blank, score=score.score, value=score.score, reasoning=score.reasoning)
     criterion = criterion_named(name or kind, criteria, scale="numeric")
     if score.error is not None:
         return failed_result(score.error.message, criterion, kind=kind, reasoning=score.reasoning)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.results.aggregation import case_verdict, weighted_mean
 from agentv.types.cases import EvaluatorConfig
@@ -299,16 +300,14 @@ def result_of(
     `kind` is the evaluator's type.
     """
     score = denormalize(value, criterion)
-    return EvaluationResult(
-        criterion_name=criterion.name,
-        score=score,
-        value=value,
-        scale=criterion.scale,
-        reasoning=reasoning,
-        evaluator_type=kind,
-        error=None,
-        metadata=metadata,
-    )
+    blank = blank_result(criterion.name, criterion.scale, kind)
+    return replace(blank, score=score, value=value, reasoning=reasoning, metadata=metadata)
+
+
+@lru_cache(maxsize=1024)
+def blank_result(name: str, scale: EvaluationScale, kind: str) -> EvaluationResult:
+    """Return the result of a criterion before it has a score; the same object for all cases."""
+    return EvaluationResult(criterion_name=name, scale=scale, evaluator_type=kind)
 
 
 def failed_result(

@@ -164,7 +164,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 def _line_of(result: EvaluationResult) -> Line:
     state = "error" if result.error is not None else "-" if result.value is None else verdict_of(result.value)
     own = "" if result.score is None or result.score == result.value else f"{result.score} on {result.scale}"
-    return Line(state, result.criterion_name, result.value, reason_of(result.reasoning, (), result.error), own)
+    return Line(state, result.criterion_name, result.value, reason_of(result.reasoning, (), result.error), note=own)
 
 
 def _usage(raw: JsonObject | None) -> Usage | None:
