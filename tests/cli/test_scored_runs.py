@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
+from statsmodels.regression.linear_model import OLS
 
 from agentv.cli.main import main
 from agentv.engine.criteria.scored_run import input_of
@@ -98,6 +100,8 @@ def test_a_pipe_need_not_be_stored(folder: Path, agentv: Call) -> None:
     said = score(agentv, "v1", "--no-store")[1]
     assert "Saved to" not in said
     assert not (folder / ".agentv").exists()
+    code, _, problem = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--no-store", "--name", "x")
+    assert (code, "--no-store stores no run, so that --name has no use" in problem) == (4, True)
 
 
 def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Call) -> None:
@@ -206,6 +210,35 @@ def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call,
             assert numbers(scored[key]) == numbers(replayed[key])
         same = ("pass_rate", "mean_score", "pass_rate_interval", "mean_interval", "counts")
         assert [scored["targets"][0][key] for key in same] == [replayed["targets"][0][key] for key in same]
+
+
+def test_weeks_that_share_no_question_are_independent_samples_of_sessions(folder: Path, agentv: Call) -> None:
+    weeks: dict[str, list[tuple[int, float]]] = {}
+    for week, (name, polite) in enumerate((("v1", 3), ("v2", 2))):
+        lines = [
+            {
+                "sessionId": f"{name}-{n // 4}",
+                "prompt": f"Question {n} of week {week}?",
+                "response": "No." if (n // 4) % polite == 0 or n % 7 == 0 else "Wait, please.",
+            }
+            for n in range(60)
+        ]
+        log(folder / f"{name}.jsonl", *lines)
+        score(agentv, name)
+        weeks[name] = [
+            (week * 100 + n // 4, 0.75 if line["response"] == "No." else 1.0) for n, line in enumerate(lines)
+        ]
+    found = json.loads(agentv("compare", "v1", "v2", "--format", "json")[1])
+    measured = found["measures"][0]
+    assert (found["paired"], measured["clusters_before"], measured["clusters_after"]) == (False, 15, 15)
+    rows = [(after, *row) for after, week in enumerate(weeks.values()) for row in week]
+    design = np.array([[1.0, after] for after, _, _ in rows])
+    groups = np.array([session for _, session, _ in rows])
+    fit = OLS(np.array([value for *_, value in rows]), design).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    assert measured["difference"] == pytest.approx(float(fit.params[1]))
+    half = (measured["interval"]["high"] - measured["interval"]["low"]) / 2
+    # Student's quantile lies between that of all sessions and that of the sessions of one week.
+    assert 1.96 < half / float(fit.bse[1]) < 2.3
 
 
 def numbers(value: Any) -> Any:
