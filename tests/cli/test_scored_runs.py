@@ -253,6 +253,15 @@ def numbers(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else []
 
 
+def test_cases_of_a_scored_run_become_an_eval_file(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", {"id": "a", "prompt": "Where?", "response": "No."}, {"id": "b", "response": "No."})
+    score(agentv, "v1")
+    assert agentv("runs", "export", "v1", "--case", "a", "-o", "kept.yaml")[0] == 0
+    assert agentv("check", "kept.yaml")[0] == 0
+    code, _, problem = agentv("runs", "export", "v1", "--case", "b", "-o", "other.yaml")
+    assert (code, "case 'b' has no question" in problem) == (4, True)
+
+
 LINES: list[dict[str, Any]] = [
     {"id": "a", "prompt": "Where?", "response": "Wait, please.", "context": {"k": [1]}, "metadata": {"n": 1}},
     {"id": "b", "sessionId": "s", "response": "No.", "groundTruth": {"answer": ["Yes"]}, **CALL},

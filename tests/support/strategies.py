@@ -289,6 +289,7 @@ case_records = st.builds(
     case_key=names,
     suite=names,
     eval_id=names,
+    session_id=maybe(texts),
     file=texts,
     line=counts,
     question=texts,
