@@ -117,6 +117,30 @@ def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Cal
     assert f"{report['targets'][0]['pass_rate'] * 100:.3g} % of 9" in said
 
 
+CRITERIA = """
+criteria: [{name: polite, scale: likert5}, {name: brief, weight: 3}]
+evaluators:
+  - {type: contains, value: please, criterion: polite}
+  - {type: length, max: 4, unit: words, criterion: brief}
+gates: ["criterion(polite).pass_rate >= 60%", "criterion(brief).mean >= 0.9"]
+"""
+
+
+def test_named_criteria_on_scales_are_results_of_a_row(folder: Path, agentv: Call) -> None:
+    (folder / "judges.yaml").write_text(CRITERIA)
+    texts = ("Wait, please.", "No.", "Wait here a little longer, please.")
+    log(folder / "v1.jsonl", *[{"id": f"{n}", "response": text} for n, text in enumerate(texts)])
+    code, said, _ = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--workers", "1")
+    assert (code, "criterion(brief).mean is 0.6667" in said) == (1, True)
+    rows = list(stored(folder).results())
+    assert [row.score for row in rows] == [1.0, 0.75, 0.25]
+    scales = [(each.criterion_name, each.scale, each.score) for each in rows[1].evaluator_results[0].results]
+    assert scales == [("polite", "likert5", 1)]
+    code, shown, _ = agentv("report", "latest", "--exit-code")
+    assert (code, "criterion(brief).mean is 0.6667" in shown) == (1, True)
+    assert agentv("show", "latest", "--by", "criterion")[1].count("66.7 %") == 2
+
+
 def test_results_are_grouped_by_any_key(folder: Path, agentv: Call) -> None:
     lines = [{"id": f"{n}", "response": "Wait, please.", "model": f"m-{n % 2}", "ts": 1_763_899_200} for n in range(4)]
     log(folder / "v1.jsonl", *lines)
