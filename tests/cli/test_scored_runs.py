@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
+from statsmodels.regression.linear_model import OLS
 
 from agentv.cli.main import main
 from agentv.engine.criteria.scored_run import input_of
@@ -98,6 +100,8 @@ def test_a_pipe_need_not_be_stored(folder: Path, agentv: Call) -> None:
     said = score(agentv, "v1", "--no-store")[1]
     assert "Saved to" not in said
     assert not (folder / ".agentv").exists()
+    code, _, problem = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--no-store", "--name", "x")
+    assert (code, "--no-store stores no run, so that --name has no use" in problem) == (4, True)
 
 
 def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Call) -> None:
@@ -111,6 +115,30 @@ def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Cal
     report = json.loads(agentv("report", "latest", "--json")[1])
     assert report["verdict"] in said
     assert f"{report['targets'][0]['pass_rate'] * 100:.3g} % of 9" in said
+
+
+CRITERIA = """
+criteria: [{name: polite, scale: likert5}, {name: brief, weight: 3}]
+evaluators:
+  - {type: contains, value: please, criterion: polite}
+  - {type: length, max: 4, unit: words, criterion: brief}
+gates: ["criterion(polite).pass_rate >= 60%", "criterion(brief).mean >= 0.9"]
+"""
+
+
+def test_named_criteria_on_scales_are_results_of_a_row(folder: Path, agentv: Call) -> None:
+    (folder / "judges.yaml").write_text(CRITERIA)
+    texts = ("Wait, please.", "No.", "Wait here a little longer, please.")
+    log(folder / "v1.jsonl", *[{"id": f"{n}", "response": text} for n, text in enumerate(texts)])
+    code, said, _ = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--workers", "1")
+    assert (code, "criterion(brief).mean is 0.6667" in said) == (1, True)
+    rows = list(stored(folder).results())
+    assert [row.score for row in rows] == [1.0, 0.75, 0.25]
+    scales = [(each.criterion_name, each.scale, each.score) for each in rows[1].evaluator_results[0].results]
+    assert scales == [("polite", "likert5", 1)]
+    code, shown, _ = agentv("report", "latest", "--exit-code")
+    assert (code, "criterion(brief).mean is 0.6667" in shown) == (1, True)
+    assert agentv("show", "latest", "--by", "criterion")[1].count("66.7 %") == 2
 
 
 def test_results_are_grouped_by_any_key(folder: Path, agentv: Call) -> None:
@@ -208,6 +236,35 @@ def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call,
         assert [scored["targets"][0][key] for key in same] == [replayed["targets"][0][key] for key in same]
 
 
+def test_weeks_that_share_no_question_are_independent_samples_of_sessions(folder: Path, agentv: Call) -> None:
+    weeks: dict[str, list[tuple[int, float]]] = {}
+    for week, (name, polite) in enumerate((("v1", 3), ("v2", 2))):
+        lines = [
+            {
+                "sessionId": f"{name}-{n // 4}",
+                "prompt": f"Question {n} of week {week}?",
+                "response": "No." if (n // 4) % polite == 0 or n % 7 == 0 else "Wait, please.",
+            }
+            for n in range(60)
+        ]
+        log(folder / f"{name}.jsonl", *lines)
+        score(agentv, name)
+        weeks[name] = [
+            (week * 100 + n // 4, 0.75 if line["response"] == "No." else 1.0) for n, line in enumerate(lines)
+        ]
+    found = json.loads(agentv("compare", "v1", "v2", "--format", "json")[1])
+    measured = found["measures"][0]
+    assert (found["paired"], measured["clusters_before"], measured["clusters_after"]) == (False, 15, 15)
+    rows = [(after, *row) for after, week in enumerate(weeks.values()) for row in week]
+    design = np.array([[1.0, after] for after, _, _ in rows])
+    groups = np.array([session for _, session, _ in rows])
+    fit = OLS(np.array([value for *_, value in rows]), design).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    assert measured["difference"] == pytest.approx(float(fit.params[1]))
+    half = (measured["interval"]["high"] - measured["interval"]["low"]) / 2
+    # Student's quantile lies between that of all sessions and that of the sessions of one week.
+    assert 1.96 < half / float(fit.bse[1]) < 2.3
+
+
 def numbers(value: Any) -> Any:
     """Return all numbers of a report, in order, without those of time and cost."""
     if isinstance(value, dict):
@@ -218,6 +275,15 @@ def numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [found for each in value for found in numbers(each)]
     return [value] if isinstance(value, int | float) else []
+
+
+def test_cases_of_a_scored_run_become_an_eval_file(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", {"id": "a", "prompt": "Where?", "response": "No."}, {"id": "b", "response": "No."})
+    score(agentv, "v1")
+    assert agentv("runs", "export", "v1", "--case", "a", "-o", "kept.yaml")[0] == 0
+    assert agentv("check", "kept.yaml")[0] == 0
+    code, _, problem = agentv("runs", "export", "v1", "--case", "b", "-o", "other.yaml")
+    assert (code, "case 'b' has no question" in problem) == (4, True)
 
 
 LINES: list[dict[str, Any]] = [

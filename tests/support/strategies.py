@@ -21,7 +21,7 @@ from agentv.types.messages import (
     TraceSummary,
 )
 from agentv.types.provider import CallRecord
-from agentv.types.records.answer import Answer, AnswerRef, Partial, ResultKey
+from agentv.types.records.answer import Answer, AnswerRef, Origin, Partial, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.usage import Usage
@@ -148,7 +148,7 @@ def answers(draw: st.DrawFn) -> Answer:
             text=texts,
             started_at=moments,
             ended_at=moments,
-            duration_ms=milliseconds,
+            duration_ms=maybe(milliseconds),
             kind=st.sampled_from(["answer", "turn"]),
             generation=counts,
             attempt=counts,
@@ -171,6 +171,8 @@ def answers(draw: st.DrawFn) -> Answer:
             estimated=st.booleans(),
             partial=maybe(partials),
             repaired=st.booleans(),
+            origin=maybe(st.builds(Origin, texts, counts)),
+            given=maybe(json_objects),
             seq=maybe(counts),
         )
     )
@@ -251,6 +253,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             generation=counts,
             attempt=counts,
             conversation_id=maybe(texts),
+            session_id=maybe(texts),
             tags=tuples(texts),
             metadata=json_objects,
             hits=tuples(texts),
@@ -286,6 +289,7 @@ case_records = st.builds(
     case_key=names,
     suite=names,
     eval_id=names,
+    session_id=maybe(texts),
     file=texts,
     line=counts,
     question=texts,

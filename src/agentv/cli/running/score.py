@@ -420,6 +420,9 @@ def _make_options(given: dict[str, Any]) -> "ScoreOptions":
     from agentv.types.errors import ConfigError
     from agentv.types.log_shapes.mapping import parse_map
 
+    named = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
+    if named is not None and not given["is_stored"]:
+        raise ConfigError(f"--no-store stores no run, so that {named} has no use")
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")

@@ -71,6 +71,7 @@ class ProcessRun:
         )
         self._lines = 0
         self._is_closed = False
+        self._process = os.getpid()
         atexit.register(self.close)
 
     @property
@@ -95,7 +96,12 @@ class ProcessRun:
             return row
 
     def close(self) -> None:
-        """End the run with its verdict; a second call does nothing. Nothing is raised: it is called at exit."""
+        """End the run with its verdict; a second call does nothing. Nothing is raised: it is called at exit.
+
+        In a forked process it does nothing, either: the run is that of its parent.
+        """
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if self._is_closed:
                 return

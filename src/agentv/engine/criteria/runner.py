@@ -235,7 +235,12 @@ class EvaluationRunner:
         given = [each.config if isinstance(each.given, EvaluatorConfig) else each.given for each in plan.evaluators]
         judge = None if self._plan.judge is None else self._plan.judge.name
         judges = _Judges(replace(GIVEN_TARGET, judge_target=judge), self._plan.known)
-        entries = [evaluator_to_json(each) for each in given]
+        # Without criteria each evaluator scores one of its own name, which is not declared anywhere.
+        names = {criterion.name for criterion in plan.criteria}
+        written = [evaluator_to_json(each) for each in given]
+        entries = [
+            {key: value for key, value in entry.items() if key != "criterion" or value in names} for entry in written
+        ]
         digests = {
             each.config.name: self._fingerprints.setup_digest(evaluator, judges)
             for each, evaluator in zip(plan.evaluators, given, strict=True)

@@ -34,6 +34,11 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
     chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
     named = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
     records = {key: record for record in named if (key := (record.suite, record.eval_id, record.prompt)) in chosen}
+    unasked = next((record for record in records.values() if not record.input_messages), None)
+    if unasked is not None:
+        raise ConfigError(
+            f"case {unasked.eval_id!r} has no question, as its answer was logged without one; choose others with --case"
+        )
     times = Counter(record.eval_id for record in records.values())
     cases = tuple(
         _case(record, run.run_id, folder, is_unique=times[record.eval_id] == 1) for record in records.values()

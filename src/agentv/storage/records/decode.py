@@ -32,7 +32,10 @@ _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader
 
 def upgrade_answer(record: JsonObject) -> JsonObject:
     """Return an answer's record with the keys that the first versions left out."""
-    return {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
+    upgraded: dict[str, Any] = {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
+    if "duration_ms" in record:
+        upgraded["duration_ms"] = record["duration_ms"]  # None: a log did not say it
+    return upgraded
 
 
 def upgrade_result(record: JsonObject) -> JsonObject:
