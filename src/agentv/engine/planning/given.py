@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.given_evaluators import GivenEvaluator, GivenEvaluators
 from agentv.engine.planning.given_targets import JudgeLike, NoSettings, TargetLike, named_judge, named_target
+from agentv.engine.planning.inline_targets import target_named
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_eval_files
+from agentv.providers import PROVIDERS
 from agentv.providers.local.python import PythonProvider, PythonSettings
-from agentv.registry import Spec, Specs
+from agentv.registry import Spec, Specs, names_model
 from agentv.types.cases import EvalCase, EvalSuite, ListedCases, listed
 from agentv.types.errors import ConfigError
 from agentv.types.protocols import ProviderTools
@@ -49,7 +51,8 @@ def load_given(
     """Return the inputs of a run started from Python, and the options with its target selected."""
     cwd = Path.cwd()
     # No targets file is needed if the target is an object or a function, or if the source is not a path.
-    has_own_target = given.task is not None or (given.target is not None and not isinstance(given.target, str))
+    own = given.target if not isinstance(given.target, str) or names_model(given.target, PROVIDERS) else None
+    has_own_target = given.task is not None or own is not None
     if isinstance(source, str | os.PathLike):
         files = find_eval_files([os.fspath(source)], cwd=cwd)
         inputs = load_inputs(
@@ -66,6 +69,8 @@ def load_given(
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
     env = load_env(cwd, os.environ)
     target = named_target(given.target, "target", inputs.specs, env)
+    if isinstance(target, str) and not any(target in item.known.configs for item in inputs.suites):
+        target = target_named(target, inputs.specs, env) or target
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
     judge = named_judge(given.judge, "judge", inputs.specs, env)
