@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,12 +21,12 @@ from agentv.providers import PROVIDERS
 from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs, names_model
 from agentv.types.cases import EvalCase, EvalSuite, ListedCases, listed
-from agentv.types.errors import ConfigError
+from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
-Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
+Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase | Mapping[str, Any]]
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
 
@@ -84,10 +84,25 @@ def load_given(
     return replace(inputs, suites=suites), chosen
 
 
-def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
-    for case in cases:
-        if not isinstance(case, EvalCase):
-            raise ConfigError(f"evaluate() takes a path, an EvalSuite or EvalCases; got {type(case).__name__}")
+def as_case(given: object, at: str) -> EvalCase:
+    """Return a case that may be given as a dict of the fields of EvalCase; `at` is its place in errors.
+
+    Raises ConfigError.
+    """
+    if isinstance(given, EvalCase):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{at} must be an EvalCase or a dict of its fields, not a {type(given).__name__}")
+    try:
+        return EvalCase(**given)
+    except (TypeError, AgentvError) as error:
+        raise ConfigError(f"{at}: {error}") from error
+
+
+def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
+    if isinstance(given, Mapping) or not isinstance(given, Sequence):
+        raise ConfigError(f"evaluate() takes a path, an EvalSuite or a list of EvalCases; got {type(given).__name__}")
+    cases = [as_case(each, f"cases[{place}]") for place, each in enumerate(given)]
     twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
     if twice:
         raise ConfigError(f"case ids must be unique; duplicates: {', '.join(twice)}")
