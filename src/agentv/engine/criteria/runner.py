@@ -20,6 +20,7 @@ from agentv.engine.criteria.fit import FittedPlan, fit, settled_criteria
 from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
+from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import DueEvaluator, SuiteTools, run_evaluators
 from agentv.execution.user_code import DeadlineError, call_user_code
@@ -62,9 +63,6 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
 
 MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
-
-
-DEFAULT_JUDGE_WORKERS = 10
 
 
 def judge_workers(judge: ResolvedTarget) -> int:
