@@ -104,6 +104,13 @@ class UnknownSettings(Struct, frozen=True):
     """The settings of a plug-in that is not imported: any keys are accepted, and none is read."""
 
 
+def names_model(name: str, providers: "Registry") -> bool:
+    """Return True for `provider:model` of a provider that has models to name."""
+    provider, _, model = name.partition(":")
+    known = bool(model) and providers.canonical(provider) is not None
+    return known and providers.get(provider).named_model is not None
+
+
 class Announced(Struct, frozen=True):
     """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
 

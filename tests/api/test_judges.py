@@ -82,6 +82,24 @@ def test_a_model_is_named_by_provider_and_model(fake_server: FakeServer, monkeyp
     assert judged_by("anthropic:claude-haiku-4-5") is not None
 
 
+def test_a_model_is_a_target_and_a_judge_target_by_its_name(
+    fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{fake_server.url}/v1")
+    monkeypatch.chdir(tmp_path)
+    found = {"type": "length", "min": 1}
+    report = evaluate([CASE], target="openai:gpt-4o-mini", evaluators=[found])
+    assert (report.results[0].target, report.results[0].error) == ("openai:gpt-4o-mini", None)
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: t, provider: mock, response: Paris, judge_target: 'openai:gpt-4o-mini'}]"
+    )
+    (tmp_path / "suite.yaml").write_text(
+        "evalcases: [{id: a, input_messages: [{role: user, content: q}], expected_outcome: Paris}]"
+    )
+    report = evaluate("suite.yaml", target="t")
+    assert report.results[0].evaluator_results[0].judge_calls[0].judge == "openai:gpt-4o-mini"
+
+
 def test_a_model_without_its_key_is_refused_by_the_variables_name() -> None:
     config = EvaluationRunConfig(evaluators=[{"type": "llm_judge"}], judge="openai:gpt-4o-mini")
     with pytest.raises(EvalFileError, match="OPENAI_API_KEY is not set"):

@@ -7,6 +7,7 @@ import pytest
 
 from agentv import (
     AgentvError,
+    CompositeEvaluator,
     ConfigError,
     EvalCase,
     EvalFileError,
@@ -16,6 +17,7 @@ from agentv import (
     LlmJudgeEvaluator,
     Message,
     ProviderResponse,
+    ToolTrajectoryEvaluator,
     TraceEvent,
     evaluate,
     run_evaluation_sync,
@@ -99,6 +101,39 @@ def test_a_case_with_dicts_is_run_and_scored() -> None:
     assert report.results[0].score == 1.0
     score, _ = asyncio.run(run_evaluators_for_case(case, "y"))
     assert score.score == 0.0
+
+
+def test_cases_and_answers_may_be_dicts() -> None:
+    case: dict[str, Any] = {"id": "a", "inputMessages": "q", "evaluators": [{"type": "contains", "value": "x"}]}
+    assert evaluate([case], task=lambda _request: "x").passed is True
+    score, _ = asyncio.run(run_evaluators_for_case(case, {"role": "assistant", "content": "x"}))
+    assert score.score == 1.0
+    verdict = {"score": 0.7, "hits": [], "misses": [], "reasoning": "ok"}
+    judged: dict[str, Any] = {"id": "a", "input_messages": "q", "expected_outcome": "x"}
+    score, _ = asyncio.run(run_evaluators_for_case(judged, "x", judge_provider=lambda _request: verdict))
+    assert score.score == 0.7
+    for wrong, message in (
+        ([case, {"id": "b", "input": "q"}], r"cases\[1\]: Unexpected keyword argument 'input'"),
+        ([case, "b"], r"cases\[1\] must be an EvalCase or a dict of its fields, not a str"),
+        (case, r"evaluate\(\) takes a path, an EvalSuite or a list of EvalCases; got dict"),
+    ):
+        given: Any = wrong
+        with pytest.raises(ConfigError, match=message):
+            evaluate(given, task=lambda _request: "x")
+
+
+def test_an_aggregator_is_named_or_described_as_in_a_file() -> None:
+    members = [ToolTrajectoryEvaluator(forbidden=("delete",))]
+    assert CompositeEvaluator(members, "min").aggregator == CompositeEvaluator(members, {"type": "min"}).aggregator
+    assert CompositeEvaluator(members, {"type": "threshold", "atLeast": 1}).aggregator.type == "threshold"
+    for wrong, message in (
+        ("minimum", "unknown aggregator 'minimum'"),
+        ({"type": "threshold"}, "aggregator 'threshold': Missing required argument 'at_least'"),
+        ({"type": "threshold", "at_least": 0}, "`at_least` must be at least 1"),
+    ):
+        given: Any = wrong
+        with pytest.raises(ConfigError, match=message):
+            CompositeEvaluator(members, given)
 
 
 def test_prompt_and_criteria_come_in_either_order_and_never_swap() -> None:

@@ -1,6 +1,8 @@
 """`agentv retry` and `agentv rescore`: rows are done again into the same run, and the newest counts."""
 
+import socket
 import sys
+from threading import Thread
 
 import pytest
 from tests.support.carrying import Project
@@ -75,6 +77,34 @@ def test_rescore_judges_stored_answers_and_asks_no_target(project: Project) -> N
     assert (code, project.calls()) == (1, [])
     assert "2 stored answers rescored" in said
     assert rows(project) == {"a": ("pass", 0), "b": ("pass", 1), "c": ("fail", 1)}
+
+
+TOGETHER = """
+import pathlib, socket
+with socket.create_connection(("127.0.0.1", int(pathlib.Path("port").read_text())), timeout=20) as met:
+    met.settimeout(20)
+    print('{"score": 1}' if met.recv(1) else "")
+"""
+
+
+def test_rescore_judges_answers_concurrently(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (project.folder / "port").write_text(str(server.getsockname()[1]))
+        (project.folder / "together.py").write_text(f"{TOGETHER.rstrip()}\n")
+        script = f"{{name: met, type: code_judge, script: [{sys.executable}, together.py]}}"
+
+        def let_go_when_all_are_here() -> None:
+            met = [server.accept()[0] for _ in "abc"]
+            for one in met:
+                one.sendall(b".")
+                one.close()
+
+        project.evaluators = script
+        meeting = Thread(target=let_go_when_all_are_here, daemon=True)
+        meeting.start()
+        assert project.call("rescore", "latest")[0] == 0
+        meeting.join()
 
 
 def test_rescore_takes_evaluators_from_a_file_and_reuses_valid_scores(project: Project) -> None:

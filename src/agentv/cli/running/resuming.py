@@ -13,6 +13,7 @@ from agentv.cli.running.running import run_and_report
 from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.inputs import SuiteInput
+from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
@@ -185,6 +186,8 @@ def continue_run(
             allow_paths=continuing.allow_paths,
         )
         plan = replace(plan, warnings=(*notes, *plan.warnings))
+        if purpose == "rescore":
+            plan = replace(plan, default_workers=DEFAULT_JUDGE_WORKERS)
 
         def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
             store = with_team_store(store_url, plan.specs, lambda: reopen_store(folder, clock=clock))

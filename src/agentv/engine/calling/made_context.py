@@ -64,7 +64,7 @@ def make_context(
         metadata=metadata or {},
         id=id,
     )
-    made = context_of_input(given, given.criteria, judge=_judge(judge), now=now)
+    made = context_of_input(given, given.criteria, judge=judge_of(judge), now=now)
     case = replace(made.eval_case, expected_outcome=expected_outcome, metadata=metadata or {})
     output = made.output_messages if messages is None else read_messages(messages, "messages")
     events = None if trace is None else trace_from_json(cast(JsonValue, trace), "trace")
@@ -79,7 +79,8 @@ def make_context(
     )
 
 
-def _judge(given: Provider | Callable[..., object] | None) -> Provider | None:
+def judge_of(given: Provider | Callable[..., object] | None) -> Provider | None:
+    """Return a judge; a function is wrapped. Raises ConfigError for another object."""
     if given is None or isinstance(given, Provider):
         return given
     if not callable(given):

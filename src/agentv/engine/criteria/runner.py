@@ -22,6 +22,7 @@ from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import SuiteTools, run_evaluators
@@ -83,9 +84,6 @@ class JudgingSetup(Struct, frozen=True):
 MAX_FITS = 64
 STORE_TIMEOUT_S = 60.0
 _NO_RESULTS: Mapping[str, EvaluatorResult] = {}
-
-
-DEFAULT_JUDGE_WORKERS = 10
 
 
 def judge_workers(judge: ResolvedTarget) -> int:

@@ -4,27 +4,29 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.given_evaluators import GivenEvaluator, GivenEvaluators
 from agentv.engine.planning.given_targets import JudgeLike, NoSettings, TargetLike, named_judge, named_target
+from agentv.engine.planning.inline_targets import target_named
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_eval_files
+from agentv.providers import PROVIDERS
 from agentv.providers.local.python import PythonProvider, PythonSettings
-from agentv.registry import Spec, Specs
+from agentv.registry import Spec, Specs, names_model
 from agentv.types.cases import EvalCase, EvalSuite, ListedCases, listed
-from agentv.types.errors import ConfigError
+from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
-Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
+Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase | Mapping[str, Any]]
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
 
@@ -49,7 +51,8 @@ def load_given(
     """Return the inputs of a run started from Python, and the options with its target selected."""
     cwd = Path.cwd()
     # No targets file is needed if the target is an object or a function, or if the source is not a path.
-    has_own_target = given.task is not None or (given.target is not None and not isinstance(given.target, str))
+    own = given.target if not isinstance(given.target, str) or names_model(given.target, PROVIDERS) else None
+    has_own_target = given.task is not None or own is not None
     if isinstance(source, str | os.PathLike):
         files = find_eval_files([os.fspath(source)], cwd=cwd)
         inputs = load_inputs(
@@ -66,6 +69,8 @@ def load_given(
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
     env = load_env(cwd, os.environ)
     target = named_target(given.target, "target", inputs.specs, env)
+    if isinstance(target, str) and not any(target in item.known.configs for item in inputs.suites):
+        target = target_named(target, inputs.specs, env) or target
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
     judge = named_judge(given.judge, "judge", inputs.specs, env)
@@ -79,10 +84,25 @@ def load_given(
     return replace(inputs, suites=suites), chosen
 
 
-def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
-    for case in cases:
-        if not isinstance(case, EvalCase):
-            raise ConfigError(f"evaluate() takes a path, an EvalSuite or EvalCases; got {type(case).__name__}")
+def as_case(given: object, at: str) -> EvalCase:
+    """Return a case that may be given as a dict of the fields of EvalCase; `at` is its place in errors.
+
+    Raises ConfigError.
+    """
+    if isinstance(given, EvalCase):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{at} must be an EvalCase or a dict of its fields, not a {type(given).__name__}")
+    try:
+        return EvalCase(**given)
+    except (TypeError, AgentvError) as error:
+        raise ConfigError(f"{at}: {error}") from error
+
+
+def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
+    if isinstance(given, Mapping) or not isinstance(given, Sequence):
+        raise ConfigError(f"evaluate() takes a path, an EvalSuite or a list of EvalCases; got {type(given).__name__}")
+    cases = [as_case(each, f"cases[{place}]") for place, each in enumerate(given)]
     twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
     if twice:
         raise ConfigError(f"case ids must be unique; duplicates: {', '.join(twice)}")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from agentv.registry import NamedModel, Registry, Specs
+from agentv.registry import NamedModel, Registry, Specs, names_model
 from agentv.types.errors import TargetError
 from agentv.types.json_value import JsonValue, camel_case
 from agentv.types.targets import TargetConfig
@@ -40,12 +40,10 @@ def target_named(name: str, specs: Specs, env: Mapping[str, str]) -> TargetConfi
     if name.startswith("{"):
         return inline_target(cast(Mapping[str, Any], json.loads(name)), specs, env)
     provider, _, model = name.partition(":")
-    if not model or specs.providers.canonical(provider) is None:
+    named = specs.providers.get(provider).named_model if names_model(name, specs.providers) else None
+    if named is None:
         return None
-    spec = specs.providers.get(provider)
-    if spec.named_model is None:
-        return None
-    return inline_target({"name": name, "provider": spec.name, spec.named_model.key: model}, specs, env)
+    return inline_target({"name": name, "provider": provider, named.key: model}, specs, env)
 
 
 def default_judge(specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:

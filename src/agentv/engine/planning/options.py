@@ -12,6 +12,9 @@ from msgspec.structs import force_setattr
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 
+DEFAULT_JUDGE_WORKERS = 10
+"""Concurrent calls of a judge without a setting, where answers exist already."""
+
 
 class RunOptions(Struct, frozen=True):
     """Options of one run; None means the setting of the eval file or target.

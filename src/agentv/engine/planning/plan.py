@@ -177,6 +177,8 @@ class RunPlan(Struct, frozen=True):
     store: str | None = None
     baseline: "Side | None" = None
     git: Callable[[], GitState] | None = None
+    default_workers: int = 1
+    """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:
@@ -228,14 +230,15 @@ class RunPlan(Struct, frozen=True):
         return tuple(dict.fromkeys(plan.suite.base_dir for plan in using or self.suites))
 
     def workers(self, target: ResolvedTarget, *, most: int | None = None) -> int:
-        """Return the number of concurrent rows of a target: `--workers`, else the suites', the target's, `most` or 1.
+        """Return the number of concurrent rows of a target: `--workers`, else the suites', the target's, `most`.
 
-        `most` is the maximum of the provider. A judge without a setting may be called by all rows concurrently.
+        Without any of them it is `default_workers`. `most` is the maximum of the provider. A judge without a setting
+        may be called by all rows concurrently.
         """
         if not _is_among(target, self.targets):
             return target.workers or sum(map(self.workers, self.targets))
         of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
-        workers = self.options.workers or max(of_suites, default=0) or target.workers or most or 1
+        workers = self.options.workers or max(of_suites, default=0) or target.workers or most or self.default_workers
         return workers if most is None else min(workers, most)
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool = False) -> Iterator[CaseTask]:

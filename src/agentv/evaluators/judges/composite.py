@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeAlias, cast
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -38,11 +38,13 @@ from agentv.scoring.results.aggregators import (
 from agentv.scoring.results.completion import score_of_failure
 from agentv.templating.variables import ANSWER_NAMES, template_problems
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.errors import ConfigError, EvaluatorError
+from agentv.types.errors import ConfigError, EvaluatorError, UnknownNameError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.spellings import make_options
+from agentv.types.struct_fields import struct_fields
 
 
 class ScoreMembers(Protocol):
@@ -256,11 +258,35 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
         raise ValueError(f"`at_least` {aggregator.at_least} cannot be reached by {len(members)} members")
 
 
+def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:
+    """Return an aggregator from its type, or from a dict with `type` and its settings, as in a file.
+
+    None is the weighted average. Raises UnknownNameError for an unknown type, ConfigError for wrong settings.
+    """
+    if given is None:
+        return WeightedAverage()
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, Mapping):
+        return given
+    fields = ((each, kind) for kind in get_args(Aggregator) for each in struct_fields(kind))
+    kinds = {str(field.default): kind for field, kind in fields if field.name == "type"}
+    name = str(given.get("type"))
+    if name not in kinds:
+        raise UnknownNameError("aggregator", name, known=kinds)
+    settings = {key: value for key, value in given.items() if key != "type"}
+    try:
+        return cast(Aggregator, make_options(kinds[name], settings, {}))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"aggregator {name!r}: {error}") from error
+
+
 class CompositeEvaluator:
     """An evaluator that combines the scores of several others, its members. They get the composite's own context.
 
     `evaluators` are evaluator objects, or also configs when `score` is that of a run (`EvaluatorTools.score`). `judge`
-    is the model of a JudgeAggregator; default: the context's own judge. Relative paths start from `base_dir`.
+    is the model of a JudgeAggregator; default: the context's own judge. The aggregator may be its
+    type (`"min"`), or a dict as in a file. Relative paths start from `base_dir`.
 
     >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
     >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
@@ -273,14 +299,14 @@ class CompositeEvaluator:
     def __init__(
         self,
         evaluators: Sequence[EvaluatorLike],
-        aggregator: Aggregator | None = None,
+        aggregator: Aggregator | Mapping[str, Any] | str | None = None,
         *,
         score: ScoreMembers = score_objects,
         judge: Provider | None = None,
         base_dir: str = ".",
     ) -> None:
         self.evaluators = tuple(evaluators)
-        self.aggregator = aggregator if aggregator is not None else WeightedAverage()
+        self.aggregator = aggregator_of(aggregator)
         check_members(self.evaluators, self.aggregator)
         self._score = score
         self._base_dir = base_dir

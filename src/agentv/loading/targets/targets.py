@@ -19,7 +19,7 @@ from agentv.loading.models.reader import Reader, in_order, raise_errors
 from agentv.loading.suites.references import OpenReader, holds_reference
 from agentv.loading.targets.models import TargetsFileModel, UseTargetModel
 from agentv.loading.targets.settings import check_target, check_texts, lift_settings
-from agentv.registry import Specs
+from agentv.registry import Registry, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.errors import EvalFileError, TemplateError, nearest
 from agentv.types.json_value import JsonValue
@@ -136,7 +136,7 @@ def read_targets(
         if target is not None and names[index] is not None:
             targets.append(replace(target, name=names[index]))
             used[str(names[index])] = tuple(str(names[each]) for each in chain[1:])
-    _check_names(reader, names, unknown_judge="error" if translation is None else "warning")
+    _check_names(reader, names, specs.providers, unknown_judge="error" if translation is None else "warning")
     return ParsedTargets(tuple(targets), in_order(reader.problems), names, used)
 
 
@@ -228,7 +228,9 @@ def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: S
     )
 
 
-def _check_names(reader: Reader, all_names: Sequence[str | None], unknown_judge: Severity) -> None:
+def _check_names(
+    reader: Reader, all_names: Sequence[str | None], providers: Registry, *, unknown_judge: Severity
+) -> None:
     """Record duplicate names, unknown fallbacks, and as `unknown_judge` unknown judges, which only some runs need."""
     entries = reader.document.at(("targets",))
     names = set(filter(None, all_names))
@@ -245,9 +247,12 @@ def _check_names(reader: Reader, all_names: Sequence[str | None], unknown_judge:
         for at, target in _named_targets(raw):
             if target == name and at[0] not in ("judge_target", "judgeTarget"):
                 reader.error(("targets", index, *at), "a target cannot be its own fallback")
+            is_judge = at[0] in ("judge_target", "judgeTarget")
+            if is_judge and names_model(target, providers):
+                continue
             if target not in names and not holds_reference(target):
                 allowed = f"known: {', '.join(sorted(names))}"
-                severity = unknown_judge if at[0] in ("judge_target", "judgeTarget") else "error"
+                severity = unknown_judge if is_judge else "error"
                 reader.error(
                     ("targets", index, *at),
                     f"unknown target {target!r}",

@@ -2,17 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from agentv.scoring.tools.message_calls import calls_in
 from agentv.types.errors import MessageError
 from agentv.types.evaluation import EvaluationContext
-from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.reading import read_message
 from agentv.types.messages import TRACE_EVENT_TYPES, Message, ToolCall, TraceEvent, TraceSummary
 from agentv.types.messages_json import trace_from_json
 
-TraceStep: TypeAlias = TraceEvent | Message | Mapping[str, JsonValue]
+TraceStep: TypeAlias = TraceEvent | Message | Mapping[str, Any]
 
 
 def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
