@@ -129,6 +129,8 @@ class TargetSession:
         self._suite, self._target = task.suite, task.target
         self._known = task.known
         self._runtime = runtime
+        self.has_dependencies = False
+        """True if a case of the suite waits for another one."""
         self._cleaner: Cleaner | None = None
         self._secrets_of = 0
         self.is_model = spec.is_model_api
@@ -383,6 +385,8 @@ class CaseRunner(Struct, frozen=True):
         That includes bugs in agentv, which must not end a long run; the message names the line that raised. A task
         waits for the cases that its case depends on.
         """
+        if not self._target_session(task).has_dependencies:
+            return await self._run(task, None)
         self.dependencies.begin(task)
         row = await self._run(task, await self.dependencies.failed(task))
         self.dependencies.end(task, row)
@@ -504,6 +508,7 @@ class CaseRunner(Struct, frozen=True):
         target_session = self.target_sessions.get(session_key)
         if target_session is None:
             target_session = self.target_sessions[session_key] = TargetSession(task, self.runtime, self.fingerprints)
+            target_session.has_dependencies = bool(self.dependencies.needed_in(task.suite))
         return target_session
 
     def open(self, task: CaseTask, case: EvalCase) -> PreparedCase:

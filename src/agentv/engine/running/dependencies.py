@@ -26,7 +26,7 @@ class Dependencies(Struct):
 
     def begin(self, task: CaseTask) -> None:
         """Note that a row begins, if others wait for it."""
-        if task.case.id in self._needed_in(task.suite):
+        if task.case.id in self.needed_in(task.suite):
             self._ended[result_key_of(task)] = asyncio.get_running_loop().create_future()
 
     def end(self, task: CaseTask, row: CaseResult) -> None:
@@ -52,7 +52,8 @@ class Dependencies(Struct):
         waited_for = self._ended.get(key) or self._ended.get(replace(key, trial=0))
         return waited_for is not None and await waited_for
 
-    def _needed_in(self, suite: EvalSuite) -> frozenset[str]:
+    def needed_in(self, suite: EvalSuite) -> frozenset[str]:
+        """Return the ids of the cases of a suite that others wait for."""
         found = self._needed.get(id(suite))
         if found is None:
             listed = suite.cases if suite.cases.count is not None else ()
