@@ -28,6 +28,7 @@ from agentv.evaluators import EVALUATORS
 from agentv.loading.models.settings import criteria_named_by, read_settings
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.struct_fields import struct_fields
+from agentv.types.usage import Usage
 
 SHORT = ("plain", "empty", "emoji", "control characters", "a verdict", "a template")
 MEMBERS: list[dict[str, Any]] = [
@@ -265,6 +266,10 @@ def test_every_field_of_an_input_reaches_the_evaluators() -> None:
         session_id="s",
         agent_id="a",
         metadata={"m": 1},
+        duration_ms=12.5,
+        usage=Usage(input=3),
+        cost_usd=0.5,
+        tags=("shop",),
     )
     asyncio.run(run_evaluation(given, EvaluationRunConfig(evaluators=[Looks()])))
     (shown,) = seen

@@ -274,6 +274,10 @@ class EvaluationContext(Struct, frozen=True):
             session_id=self.session_id,
             agent_id=self.agent_id,
             metadata={**self.eval_case.metadata, **self.metadata},
+            duration_ms=None if self.duration_ms is None else max(0.0, self.duration_ms),
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+            tags=self.eval_case.tags,
         )
 
 

@@ -52,6 +52,7 @@ def context_of_input(
         id=given.id or given.session_id or DEFAULT_CASE_ID,
         input_messages=(Message("user", question),) if question else (),
         expected_messages=(Message("assistant", truth),) if isinstance(truth, str) else (),
+        tags=given.tags,
     )
     output = output_messages(given)
     return EvaluationContext(
@@ -72,7 +73,7 @@ def context_of_input(
         agent_config=given.agent_config,
         session_id=given.session_id,
         agent_id=given.agent_id,
-        metadata=metadata_of(given),
+        metadata=given.metadata,
         duration_ms=given.duration_ms,
         cost_usd=given.cost_usd,
         usage=given.usage,
