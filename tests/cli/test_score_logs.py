@@ -107,8 +107,8 @@ def test_a_table_is_a_log(score: Call) -> None:
     judged.sort(key=lambda each: each["source"]["line"])
     assert [each["source"] for each in judged] == [{"file": "table.csv", "line": 2}, {"file": "table.csv", "line": 3}]
     first, second = (each["inputSnapshot"] for each in judged)
-    assert first["metadata"] == {"latency_ms": 310.0, "usage": {"input": 3, "output": 4, "total": 7}}
-    assert (second["id"], second["prompt"], "metadata" in second) == ("b", "Is it\n two lines?", False)
+    assert (first["durationMs"], first["usage"]["input"], first["usage"]["output"]) == (310.0, 3, 4)
+    assert (second["id"], second["prompt"], "usage" in second) == ("b", "Is it\n two lines?", False)
 
 
 def test_a_wrong_row_of_a_table_is_an_error_with_its_line(score: Call) -> None:
