@@ -154,7 +154,7 @@ class AgentvSession:
         if self.workers is not None:
             self.workers.close()
         if self.rows is not None:
-            from agentv.pytest_plugin.ending import end_run  # noqa: PLC0415 - only if a row was asked for
+            from agentv.pytest_plugin.ending import end_run  # noqa: PLC0415 - only if a row was requested
 
             session.exitstatus = end_run(self, session, int(exitstatus))
 

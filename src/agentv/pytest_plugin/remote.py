@@ -47,7 +47,7 @@ def answered(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
 
 
 class RowsOfController:
-    """The rows of a session, asked for by a worker. `address` is what its controller told it."""
+    """The rows of a session, requested by a worker. `address` comes from its controller."""
 
     def __init__(self, address: str) -> None:
         port, _, token = address.partition(" ")

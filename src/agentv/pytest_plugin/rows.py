@@ -119,7 +119,7 @@ class Rows(Protocol):
 
 
 class OpenPlan(RunPlan, frozen=True):
-    """The plan of a session, which does not know how many rows will be asked for."""
+    """The plan of a session, which does not know how many rows will be requested."""
 
     @property
     def planned(self) -> int | None:

@@ -257,7 +257,7 @@ class Sampler:
     def _run(self, warm: "Future[None]") -> None:
         try:
             asyncio.run(self._judge_all(warm))
-        except Exception as error:  # noqa: BLE001 - the service must go on, and whoever waits must know
+        except Exception as error:  # noqa: BLE001 - the service must go on, and a waiting caller must know
             log.error("sampler: stopped: %s", described(error))  # noqa: TRY400 - described names the place
             if not warm.done():
                 warm.set_exception(error)

@@ -47,8 +47,8 @@ def eval_id_of(given: EvaluationInput, source: str) -> str:
     """
     if given.id is not None:
         return given.id
-    asked = messages_to_json(input_messages(given))
-    return digest(asked)[:_ID_LENGTH] if asked else source
+    messages = messages_to_json(input_messages(given))
+    return digest(messages)[:_ID_LENGTH] if messages else source
 
 
 def case_of_input(given: EvaluationInput, eval_id: str) -> EvalCase:
@@ -230,10 +230,10 @@ def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str,
         duration_ms=given.duration_ms,
         origin=Origin(line.file, line.number),
     )
-    told, known = _told(given), _told_by(case, answer)
-    rest = {name: told.get(name) for name in {**told, **known} if told.get(name) != known.get(name)}
+    fields, known = _fields_of(given), _stored_fields(case, answer)
+    rest = {name: fields.get(name) for name in {**fields, **known} if fields.get(name) != known.get(name)}
     if case is None:
-        rest |= {name: told.get(name) for name in _OF_CASE}
+        rest |= {name: fields.get(name) for name in _OF_CASE}
     return replace(answer, given=rest) if rest else answer
 
 
@@ -242,13 +242,13 @@ _IMPLIED = ("id", "target", "timestamp")
 """Keys of an input that its result key and the time of its answer stand for."""
 
 
-def _told(given: EvaluationInput) -> dict[str, JsonValue]:
+def _fields_of(given: EvaluationInput) -> dict[str, JsonValue]:
     """Return an input as JSON, without what every stored answer has."""
-    told = {name: value for name, value in given.to_dict().items() if name not in _IMPLIED}
-    return {**told, "metadata": metadata_of(given)}
+    fields = {name: value for name, value in given.to_dict().items() if name not in _IMPLIED}
+    return {**fields, "metadata": metadata_of(given)}
 
 
-def _told_by(case: CaseRecord | None, answer: Answer) -> dict[str, JsonValue]:
+def _stored_fields(case: CaseRecord | None, answer: Answer) -> dict[str, JsonValue]:
     """Return the keys of an input that a stored case and answer hold, without `_IMPLIED`; unknown ones are left out."""
     output = answer.output_messages
     known: dict[str, JsonValue] = {
@@ -274,13 +274,15 @@ def _told_by(case: CaseRecord | None, answer: Answer) -> dict[str, JsonValue]:
 
 def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
     """Return the input that a stored case and answer were made of. Raises EvalFileError if it cannot be read."""
-    told = {**_told_by(case, answer), **(answer.given or {})}
+    fields = {**_stored_fields(case, answer), **(answer.given or {})}
     implied: dict[str, JsonValue] = {
         "id": answer.slot.eval_id,
         "target": answer.slot.target,
         "timestamp": milliseconds_of(answer.ended_at),
     }
-    return EvaluationInput.from_dict({**implied, **{name: value for name, value in told.items() if value is not None}})
+    return EvaluationInput.from_dict(
+        {**implied, **{name: value for name, value in fields.items() if value is not None}}
+    )
 
 
 class ScoredPlan(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Rows that are run when they are asked for, by any thread, while their run is open."""
+"""Rows that are run on request of any thread, while their run is open."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class RunEndedError(AgentvError):
-    """A row was asked for that its run does not call any more, for the reason in the message."""
+    """A row was requested that its run does not call any more, for the reason in the message."""
 
 
 class RequestedRows:
-    """The rows of a run that other threads ask for one by one. Each row is run once, however often it is asked for."""
+    """The rows of a run that other threads request one by one. Each row is run once, however often it is requested."""
 
     def __init__(self) -> None:
         self._opened: Future[asyncio.AbstractEventLoop] = Future()
@@ -35,7 +35,7 @@ class RequestedRows:
         self._free: dict[int, AbstractAsyncContextManager[object]] = {}
 
     async def serve(self, runner: "CaseRunner", recorder: "RunRecorder") -> None:
-        """Run the rows that are asked for until `close` is called."""
+        """Run the requested rows until `close` is called."""
         self._runner, self._recorder, self._closing = runner, recorder, asyncio.Event()
         async with asyncio.TaskGroup() as group:
             self._group = group

@@ -105,7 +105,7 @@ async def run_plan(
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
     `resume_plan` is what remains of the plan if `store` is that of a run with rows. With `requested` only the rows that
-    are asked for are run. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
+    it requests are run. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
     cancellation is raised again.
     """
     started = clock()

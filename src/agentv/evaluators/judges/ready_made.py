@@ -1,4 +1,4 @@
-"""Ready-made judges: `llm_judge` with the questions that people ask most, so that nobody has to write their prompts.
+"""Ready-made judges: `llm_judge` with the questions that people ask most, so that their prompts need not be written.
 
 Faithfulness, answer relevance, context recall and context precision follow Es et al., "RAGAS: Automated Evaluation of
 Retrieval Augmented Generation", EACL 2024; the prompts are our own, and one call judges the whole answer.

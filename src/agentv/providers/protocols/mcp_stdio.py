@@ -114,7 +114,7 @@ class ServerProcess:
                         continue
                     await received.send(SessionMessage(message))
         self._ended.set()
-        with suppress(ConnectionError):  # a server must not block on what nobody reads any more
+        with suppress(ConnectionError):  # a server must not block on output that is not read any more
             while await output.read(2**16):
                 pass
 

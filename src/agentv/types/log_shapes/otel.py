@@ -224,7 +224,7 @@ _PLACES = {
 
 def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
     """Return what older forms record as events: one for each message, or one for the prompt and one for the answer."""
-    asked: list[JsonValue] = []
+    prompts: list[JsonValue] = []
     answers: list[JsonValue] = []
     for event in events:
         name, body = str(event.get("name")), _attributes(event.get("attributes"))
@@ -232,15 +232,15 @@ def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
             raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
             said = _listed(raw)
             messages = _conversation(said) if said is not None else [{"role": "user", "content": raw}]
-            (asked if name.endswith("prompt") else answers).extend(messages)
+            (prompts if name.endswith("prompt") else answers).extend(messages)
         elif name == "gen_ai.choice":
             message = body.get("message")
             inner = decoded(message) if isinstance(message, str) else message
             answers += _conversation([inner if isinstance(inner, Mapping) else {"content": message, **body}])
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.removeprefix("gen_ai.").removesuffix(".message")
-            asked += _conversation([{"role": role, **body}])
-    made = {"prompt": Found(asked, "$.events", "recorded")} if asked else {}
+            prompts += _conversation([{"role": role, **body}])
+    made = {"prompt": Found(prompts, "$.events", "recorded")} if prompts else {}
     return {**made, "response": Found(answers, "$.events", "recorded")} if answers else made
 
 
