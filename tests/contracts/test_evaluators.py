@@ -28,6 +28,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "llm_judge": {},
     "rubric": {"rubrics": ["Is right"]},
     "pairwise": {},
+    **dict.fromkeys(("faithfulness", "context_recall", "context_precision"), {"sources": "prompt"}),
+    **dict.fromkeys(("answer_relevance", "plan_quality", "action_claims", "tone"), {}),
     "code_judge": {"script": """echo '{"score": 0.5}'"""},
     "tool_trajectory": {"mode": "unordered", "expected": [{"tool": "*", "input": {"id": 7}, "args": "subset"}]},
     "composite": {"evaluators": []},

@@ -4,8 +4,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.loading.specs import SPECS
 
+from agentv.evaluators import EVALUATORS
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -177,16 +179,15 @@ def test_a_list_under_execution_comes_before_the_one_beside_it(tmp_path: Path) -
     assert only_case(tmp_path, CASE).evaluators is None
 
 
+SAID = "input_messages: [{role: user, content: When?}], expected_messages: [{role: assistant, content: In 30 days}]"
+
+
 def test_similarity_of_meaning_as_the_only_evaluator_is_warned_of(tmp_path: Path) -> None:
     alone = "evaluators: [{name: meaning, type: semantic_similarity}]"
     beside = "evaluators: [{name: meaning, type: semantic_similarity}, {name: fact, type: contains, value: '30'}]"
-    suite = load(
-        tmp_path,
-        "evalcases:\n"
-        f"  - {{id: a, input_messages: When?, expected_messages: In 30 days, {alone}}}\n"
-        f"  - {{id: b, input_messages: When?, expected_messages: In 30 days, {beside}}}\n",
-    )
-    (warning,) = suite.warnings
+    path = tmp_path / "suite.yaml"
+    path.write_text(f"evalcases:\n  - {{id: a, {SAID}, {alone}}}\n  - {{id: b, {SAID}, {beside}}}\n", "utf-8")
+    (warning,) = load_suite(path, specs=replace(SPECS, evaluators=EVALUATORS)).warnings
     assert (warning.line, warning.json_path) == (2, "$.evalcases[0].evaluators[0]")
     assert "sees neither a negation nor a changed number" in warning.render()
 

@@ -295,7 +295,7 @@ UNUSED = """
 import sys
 def test_nothing_of_agentv_is_imported():
     modules = {name for name in sys.modules if name.split(".")[0] in ("agentv", "msgspec", "pydantic", "yaml")}
-    assert modules == {"agentv", "agentv.version", "agentv.pytest_plugin"}
+    assert modules == {"agentv", "agentv.version", "agentv.pytest_plugin", "agentv.pytest_plugin.state"}
 """
 
 
@@ -326,7 +326,7 @@ def test_workers_that_ask_for_nothing_cost_their_controller_no_imports(tmp_path:
     (project / "conftest.py").write_text(CONTROLLER)
     session = Session(project, "-n", "2")
     assert "29 passed" in session.output
-    modules = "['agentv', 'agentv.pytest_plugin', 'agentv.pytest_plugin.workers', 'agentv.version']"
+    modules = "['agentv', 'agentv.pytest_plugin', 'agentv.pytest_plugin.state', 'agentv.pytest_plugin.workers', 'agentv.version']"
     assert f"modules of the controller: {modules}" in session.output
 
 

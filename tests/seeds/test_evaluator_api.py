@@ -511,6 +511,7 @@ WHERE = {
     **{name: (f"judges/{name}.py", f"test_{name}.py") for name in ("llm_judge", "pairwise", "code_judge", "composite")},
     "rubric": ("judges/llm_judge.py", "test_llm_judge.py"),
     **dict.fromkeys(("contains", "equals", "one_of", "starts_with", "ends_with"), ("rules/text.py", "test_rules.py")),
+    **dict.fromkeys(READY_MADE, ("judges/llm_judge.py", "test_ready_made_judges.py")),
     "regex": ("rules/regex.py", "test_rules.py"),
     "is_json": ("rules/json.py", "test_rules.py"),
     **dict.fromkeys(("numeric", "length"), ("rules/numbers.py", "test_rules.py")),

@@ -31,6 +31,7 @@ from agentv import (
     run_evaluation_sync,
 )
 from agentv.evaluators import EVALUATORS
+from agentv.evaluators.judges.ready_made import READY_MADE
 
 ROOT = Path(__file__).parent.parent.parent
 CLEAR = EvaluationCriteria(name="IsClear", description="Is easy to follow", scale="likert5", weight=2)
@@ -250,8 +251,9 @@ def test_every_evaluator_has_a_page_that_tells_its_cost_and_when_it_misleads() -
     folder = ROOT / "docs" / "reference" / "evaluators"
     pages = {path.stem: path.read_text("utf-8").lower() for path in folder.glob("*.md")}
     rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "regex", "is_json", "numeric", "length"}
+    shared = {**dict.fromkeys(rules, "rules"), **dict.fromkeys(READY_MADE, "ready_made")}
     for spec in EVALUATORS:
-        page = pages["rules" if spec.name in rules else spec.name]
+        page = pages[shared.get(spec.name, spec.name)]
         assert "mislead" in page, spec.name
         assert "cost" in page, spec.name
 

@@ -71,7 +71,7 @@ def _read_any(body: JsonObject, model: str) -> Question:
 
 def _check(body: JsonObject, headers: Mapping[str, str]) -> None:
     """Refuse system messages without their beta."""
-    roles = {message.get("role") for message in objects(body.get("messages"))}
+    roles = [message.get("role") for message in objects(body.get("messages"))]
     if "system" in roles and _SYSTEM_BETA not in headers.get("anthropic-beta", ""):
         raise _wrong_role("system")
 

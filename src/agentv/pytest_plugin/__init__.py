@@ -10,23 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentv.pytest_plugin.state import FIXTURE, JUDGE_ERROR, MARKER, SESSION, SessionState
+
 if TYPE_CHECKING:
     from agentv.pytest_plugin.fixture import AgentvFixture
-    from agentv.pytest_plugin.rows import EndedRun, Rows
     from agentv.pytest_plugin.workers import WorkerServer
 
-SESSION: "pytest.StashKey[AgentvSession]" = pytest.StashKey()
 _MARKED: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
-MARKER = "agentv"
-FIXTURE = "agentv"
 _MARKER_LINE = (
     "agentv(path, target=None, case=None, trials=None): run each case of an eval file as a test; "
     "target and case are a name or a list, case may have wildcards"
 )
 KIND = "agentv_kind"
 """The attribute of an exception and its report that says what failed instead of the test."""
-JUDGE_ERROR = "judge error"
-"""The category of a test whose `agentv.check` found no working judge, in the summary of pytest."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,8 +50,8 @@ def _at_least_one(text: str) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """Describe the marker, and begin to count failures."""
     config.addinivalue_line("markers", _MARKER_LINE)
-    config.stash[SESSION] = session = AgentvSession()
-    config.pluginmanager.register(session, "agentv-session")
+    config.stash[SESSION] = state = SessionState()
+    config.pluginmanager.register(AgentvSession(state), "agentv-session")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -122,22 +118,19 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
 
 
 class AgentvSession:
-    """What agentv keeps of one pytest session. `rows` is its run, None until a test asks for a row."""
+    """The hooks of one pytest session that need its state."""
 
-    def __init__(self) -> None:
-        self.rows: Rows | None = None
+    def __init__(self, state: SessionState) -> None:
+        self.state = state
         self.workers: WorkerServer | None = None
-        self.ended: EndedRun | None = None
-        self.failed = 0
-        self.broken = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count failed tests, and apart from them those whose target or judge failed."""
         if report.failed:
             if getattr(report, KIND, None) is None:
-                self.failed += 1
+                self.state.failed += 1
             else:
-                self.broken += 1
+                self.state.broken += 1
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -145,7 +138,7 @@ class AgentvSession:
         if self.workers is None:
             from agentv.pytest_plugin.workers import WorkerServer  # noqa: PLC0415 - only with pytest-xdist
 
-            self.workers = WorkerServer(node.config, self)
+            self.workers = WorkerServer(node.config, self.state)
         node.workerinput[MARKER] = self.workers.address
 
     @pytest.hookimpl(tryfirst=True)
@@ -153,14 +146,14 @@ class AgentvSession:
         """End the run, and set the exit code of the session by the rules of a verdict."""
         if self.workers is not None:
             self.workers.close()
-        if self.rows is not None:
+        if self.state.rows is not None:
             from agentv.pytest_plugin.ending import end_run  # noqa: PLC0415 - only if a row was requested
 
-            session.exitstatus = end_run(self, session, int(exitstatus))
+            session.exitstatus = end_run(self.state, session, int(exitstatus))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the judge errors, the verdict and the folder of the run."""
-        if self.ended is not None:
+        if self.state.ended is not None:
             from agentv.pytest_plugin.ending import print_ending  # noqa: PLC0415 - as above
 
-            print_ending(terminalreporter, self.ended)
+            print_ending(terminalreporter, self.state.ended)

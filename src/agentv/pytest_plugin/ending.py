@@ -1,19 +1,16 @@
 """The end of a session: the verdict of its run, and the exit code of pytest."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from agentv.pytest_plugin import JUDGE_ERROR
 from agentv.pytest_plugin.rows import EndedRun
+from agentv.pytest_plugin.state import JUDGE_ERROR, SessionState
 from agentv.scoring.gates.run_verdict import GATE_FAILED, INCOMPLETE
 
-if TYPE_CHECKING:
-    from agentv.pytest_plugin import AgentvSession
 
-
-def end_run(session: "AgentvSession", pytest_session: pytest.Session, exit_status: int) -> int:
+def end_run(session: SessionState, pytest_session: pytest.Session, exit_status: int) -> int:
     """End the run of a session, and return the exit code of pytest."""
     if session.rows is None:
         return exit_status

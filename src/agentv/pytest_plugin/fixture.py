@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from _pytest.outcomes import Failed
 
-from agentv.pytest_plugin import MARKER, SESSION
 from agentv.pytest_plugin.marked import MarkedCase, wanted_of
 from agentv.pytest_plugin.rows import GivenAnswer, Rows, RunOfSession, session_options
+from agentv.pytest_plugin.state import MARKER, SESSION
 from agentv.pytest_plugin.texts import broken_text, failed_text
 from agentv.types.errors import AgentvError, ConfigError, JudgeUnavailable
 from agentv.types.json_value import JsonValue

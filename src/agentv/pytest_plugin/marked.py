@@ -12,8 +12,8 @@ from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.selection import select_cases
 from agentv.loading.files.places import find_eval_files, find_home
-from agentv.pytest_plugin import FIXTURE
 from agentv.pytest_plugin.rows import SessionOptions, WantedCases, chosen, session_options
+from agentv.pytest_plugin.state import FIXTURE
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 

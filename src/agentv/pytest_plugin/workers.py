@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from agentv.pytest_plugin import AgentvSession
     from agentv.pytest_plugin.rows import Rows
+    from agentv.pytest_plugin.state import SessionState
 
 
 class WorkerServer:
     """The part of the controller that answers workers; each has a connection and a thread."""
 
-    def __init__(self, config: pytest.Config, session: "AgentvSession") -> None:
+    def __init__(self, config: pytest.Config, session: "SessionState") -> None:
         self._config = config
         self._session = session
         self._make_once = Lock()

@@ -79,6 +79,7 @@ class ToolTrajectoryKeywords(TypedDict, total=False):
     forbidden: Sequence[str]
     expected: Sequence[ExpectedCall | Mapping[str, Any]]
     score: Scoring
+    without_messages: WithoutMessages
 
 
 class ToolTrajectoryEvaluator:
