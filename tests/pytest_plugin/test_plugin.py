@@ -326,7 +326,8 @@ def test_workers_that_ask_for_nothing_cost_their_controller_no_imports(tmp_path:
     (project / "conftest.py").write_text(CONTROLLER)
     session = Session(project, "-n", "2")
     assert "29 passed" in session.output
-    modules = "['agentv', 'agentv.pytest_plugin', 'agentv.pytest_plugin.state', 'agentv.pytest_plugin.workers', 'agentv.version']"
+    plugin = "'agentv.pytest_plugin', 'agentv.pytest_plugin.state', 'agentv.pytest_plugin.workers'"
+    modules = f"['agentv', {plugin}, 'agentv.version']"
     assert f"modules of the controller: {modules}" in session.output
 
 
