@@ -24,7 +24,7 @@ from agentv import (
 )
 from agentv.fake import FakeServer
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.providers.apis.vendor_clients import ClientProvider
+from agentv.providers.local.vendor_clients import ClientProvider
 
 VERDICT = {"score": 0.9, "hits": ["names the city"], "misses": [], "reasoning": "ok"}
 INPUT = {"prompt": "Capital of France?", "response": "Paris"}

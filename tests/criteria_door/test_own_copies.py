@@ -17,8 +17,8 @@ from agentv import (
     evaluate,
     run_evaluation_sync,
 )
-from agentv.types.deep_copies import deep_copy
 from agentv.types.messages import DataPart, TextPart
+from agentv.types.structs.deep_copies import deep_copy
 
 CALL = Message("assistant", "Found.", tool_calls=(ToolCall("lookup", {"id": 7}, "found", id="c1"),))
 

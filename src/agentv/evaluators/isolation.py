@@ -11,9 +11,9 @@ from agentv.scoring.results.completion import failed_score, score_of_failure, to
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.scoring.results.turn_scores import TurnScore, fold_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
+from agentv.types.structs.deep_copies import deep_copy
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:

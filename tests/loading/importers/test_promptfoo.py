@@ -11,7 +11,7 @@ from tests.loading.importers import promptfoo_schema as schema
 from agentv.cli.evals.convert_others import yaml_of
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.importers.located import Converted
-from agentv.loading.importers.promptfoo import convert_promptfoo
+from agentv.loading.importers.promptfoo.configurations import convert_promptfoo
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import ConfigError, EvalFileError

@@ -40,11 +40,11 @@ from agentv.types.criteria.aggregated_result import (
 )
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
+from agentv.types.structs.deep_copies import deep_copy
 from agentv.types.targets import ResolvedTarget
 
 

@@ -92,7 +92,7 @@ def _is_of_vendor(given: object) -> bool:
 
 
 def _client_judge(client: object, model: object, role: str, specs: Specs) -> TargetConfig:
-    from agentv.providers.apis.vendor_clients import client_provider  # noqa: PLC0415 - few judges are clients
+    from agentv.providers.local.vendor_clients import client_provider  # noqa: PLC0415 - few judges are clients
 
     if not isinstance(model, str | None):
         raise ConfigError(f"{role}=: `model` must be a string, not {model!r}")

@@ -11,7 +11,7 @@ from agentv.loading.importers.generations import FIFTH, fifth_key, is_agentv_sui
 from agentv.loading.importers.inspect_log import SUFFIX as INSPECT_SUFFIX
 from agentv.loading.importers.inspect_log import is_inspect_json
 from agentv.loading.importers.located import Converted, Losses, open_located
-from agentv.loading.importers.promptfoo import convert_promptfoo, is_promptfoo
+from agentv.loading.importers.promptfoo.configurations import convert_promptfoo, is_promptfoo
 from agentv.loading.importers.pydantic_evals import convert_pydantic_evals, is_pydantic_evals
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue

@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from agentv.loading.models.core_schema import NOTE, ListNote, ObjectNote, SpellingsNote, object_schema
 from agentv.loading.models.file_model import DefinedAs, FileModel, Names
-from agentv.types.struct_fields import StructField, struct_fields
+from agentv.types.structs.struct_fields import StructField, struct_fields
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""

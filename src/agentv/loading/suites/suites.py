@@ -430,11 +430,8 @@ def read_suite(
     """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
     No code of the project runs without them: the functions of datasets are not called. `variables` win over those of
-    the file.
-
-    With `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
-    `content`, if given, is read instead of the current content of a YAML file. `allow_paths` are folders outside of
-    the root of the eval file that its files may lie in, too.
+    the file. With `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
+    `content` is read instead of the content of a YAML file. Its files may also lie in the folders `allow_paths`.
     """
     try:
         check_readable(path)
@@ -468,10 +465,7 @@ def read_suite(
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
-    order_problems: list[Problem] = []
-    if suite is not None:
-        in_order, order_problems = in_order_of_dependencies(suite.cases, reader.document.path)
-        suite = replace(suite, cases=in_order)
+    suite, order_problems = _in_order(suite, reader.document.path)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if has_errors and (other := _of_another_program(path)) is not None:
@@ -493,6 +487,14 @@ def read_suite(
 
 
 _LINES_LOOKED_AT = 100
+
+
+def _in_order(suite: EvalSuite | None, path: str) -> tuple[EvalSuite | None, Sequence[Problem]]:
+    """Return a suite with its cases after those that they depend on, and the problems of these dependencies."""
+    if suite is None:
+        return None, ()
+    cases, problems = in_order_of_dependencies(suite.cases, path)
+    return replace(suite, cases=cases), problems
 
 
 def open_suite(path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None) -> tuple[Reader, AgentvImport]:

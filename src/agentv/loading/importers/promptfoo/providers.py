@@ -8,9 +8,9 @@ from typing import cast
 from msgspec import Struct, field
 
 from agentv.loading.importers.located import Located
-from agentv.loading.importers.promptfoo_code import PythonCode, relative_path
-from agentv.loading.importers.promptfoo_protocols import a2a_target, mcp_target
-from agentv.loading.importers.promptfoo_templates import with_environment
+from agentv.loading.importers.promptfoo.code import PythonCode, relative_path
+from agentv.loading.importers.promptfoo.protocols import a2a_target, mcp_target
+from agentv.loading.importers.promptfoo.templates import with_environment
 from agentv.types.json_value import JsonObject, JsonValue
 
 _KEYS = {

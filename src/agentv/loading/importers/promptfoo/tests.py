@@ -13,8 +13,8 @@ from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.importers.located import Located, open_located
-from agentv.loading.importers.promptfoo_assertions import ASSERTION_TYPES, Options
-from agentv.loading.importers.promptfoo_prompts import is_code, load_value
+from agentv.loading.importers.promptfoo.assertions import ASSERTION_TYPES, Options
+from agentv.loading.importers.promptfoo.prompts import is_code, load_value
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from agentv.loading.importers.located import Located
-from agentv.loading.importers.promptfoo_code import relative_path
-from agentv.loading.importers.promptfoo_templates import with_environment
+from agentv.loading.importers.promptfoo.code import relative_path
+from agentv.loading.importers.promptfoo.templates import with_environment
 from agentv.types.json_value import JsonValue
 
 _MCP = {

@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentv.loading.files.composer import compose
 from agentv.loading.files.text import decode, read_bytes
 from agentv.loading.importers.located import Located, require
-from agentv.loading.importers.promptfoo_templates import our_text, variables_of
+from agentv.loading.importers.promptfoo.templates import our_text, variables_of
 from agentv.types.json_value import JsonObject, JsonValue
 
 _FILE = "file://"

@@ -9,12 +9,12 @@ from msgspec import Struct, field
 
 from agentv.loading.importers.generations import is_agentv_suite
 from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
-from agentv.loading.importers.promptfoo_assertions import SET_KEYS, Assertion, Settings, convert_assertion
-from agentv.loading.importers.promptfoo_code import PythonCode, PythonModule, relative_path
-from agentv.loading.importers.promptfoo_prompts import Prompt, read_prompts
-from agentv.loading.importers.promptfoo_providers import Targets, names_of, provider_entries
-from agentv.loading.importers.promptfoo_templates import our_text, variables_of
-from agentv.loading.importers.promptfoo_tests import (
+from agentv.loading.importers.promptfoo.assertions import SET_KEYS, Assertion, Settings, convert_assertion
+from agentv.loading.importers.promptfoo.code import PythonCode, PythonModule, relative_path
+from agentv.loading.importers.promptfoo.prompts import Prompt, read_prompts
+from agentv.loading.importers.promptfoo.providers import Targets, names_of, provider_entries
+from agentv.loading.importers.promptfoo.templates import our_text, variables_of
+from agentv.loading.importers.promptfoo.tests import (
     TEST_KEYS,
     Test,
     expanded,

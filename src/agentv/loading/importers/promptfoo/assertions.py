@@ -10,9 +10,9 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from agentv.loading.importers.located import Located
-from agentv.loading.importers.promptfoo_code import PythonCode
-from agentv.loading.importers.promptfoo_prompts import is_code, load_value, parsed
-from agentv.loading.importers.promptfoo_templates import our_text, our_value, variables_of
+from agentv.loading.importers.promptfoo.code import PythonCode
+from agentv.loading.importers.promptfoo.prompts import is_code, load_value, parsed
+from agentv.loading.importers.promptfoo.templates import our_text, our_value, variables_of
 from agentv.types.json_value import JsonObject, JsonValue
 
 KEYS = {

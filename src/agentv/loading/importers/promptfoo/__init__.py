@@ -1,0 +1,1 @@
+"""Configurations of promptfoo as eval files and targets."""

@@ -1,0 +1,1 @@
+"""Helpers for value classes: names of fields, keywords in camelCase, deep copies."""
