@@ -21,11 +21,11 @@ class _LabelGroup(click.Group):
         return super().parse_args(ctx, args if args and args[0] in names else [IMPORT, *args])
 
 
-@click.group("label", cls=_LabelGroup, options_metavar="[RUN] --in FILE", subcommand_metavar="| agreement [RUN]")
+@click.group("label", cls=_LabelGroup, subcommand_metavar="COMMAND [ARGS]...")
 def command() -> None:
     """Import human scores of a run's answers, or measure how far annotators agree.
 
-    Without `agreement` this is the import: `agentv label [RUN] --in FILE`; see `agentv label import --help`.
+    `import` may be left out: `agentv label [RUN] --in FILE` is short for `agentv label import [RUN] --in FILE`.
     """
 
 
@@ -87,7 +87,8 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
 @click.option(
     "--metric",
     type=click.Choice(["nominal", "ordinal", "interval"]),
-    help="How labels differ (default: by the criterion's scale).",
+    help="How two labels are compared. nominal: equal or not; ordinal: by rank; interval: by difference (default: as "
+    "fits the criterion's scale).",
 )
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."

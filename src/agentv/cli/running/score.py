@@ -347,7 +347,11 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
 @click.option("--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Store no run.")
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
-@click.option("--target-field", metavar="FIELD", help="Field that names who answered, e.g. model; else the file.")
+@click.option(
+    "--target-field",
+    metavar="FIELD",
+    help="Field with the target's name, e.g. model (default: target, else the file name).",
+)
 @click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
 @click.option(
@@ -390,7 +394,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     default=10,
     show_default=True,
     metavar="N",
-    help="Stop after N failures of a judge in a row.",
+    help="Stop when a judge could not score N answers in a row.",
 )
 @click.option(
     "--display",
