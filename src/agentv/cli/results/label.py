@@ -40,7 +40,7 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
     FILE has one score per line, with the fields eval_id (the case id), criterion and score. The fields annotator,
     reasoning and time are optional; suite (the eval file), target and trial are needed if the case has several results.
     If a line is invalid, nothing is imported. If an annotator scores an answer by the same criterion again, only the
-    new score counts; labels.jsonl has both.
+    new score counts; labels.jsonl contains both.
     """
     from pathlib import Path
 
@@ -99,7 +99,7 @@ def agreement_command(run: str, **options: Any) -> int:
 
     Prints for each criterion Krippendorff's alpha with its 95 % interval, Fleiss' kappa of the answers that all
     annotators judged, and Cohen's kappa of each pair of annotators. Labels are read on the scale of their criterion;
-    without one they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any text is a category.
+    without a scale they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any text is a category.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
