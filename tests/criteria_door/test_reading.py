@@ -97,7 +97,7 @@ def test_a_judgement_with_fields_of_the_wrong_sort_is_refused_all_at_once() -> N
         "expected",
         "agent_id",
         "metadata",
-        "input_snapshot  `response`, the answer to judge, is missing",
+        "input_snapshot  the answer, `response`, is missing",
     ):
         assert f"$.{part}" in said, f"{part!r} is not in\n{said}"
 

@@ -227,7 +227,7 @@ def test_a_line_without_an_answer_is_not_an_empty_answer(tmp_path: Path) -> None
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
     assert failure.kind == "unexpected_shape"
     assert failure.message.startswith(
-        "the recorded line  $  `response`, the answer to judge, is missing; this line has the keys 'id', 'txt'; "
+        "the recorded line  $  the answer, `response`, is missing; this line has the keys 'id', 'txt'; "
         "name the fields with `map: {FIELD: PATH}`, such as `map: {prompt: PATH}` `map: {response: PATH}`"
     )
 

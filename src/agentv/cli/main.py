@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, Entry] = {
     "init": Entry("agentv.cli.evals.init", "Create a first eval file, targets file and CI jobs."),
     "check": Entry("agentv.cli.evals.check", "Check eval files, targets and settings for problems."),
     "validate": Entry("agentv.cli.evals.check", "Alias of check.", hidden=True),
-    "convert": Entry("agentv.cli.evals.convert", "Convert eval files and results between YAML and JSON Lines."),
+    "convert": Entry("agentv.cli.evals.convert", "Convert eval files and results, also from other tools."),
     "generate": Entry("agentv.cli.evals.generate", "Let a model write cases or rubrics."),
     "schema": Entry("agentv.cli.evals.schema", "Print or write the JSON Schema of a kind of file."),
     "run": Entry("agentv.cli.running.run", "Run eval files against targets and give a verdict."),

@@ -1,4 +1,4 @@
-"""`agentv convert`: convert eval files and results between YAML and JSON Lines."""
+"""`agentv convert`: convert eval files and results, also from other tools."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,19 +28,21 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 @click.option(
     "--to",
     type=click.Choice(["agentv"]),
-    help="Write an eval file of AgentV 1.5 to 4.42 in our own keys.",
+    help="Rewrite IN, an eval file of the TypeScript program AgentV, with the keys of this program.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
-    With --to agentv, IN is an eval file of AgentV 1.5 to 4.42, and OUT has its meaning in our own keys. A configuration
-    of promptfoo becomes an eval file OUT with targets.yaml beside it; a dataset of DeepEval or pydantic-evals an eval
-    file. What cannot be carried over is listed with its place. A log of inspect (.eval or .json) becomes a run in the
-    folder OUT, such as .agentv/runs.
+    Files of other tools are recognised by their content. A configuration of promptfoo becomes the eval file OUT, with
+    targets.yaml in the same folder. A dataset of DeepEval or pydantic-evals becomes an eval file. A log of inspect
+    (.eval or .json) becomes a run in the folder OUT, such as .agentv/runs.
 
-    JSON Lines can contain only cases or results: the other keys of an eval file are written to a .yaml file beside OUT.
-    Existing files are never overwritten.
+    AgentV is a TypeScript program whose eval files (1.5 to 4.42) agentv can run as they are. With --to agentv, such a
+    file is rewritten with the keys of this program.
+
+    What cannot be converted is listed with its place in IN. JSON Lines can contain only cases or results: the other
+    keys of an eval file are written to a .yaml file next to OUT. Existing files are never overwritten.
     """
     import json
 

@@ -447,7 +447,7 @@ def _whole(suite: EvalSuite) -> list[EvalCase]:
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Model that writes; use a strong one."),
+    click.option("--target", metavar="NAME", help="Target that writes them; use a strong model."),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
     ),
@@ -457,7 +457,7 @@ _SHARED = (
     click.option(
         "--concurrency", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Concurrent calls."
     ),
-    click.option("--keep-going", is_flag=True, help="Continue after failures and write what succeeded."),
+    click.option("--keep-going", is_flag=True, help="Continue after failures, and write what succeeded."),
     click.option("--dry-run", is_flag=True, help="Print the requests without sending them."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
     ALLOW_PATH_OPTION,
@@ -485,8 +485,8 @@ def command() -> None:
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add rubrics to the cases of eval file FILE that have no rubrics.
 
-    Everything else in FILE stays unchanged, including comments and quotes. If the rubrics of a case cannot be written,
-    FILE does not change. Without --target, they are written by the target that
+    Everything else in FILE stays unchanged, including comments and quotes. If the model fails on a case,
+    FILE does not change, unless --keep-going is given. Without --target, the rubrics are written by the target that
     `agentv run FILE` would call.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.

@@ -335,7 +335,7 @@ def _nothing(comparison: Comparison) -> str:
 @click.option(
     "--unpaired",
     is_flag=True,
-    help="Compare as independent samples, by session, instead of case by case.",
+    help="Compare as independent samples instead of case by case; results of one session count as one group.",
 )
 @click.option(
     "--threshold",
@@ -375,7 +375,7 @@ def _nothing(comparison: Comparison) -> str:
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="Output format; agentv: an older JSON format that sets its own exit codes.",
+    help="Output format; agentv: the JSON and exit codes of the TypeScript program AgentV.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:

@@ -21,11 +21,11 @@ class _LabelGroup(click.Group):
         return super().parse_args(ctx, args if args and args[0] in names else [IMPORT, *args])
 
 
-@click.group("label", cls=_LabelGroup, options_metavar="[RUN] --in FILE", subcommand_metavar="| agreement [RUN]")
+@click.group("label", cls=_LabelGroup, subcommand_metavar="COMMAND [ARGS]...")
 def command() -> None:
     """Import human scores of a run's answers, or measure how far annotators agree.
 
-    Without `agreement` this is the import: `agentv label [RUN] --in FILE`; see `agentv label import --help`.
+    `import` may be left out: `agentv label [RUN] --in FILE` is short for `agentv label import [RUN] --in FILE`.
     """
 
 
@@ -40,7 +40,7 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
     FILE has one score per line, with the fields eval_id (the case id), criterion and score. The fields annotator,
     reasoning and time are optional; suite (the eval file), target and trial are needed if the case has several results.
     If a line is invalid, nothing is imported. If an annotator scores an answer by the same criterion again, only the
-    new score counts; labels.jsonl has both.
+    new score counts; labels.jsonl contains both.
     """
     from pathlib import Path
 
@@ -87,7 +87,8 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
 @click.option(
     "--metric",
     type=click.Choice(["nominal", "ordinal", "interval"]),
-    help="How labels differ (default: by the criterion's scale).",
+    help="How two labels are compared. nominal: equal or not; ordinal: by rank; interval: by difference (default: as "
+    "fits the criterion's scale).",
 )
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
@@ -98,7 +99,7 @@ def agreement_command(run: str, **options: Any) -> int:
 
     Prints for each criterion Krippendorff's alpha with its 95 % interval, Fleiss' kappa of the answers that all
     annotators judged, and Cohen's kappa of each pair of annotators. Labels are read on the scale of their criterion;
-    without one they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any text is a category.
+    without a scale they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any text is a category.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

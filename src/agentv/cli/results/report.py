@@ -167,7 +167,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE in the format of its suffix; '-' prints JSON Lines or the --format. Repeatable.",
+    help="Write FILE in the format of its suffix; '-' prints JSON Lines, or the format of --format. Repeatable.",
 )
 @click.option(
     "--format",

@@ -146,7 +146,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Report when the index of runs cannot be used.",
+    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
 )
 def command(
     run: str,

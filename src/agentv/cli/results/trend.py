@@ -121,7 +121,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Report when the index of runs cannot be used.",
+    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
 )
 def command(*, by: str, **given: Any) -> int:
     """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.

@@ -34,7 +34,7 @@ JUDGE_FAILURES_OPTION: Callable[..., Any] = click.option(
     "--judge-failures",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop after N failures of a judge in a row (default: the run's own).",
+    help="Stop when a judge could not score N answers in a row (default: the run's own).",
 )
 
 

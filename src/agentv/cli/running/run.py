@@ -164,7 +164,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     default=10,
     show_default=True,
     metavar="N",
-    help="Stop after N failures of a judge in a row.",
+    help="Stop when a judge could not score N answers in a row.",
 )
 @click.option(
     "--cache",

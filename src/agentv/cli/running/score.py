@@ -342,12 +342,16 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     type=click.Choice(["metadata", "error"]),
     default="error",
     show_default=True,
-    help="Keep unknown keys of a line as metadata, or refuse them.",
+    help="Store unknown keys of a line as metadata, or report them as errors.",
 )
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
 @click.option("--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Store no run.")
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
-@click.option("--target-field", metavar="FIELD", help="Field that names who answered, e.g. model; else the file.")
+@click.option(
+    "--target-field",
+    metavar="FIELD",
+    help="Field with the target's name, e.g. model (default: target, else the file name).",
+)
 @click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
 @click.option(
@@ -390,7 +394,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     default=10,
     show_default=True,
     metavar="N",
-    help="Stop after N failures of a judge in a row.",
+    help="Stop when a judge could not score N answers in a row.",
 )
 @click.option(
     "--display",
@@ -404,10 +408,9 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
-    Read as they are: {id, messages}, {id, prompt, response}, and exports of Langfuse, LangSmith, OpenAI, OpenTelemetry
-    (OTLP) and Phoenix.
-    Lines are scored as they arrive, so the input can be an endless stream. Ctrl-C and SIGTERM finish the lines in
-    progress.
+    Lines with {id, prompt, response} or {id, messages}, and exports of Langfuse, LangSmith, OpenAI, OpenTelemetry
+    (OTLP) and Phoenix need no --map. Lines are scored as they arrive, so the input can be an endless stream. After
+    Ctrl-C or SIGTERM, the lines in progress are completed.
 
     Exit codes: 0 passed, 1 a gate failed, 2 standard output was closed, 3 incomplete, 4 invalid usage or files,
     5 nothing selected, 130 SIGINT, 143 SIGTERM.

@@ -22,10 +22,10 @@ def command() -> None:
     """List or clear cached answers (`agentv run --cache on`) and embeddings."""
 
 
-@command.command("ls")
+@command.command("list")
 @click.option("--target", metavar="NAME", help="List only answers of this target.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
-def ls_command(target: str | None, *, as_json: bool) -> int:
+def list_command(target: str | None, *, as_json: bool) -> int:
     """List the cached files by kind and target."""
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
@@ -43,6 +43,9 @@ def ls_command(target: str | None, *, as_json: bool) -> int:
     if not groups:
         click.echo("the cache is empty; `agentv run --cache on` fills it")
     return 0
+
+
+command.add_command(click.Command("ls", callback=list_command.callback, params=list_command.params, hidden=True))
 
 
 @command.command("clear")

@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Report when the index of runs cannot be used.",
+    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
@@ -76,12 +76,15 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
     return _delete(list(dict.fromkeys(find_run(home, run) for run in runs)), yes=yes, as_json=as_json)
 
 
-@command.command("prune")
+@command.command("prune", short_help="Delete old runs; keep the newest N and tagged runs.")
 @click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="Number of newest runs to keep.")
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
-    """Delete all runs except the newest N, tagged runs, and runs in progress."""
+    """Delete old runs.
+
+    The newest N runs, tagged runs and runs in progress are not deleted.
+    """
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
@@ -116,7 +119,7 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     return 0
 
 
-@command.command("export")
+@command.command("export", short_help="Write an eval file with some cases of a run.")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--failed", is_flag=True, help="Export cases that did not pass, including errors (default).")
 @click.option("--errors", is_flag=True, help="Export cases that ended with an error.")

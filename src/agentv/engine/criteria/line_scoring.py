@@ -347,8 +347,8 @@ def named_value(given: EvaluationInput, name: str) -> str | None:
 
 
 def _render(problem: Problem, line: Line) -> str:
-    """Return a problem as text, without the file and line, which are reported with it anyway."""
+    """Return a problem as text, without the file and line, which are reported anyway, and without `$` for the line."""
     if problem.path != line.file:
         return problem.render()
     column = f"column {problem.column}: " if problem.column > 1 else ""
-    return column + replace(problem, path="", line=0).render().strip()
+    return column + replace(problem, path="", line=0).render().strip().removeprefix("$  ")

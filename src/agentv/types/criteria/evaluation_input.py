@@ -167,7 +167,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputK
         written = fields.value("response")
         answer = None if written is None else _response(written, problems, f"{at}.response")
         if written is None:
-            problems.add(at, "`response`, the answer to judge, is missing")
+            problems.add(at, "the answer, `response`, is missing")
         given = cls(
             response=answer or "",
             criteria=tuple(EvaluationCriteria.read(item, problems, at) for at, item in fields.items("criteria")),

@@ -36,10 +36,7 @@ _SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRec
     (is_openai, read_openai),
 )
 _WHAT = "log line"
-_UNKNOWN = (
-    "name the fields with --map FIELD=PATH, such as --map prompt=PATH --map response=PATH; read without it are "
-    "{id, prompt, response}, {id, messages} and exports of Langfuse, LangSmith, OpenAI, OpenTelemetry and Phoenix"
-)
+_UNKNOWN = "name the fields with --map FIELD=PATH, such as --map prompt=PATH --map response=PATH"
 
 
 class LoggedAnswer(Struct, frozen=True):
@@ -300,7 +297,7 @@ class _Reader:
         else:
             keys = keys_of(self._line)
             near = next(filter(_is_like_answer, record.unread), None)
-            what = f"`response`, the answer to judge, is missing; this line has the keys {keys}"
+            what = f"the answer, `response`, is missing; this line has the keys {keys}"
             if record.shape != "own":
                 what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
             problems.add("$", what, allowed=_UNKNOWN, suggestion=near and f"--map response={near}")
