@@ -429,9 +429,9 @@ def read_suite(
 ) -> ParsedSuite:
     """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
 
-    No code of the project runs without them: the functions of datasets are not called. `variables` win over those of
-    the file. With `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
-    `content` is read instead of the content of a YAML file. Its files may also lie in the folders `allow_paths`.
+    Without them no code of the project runs: functions of datasets are not called. `variables` win over those of
+    the file. With `evaluators_given` cases do not get the evaluators of the suite. `content` is read instead of that of
+    a YAML file. Its files may also lie in the folders `allow_paths`.
     """
     try:
         check_readable(path)
