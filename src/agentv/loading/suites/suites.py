@@ -447,11 +447,7 @@ def read_suite(
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     finder = FileFinder(
-        base_dir=base,
-        repository_root=root,
-        cwd=Path.cwd(),
-        guard=guard,
-        guideline_patterns=project.guideline_patterns,
+        base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=project.guideline_patterns
     )
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
     own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
