@@ -152,6 +152,18 @@ def test_results_are_grouped_by_any_key(folder: Path, agentv: Call) -> None:
     ]
 
 
+def test_a_key_that_no_line_has_is_reported_with_those_that_there_are(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *[{"id": f"{n}", "response": "Wait, please.", "model": "m"} for n in range(2)])
+    note = "Note: no line has 'metadata.modle' to group by; the metadata has the keys: model"
+    assert note in score(agentv, "v1", "--by", "modle")[1].splitlines()
+    for command in (["show", "v1"], ["report", "v1"], ["compare", "v1", "v1"]):
+        code, _, err = agentv(*command, "--by", "modle")
+        assert (code, "'metadata.modle' to group by; the metadata has the keys: model; or use one of" in err) == (
+            4,
+            True,
+        )
+
+
 def test_a_report_groups_by_any_key_in_every_format(folder: Path, agentv: Call) -> None:
     log(folder / "v1.jsonl", *[{"id": f"{n}", "response": "Wait, please.", "model": f"m-{n % 2}"} for n in range(4)])
     score(agentv, "v1")
