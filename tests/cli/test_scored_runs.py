@@ -164,6 +164,14 @@ def test_a_key_that_no_line_has_is_reported_with_those_that_there_are(folder: Pa
         )
 
 
+def test_the_place_of_a_line_leads_to_its_case(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", {"id": "q-1", "response": "Wait."}, {"id": "q-2", "response": "Wait, please."})
+    assert " v1.jsonl:1  " in score(agentv, "v1")[1]
+    code, _, err = agentv("show", "v1", "v1.jsonl:1")
+    assert code == 4
+    assert err.endswith(" has no case 'v1.jsonl:1'. That line is the case 'q-1'.\n")
+
+
 def test_a_report_groups_by_any_key_in_every_format(folder: Path, agentv: Call) -> None:
     log(folder / "v1.jsonl", *[{"id": f"{n}", "response": "Wait, please.", "model": f"m-{n % 2}"} for n in range(4)])
     score(agentv, "v1")
