@@ -273,6 +273,26 @@ def test_all_problems_of_the_configuration_are_reported_at_once(folder: Path, sc
         assert part in err
 
 
+def test_a_missing_judge_is_reported_with_the_file_that_needs_it(
+    folder: Path, score: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    write_lines(folder / "log.jsonl", *answers(GOOD))
+    code, _, err = score("log.jsonl", config="evaluators: [{type: llm_judge}]\n")
+    assert code == 4
+    assert err.startswith(
+        "error: config.yaml  $.evaluators[0]  evaluator 'llm_judge' needs a judge; give one with `judge:"
+    )
+    assert "EvaluationRunConfig" not in err
+
+
+def test_an_answer_of_null_is_not_reported_as_missing(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", '{"id": "1", "response": null}')
+    _, out, _ = score("log.jsonl")
+    assert "! log.jsonl:1  $.response is null; an agent that answered nothing gave an empty text" in out
+
+
 @pytest.mark.parametrize(
     ("lines", "arguments", "said"),
     [
@@ -330,8 +350,8 @@ def test_a_storage_that_fails_leaves_the_run_incomplete(folder: Path, score: Cal
 
 
 @contextmanager
-def scoring(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    arguments = [*AGENTV, "score", "-", "--config", "config.yaml", *options]
+def scoring(folder: Path, *options: str, file: str = "-") -> Iterator[subprocess.Popen[str]]:
+    arguments = [*AGENTV, "score", file, "--config", "config.yaml", *options]
     with subprocess.Popen(
         arguments, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
@@ -380,21 +400,30 @@ print('{"score": 1.0}')
 
 
 @contextmanager
-def judging(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a stream whose only line is in progress until `go` is written."""
+def judging(folder: Path, file: str = "-") -> Iterator[subprocess.Popen[str]]:
+    """Start a stream, or a file, whose only line is in progress until `go` is written."""
     for name in ("began", "go"):
         os.mkfifo(folder / name)
     (folder / "hanging.py").write_text(HANGING)
     (folder / "config.yaml").write_text(
         f"evaluators: [{{type: code_judge, script: ['{sys.executable}', hanging.py]}}]\n"
     )
-    with scoring(folder, "-o", "out.jsonl") as running:
+    with scoring(folder, "-o", "out.jsonl", file=file) as running:
         say(running, {"response": GOOD})
         (folder / "began").read_text()
         running.send_signal(signal.SIGTERM)
         assert running.stdout is not None
         assert running.stdout.readline() == "stopping: SIGTERM; finishing the lines in progress\n"
         yield running
+
+
+def test_an_interrupted_run_of_files_says_how_to_go_on(folder: Path) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD))
+    with judging(folder, "log.jsonl") as running:
+        (folder / "go").write_text("x")
+        report, _ = running.communicate()
+    run_id = next(iter((folder / ".agentv" / "runs").iterdir())).name
+    assert f"\nResume: agentv resume {run_id}\n" in report
 
 
 def test_a_line_that_was_begun_is_finished_and_kept(folder: Path) -> None:

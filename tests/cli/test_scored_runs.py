@@ -152,6 +152,26 @@ def test_results_are_grouped_by_any_key(folder: Path, agentv: Call) -> None:
     ]
 
 
+def test_a_key_that_no_line_has_is_reported_with_those_that_there_are(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *[{"id": f"{n}", "response": "Wait, please.", "model": "m"} for n in range(2)])
+    note = "Note: no line has 'metadata.modle' to group by; the metadata has the keys: model"
+    assert note in score(agentv, "v1", "--by", "modle")[1].splitlines()
+    for command in (["show", "v1"], ["report", "v1"], ["compare", "v1", "v1"]):
+        code, _, err = agentv(*command, "--by", "modle")
+        assert (code, "'metadata.modle' to group by; the metadata has the keys: model; or use one of" in err) == (
+            4,
+            True,
+        )
+
+
+def test_the_place_of_a_line_leads_to_its_case(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", {"id": "q-1", "response": "Wait."}, {"id": "q-2", "response": "Wait, please."})
+    assert " v1.jsonl:1  " in score(agentv, "v1")[1]
+    code, _, err = agentv("show", "v1", "v1.jsonl:1")
+    assert code == 4
+    assert err.endswith(" has no case 'v1.jsonl:1'. That line is the case 'q-1'.\n")
+
+
 def test_a_report_groups_by_any_key_in_every_format(folder: Path, agentv: Call) -> None:
     log(folder / "v1.jsonl", *[{"id": f"{n}", "response": "Wait, please.", "model": f"m-{n % 2}"} for n in range(4)])
     score(agentv, "v1")

@@ -341,3 +341,15 @@ def test_ordinary_tests_are_not_changed(tmp_path: Path) -> None:
     assert {name: word for name, word in with_plugin.outcomes.items() if "agentv" not in name} == without.outcomes
     assert rows(project) == []
     assert "agentv ==" not in with_plugin.output
+
+
+def test_a_gate_without_a_judged_test_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
+    session = Session(tmp_path, "--agentv-gate", "pass_rate >= 90%")
+    assert session.code == 0
+    assert "note: no test was judged, so that no gate was checked: pass_rate >= 90%" in session.output
+
+
+def test_a_wrong_number_of_trials_says_what_is_expected(tmp_path: Path) -> None:
+    session = Session(tmp_path, "--agentv-trials", "x")
+    assert "argument --agentv-trials: must be a whole number from 1, not 'x'" in session.output

@@ -38,6 +38,7 @@ def test_a_line_says_who_gave_which_score_to_what() -> None:
         {"evalId": "refund-1", "criterionName": "tone", "score": 4},
         {"session_id": "refund-1", "criterion_name": "tone", "score": 4},
         {"eval_id": "refund-1", "evalId": "other", "criterion": "tone", "score": 4},
+        {"id": "refund-1", "session_id": "s-7", "criterion": "tone", "score": 4},
     ],
 )
 def test_other_spellings_of_the_keys_are_read(entry: dict[str, Any]) -> None:
@@ -74,7 +75,7 @@ def test_every_bad_line_is_reported_and_the_others_are_read() -> None:
     assert problems(found) == [
         "said.jsonl:2:1  $  this line is not valid JSON: Expecting property name enclosed in double quotes (column 2)",
         "said.jsonl:3:1  $  a line must be a JSON object; with eval_id, criterion and score",
-        "said.jsonl:4:1  $  'criterion' is missing",
+        "said.jsonl:4:1  $  'criterion' is missing; the line has: eval_id, score",
         "said.jsonl:5:1  $  'criterion' is missing; is 'criteron' a misspelling of it?",
         "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a string such as 4/5, 85% or a label",
         "said.jsonl:7:1  $  'time' is 'yesterday'; it must be like 2026-01-31T12:00:00Z",

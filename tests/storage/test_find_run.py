@@ -46,6 +46,25 @@ def test_a_reference_finds_its_run(home: Path, reference: str, run_id: str) -> N
     assert find_run(home, reference).name == run_id
 
 
+def test_a_name_counts_more_than_the_start_of_another_runs_id(home: Path) -> None:
+    _add(home, "20260201T120000-123456", "7f3a")
+    assert find_run(home, "7f3a").name == "20260201T120000-123456"
+
+
+def test_a_name_of_several_runs_asks_for_the_id_of_one(home: Path) -> None:
+    _add(home, "20260201T120000-123456", "nightly")
+    with pytest.raises(ConfigError) as refused:
+        find_run(home, "nightly")
+    ids = f"20260201T120000-123456, {NEW}"
+    assert str(refused.value) == f"'nightly' is the name of 2 runs; give the id of one: {ids}"
+
+
+def _add(home: Path, run_id: str, name: str) -> None:
+    store = RunFolder(runs_folder(home), run_id, clock=lambda: NOON)
+    store.begin(make_run(run_id=run_id, name=name, created_at=NOON))
+    store.close("finished")
+
+
 def test_a_path_finds_its_run_wherever_it_lies(home: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     (runs_folder(home) / OLD).rename(moved)

@@ -4,6 +4,7 @@ pytest imports this module in every project that has agentv installed. It theref
 else is imported when the first test uses the marker or the fixture `agentv`.
 """
 
+from argparse import ArgumentTypeError
 from collections.abc import Generator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -41,10 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(f"must be at least 1, not {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -157,3 +157,6 @@ class AgentvSession:
             from agentv.pytest_plugin.ending import print_ending  # noqa: PLC0415 - as above
 
             print_ending(terminalreporter, self.state.ended)
+        elif gates := terminalreporter.config.getoption("agentv_gate"):
+            terminalreporter.write_sep("=", "agentv")
+            terminalreporter.write_line(f"note: no test was judged, so that no gate was checked: {', '.join(gates)}")

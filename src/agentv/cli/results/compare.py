@@ -37,6 +37,7 @@ from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import BY, RowChoice, grouping_named, pair_groups
 from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.counting.groups import nothing_grouped
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
@@ -262,9 +263,8 @@ def _compare_groups(
     by = options.by or ""
     paired = pair_groups(before.grouped, after.grouped)
     if not before.grouped.groups and not after.grouped.groups:
-        raise ConfigError(
-            f"no result has {by!r} to group by; use one of {', '.join(BY)}, or a metadata key of the cases"
-        )
+        keys = before.grouped.keys | after.grouped.keys
+        raise ConfigError(f"{nothing_grouped(by, keys)}; or use one of {', '.join(BY)}")
     is_paired = _is_paired(before, after, options)
     made = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
     groups = []

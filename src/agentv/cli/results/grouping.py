@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from agentv.scoring.counting.case_sums import cluster_of
-from agentv.scoring.counting.groups import KINDS, Groups, kind_named
+from agentv.scoring.counting.groups import KINDS, Groups, kind_named, nothing_grouped
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import ConfigError
@@ -20,7 +20,9 @@ def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[Grou
     """
     kinds = tuple(dict.fromkeys(map(kind_named, words)))
     variants: dict[tuple[str, str | None], Groups] = {}
+    keys: set[str] = set()
     for row in rows:
+        keys.update(row.metadata)
         variant = row.slot.target, row.slot.prompt
         groups = variants.get(variant) or variants.setdefault(variant, Groups(kinds))
         groups.add(kind_of(row, row_state(row)), case=cluster_of(row), metadata=row.metadata, time=row.timestamp)
@@ -34,8 +36,5 @@ def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[Grou
     found = tuple(sorted(counted, key=lambda group: place[group.by, group.name]))
     missing = [kind for kind in kinds if kind not in {group.by for group in found}]
     if missing:
-        known = ", ".join(KINDS)
-        raise ConfigError(
-            f"no result has {missing[0]!r} to group by; use one of {known}, or a metadata key of the cases"
-        )
+        raise ConfigError(f"{nothing_grouped(missing[0], keys)}; or use one of {', '.join(KINDS)}")
     return found

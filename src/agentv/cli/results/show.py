@@ -295,13 +295,19 @@ def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
     from agentv.types.errors import ConfigError, nearest
 
     case = query.case or ""
-    known = {row.eval_id for row in stored.results()}
+    known, at_place = set[str](), None
+    for row in stored.results():
+        known.add(row.eval_id)
+        if f"{row.file}:{row.line}" == case:
+            at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
         raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; omit --failed to show it")
     if case in known:
         raise ConfigError(f"case {case!r} of run {stored.run_id} has no result that matches the other options")
     near = nearest(case, known)
     hint = f" Did you mean {near!r}?" if near else f" `agentv show {stored.run_id}` lists its cases."
+    if at_place is not None:
+        hint = f" That line is the case {at_place!r}."
     raise ConfigError(f"run {stored.run_id} has no case {case!r}.{hint}")
 
 

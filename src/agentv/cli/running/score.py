@@ -14,7 +14,6 @@ from typing import Any, Literal, TextIO
 
 import click
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
@@ -117,14 +116,32 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             target_field=options.target_field,
             by=options.by,
         )
-        report = finish(scoring, options.workers, screen, max_errors=options.max_errors, output=options.output)
+        report = finish(
+            scoring,
+            options.workers,
+            screen,
+            max_errors=options.max_errors,
+            output=options.output,
+            can_resume=can_be_read_again(files),
+        )
     return report.verdict.exit_code
 
 
+def can_be_read_again(files: Sequence[str]) -> bool:
+    """Return True if `agentv resume` can read the rest of these inputs: files, and no streams."""
+    return all(file != STDIN and Path(file).is_file() for file in files)
+
+
 def finish(
-    scoring: LineScoring, workers: int, screen: "Screen", *, max_errors: int, output: str | None = None
+    scoring: LineScoring,
+    workers: int,
+    screen: "Screen",
+    *,
+    max_errors: int,
+    output: str | None = None,
+    can_resume: bool = False,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it."""
+    """Judge every line, save the report with the run, and show it; with `can_resume`, show how to go on."""
     state = "failed"
     try:
         asyncio.run(_score(scoring, workers))
@@ -138,7 +155,8 @@ def finish(
             with suppress(StorageError):
                 scoring.run.close(state)
         raise
-    screen.end(report, output, () if scoring.groups is None else scoring.groups.summaries())
+    groups = () if scoring.groups is None else scoring.groups.summaries()
+    screen.end(report, output, groups, can_resume=can_resume)
     return report
 
 
@@ -193,7 +211,7 @@ def _new_run(
 def load_config(options: ScoreOptions) -> EvaluationRunConfig:
     """Return the configuration, with the judge and the selection of the options."""
     config = EvaluationRunConfig.load(options.config, allow_paths=options.allow_paths)
-    return replace(config, judge=options.judge or config.judge, only=options.only or config.only)
+    return config.with_values(judge=options.judge or config.judge, only=options.only or config.only)
 
 
 def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
@@ -297,7 +315,9 @@ class Screen:
             start = "\r\x1b[K" if self._display == "live" else ""
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
-    def end(self, report: RunReport, output: str | None, groups: Sequence[GroupSummary] = ()) -> None:
+    def end(
+        self, report: RunReport, output: str | None, groups: Sequence[GroupSummary] = (), *, can_resume: bool = False
+    ) -> None:
         """Print the report, with the groups of `--by`."""
         if self._display == "json":
             self._write(score_json_text(report, output=output, groups=groups), nl=False)
@@ -305,7 +325,8 @@ class Screen:
             is_terminal = self._stream.isatty()
             width = shutil.get_terminal_size().columns if is_terminal else None
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
-            text = view.report(report, files=[] if output in (None, _STDOUT) else [str(output)], groups=groups)
+            files = [] if output in (None, _STDOUT) else [str(output)]
+            text = view.report(report, files=files, groups=groups, can_resume=can_resume)
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
         else:
             click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)

@@ -120,7 +120,7 @@ def _continue(
         if generation is not None:
             run.store.note(GENERATION_STARTED, generation.to_event())
         scoring.lines = make_lines(scoring)
-        made = finish(scoring, options.workers, screen, max_errors=options.max_errors)
+        made = finish(scoring, options.workers, screen, max_errors=options.max_errors, can_resume=is_rest)
         if output.outputs:
             report(str(folder), ReportOptions(outputs=output.outputs, include_trace=output.include_trace))
     return made.verdict.exit_code

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.engine.planning.given_evaluators import GivenEvaluator
 from agentv.engine.planning.given_targets import JudgeLike
@@ -95,6 +96,12 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         read = load_run_config(file, specs or load_project_parts([folder])[0], allow_paths=allow_paths)
         made = cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
         vars(made)[_PATH] = str(file.resolve())
+        return made
+
+    def with_values(self, **values: Any) -> Self:
+        """Return a copy with other values of these fields, read from the same file."""
+        made = replace(self, **values)
+        vars(made).update(vars(self))
         return made
 
     @property

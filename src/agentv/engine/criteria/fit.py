@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.criteria.plan import WHERE, CriteriaPlan, PlannedEvaluator
+from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
 from agentv.loading.models.settings import criteria_named_by
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -43,7 +43,7 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     evaluator whose criterion does not exist or that names none of several, a criterion that no evaluator scores.
     """
     criteria = criteria or plan.criteria
-    problems, unfit = Problems("EvaluationInput"), Problems(WHERE, list(plan.problems))
+    problems, unfit = Problems("EvaluationInput"), Problems(plan.where, list(plan.problems))
     counts = Counter(str(criterion.name) for criterion in criteria)  # a name that is not text is reported below
     for index, criterion in enumerate(criteria):
         for fault in criterion.faults():

@@ -21,7 +21,7 @@ from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
 from agentv.scoring.counting.case_sums import cluster_of
-from agentv.scoring.counting.groups import METADATA, Groups, kind_named
+from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
@@ -96,6 +96,7 @@ class LineScoring(Struct):
     by: Sequence[str] = ()
     summary: Summary = field(default_factory=Summary)
     groups: Groups | None = None
+    metadata_keys: set[str] = field(default_factory=set)
     without_target: int = 0
     done: DigestSet | None = None
     unchanged: int = 0
@@ -243,6 +244,7 @@ class LineScoring(Struct):
         """Count a row as one of the single target of a stream."""
         self.summary.add(replace(row, slot=replace(row.slot, target=GIVEN_ANSWER)), has_trials=has_trials)
         if self.groups is not None:
+            self.metadata_keys.update(row.metadata)
             kind = kind_of(row, row_state(row))
             cluster = cluster_of(row, has_trials=has_trials)
             self.groups.add(kind, case=cluster, metadata=row.metadata, time=row.timestamp)
@@ -305,6 +307,9 @@ class LineScoring(Struct):
         if self.answers:
             for name in (name for name in self.reading.paths if name not in self.mapped):
                 yield f"no line has the path of --map {name}={self.reading.paths[name]}"
+        if self.groups is not None and self.summary.all.rows:
+            for kind in (kind for kind in map(kind_named, self.by) if not self.groups.names(kind)):
+                yield nothing_grouped(kind, self.metadata_keys, of="line")
         if self.without_target:
             lines = "1 line has" if self.without_target == 1 else f"{self.without_target:,} lines have"
             yield f"{lines} no {self.target_field!r}; their target is the file's name"

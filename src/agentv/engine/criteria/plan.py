@@ -81,6 +81,11 @@ def all_settings(settings: object, specs: Specs) -> Iterator[object]:
 WHERE = "EvaluationRunConfig"
 
 
+def where_of(config: EvaluationRunConfig) -> str:
+    """Return what messages call a configuration: its file, relative to the working folder, else its class."""
+    return WHERE if config.path is None else os.path.relpath(config.path)
+
+
 class PlannedEvaluator(Struct, frozen=True):
     """One evaluator: its config, its typed settings, and `given`: the config itself, or an evaluator object.
 
@@ -106,18 +111,20 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     targets: tuple[TargetConfig, ...]
     """The targets given with the configuration, judges included."""
     problems: tuple[Problem, ...]
+    where: str = WHERE
+    """What messages call the configuration."""
 
 
 def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
     """Return the plan of a configuration, with all its problems."""
-    return _Planning(config).plan()
+    return _Planning(config, Problems(where_of(config))).plan()
 
 
 class _Planning(Struct):
     """The construction of a plan from one configuration."""
 
     config: EvaluationRunConfig
-    problems: Problems = field(default_factory=lambda: Problems(WHERE))
+    problems: Problems
     targets: dict[str, TargetConfig] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -131,7 +138,7 @@ class _Planning(Struct):
             self.problems.add("$.evaluators", "there are no evaluators", allowed="name at least one")
         self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
         entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
-        read, found = read_given_entries(entries, scope, where=WHERE)
+        read, found = read_given_entries(entries, scope, where=where_of(self.config))
         self.problems.found += [problem for problem in found if problem.severity == "error"]
         planned = self._planned(entries, read, specs)
         self._check_only([each.config for each in planned], specs)
@@ -159,6 +166,7 @@ class _Planning(Struct):
             stores=stores,
             targets=tuple(self.targets.values()),
             problems=tuple(self.problems.found),
+            where=where_of(self.config),
         )
 
     def _given_target(self, given: TargetConfig | Mapping[str, Any]) -> TargetConfig:
@@ -287,7 +295,8 @@ class _Planning(Struct):
         if not has_judge and self._need_judge([planned], known.specs):
             message = f"evaluator {config.name!r} needs a judge"
             variables = " or ".join(key_variables(known.specs.providers))
-            advice = f"give one with EvaluationRunConfig(judge=…), or `judge` in its config, or set {variables}"
+            way = "EvaluationRunConfig(judge=…)" if self.config.path is None else "`judge: PROVIDER:MODEL` in this file"
+            advice = f"give one with {way}, or `judge` in its config, or set {variables}"
             self.problems.add(at, message, allowed=advice)
 
     def _resolved(self, judge: str | None, known: KnownTargets) -> ResolvedTarget | None:

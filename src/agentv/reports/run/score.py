@@ -59,10 +59,18 @@ class ScoreView(Struct, frozen=True):
     signs: Signs = UNICODE
     paint: Paint = without_colour
 
-    def report(self, report: RunReport, *, files: Sequence[str] = (), groups: Sequence[GroupSummary] = ()) -> str:
+    def report(
+        self,
+        report: RunReport,
+        *,
+        files: Sequence[str] = (),
+        groups: Sequence[GroupSummary] = (),
+        can_resume: bool = False,
+    ) -> str:
         """Return the report; its last line is the verdict with the exit code.
 
-        `files` are the written outputs, `groups` are shown as tables.
+        `files` are the written outputs, `groups` are shown as tables. `can_resume` says that lines not scored yet can
+        be read again.
         """
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
@@ -74,7 +82,7 @@ class ScoreView(Struct, frozen=True):
             self._lines("lowest scores", report.worst),
             self._lines(f"errors: {errors:,}", report.errors, more=errors - len(report.errors)),
             [f"Note: {one_line(note)}" for note in report.notes],
-            _footer(report, files),
+            _footer(report, files, can_resume=can_resume),
             [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
         ]
         return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
@@ -151,7 +159,7 @@ def line_reason(row: CaseResult) -> str:
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
 
-def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
+def _footer(report: RunReport, files: Sequence[str], *, can_resume: bool) -> list[str]:
     rows, usage = _all_lines(report).rows, _usage(report)
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
     lines = [f"Took {took_text(report.duration_s)}{rate}"]
@@ -163,6 +171,8 @@ def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
         lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if _all_lines(report).judged]
     if report.folder is not None:
         lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
+        if can_resume and report.state != "finished":
+            lines.append(f"Resume: agentv resume {report.run_id}")
     return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
 
 

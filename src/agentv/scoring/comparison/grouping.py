@@ -69,12 +69,15 @@ class GroupedSide(Struct, frozen=True):
     whole: Side
     by: str | None = None
     groups: dict[GroupKey, Side] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+    """The keys of the metadata, as far as a group was looked for."""
 
     def add(self, grouped: GroupedRow) -> None:
         """Add a row to the whole side and to its groups. Raises ConfigError for more than 1,000 groups."""
         self.whole.add(grouped.row)
         if self.by is None or grouped.row.state == "skipped":
             return
+        self.keys.update(grouped.metadata)
         for key, row in _rows_by_group(grouped, self.by):
             group = self.groups.get(key)
             if group is None:

@@ -20,7 +20,15 @@ OTHERS = "(others)"
 
 In a stream it is for those after the first 200: each line may bring new criteria.
 """
+SHOWN_KEYS = 20
 _NO_METADATA: JsonObject = {}
+
+
+def nothing_grouped(kind: str, keys: Iterable[str], *, of: str = "result") -> str:
+    """Return the message that no result, or no line, has a group of this kind; `keys` are those of the metadata."""
+    known = ", ".join(sorted(keys)[:SHOWN_KEYS])
+    has = f"the metadata has the keys: {known}" if known else "there is no metadata"
+    return f"no {of} has {kind!r} to group by; {has}"
 
 
 def kind_named(word: str) -> str:

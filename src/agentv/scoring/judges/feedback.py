@@ -17,7 +17,7 @@ from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, HumanScore
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "eval_id": ("eval_id", "evalId", "session_id", "sessionId"),
+    "eval_id": ("eval_id", "evalId", "id", "session_id", "sessionId"),
     "criterion": ("criterion", "criterion_name", "criterionName"),
     "score": ("score",),
     "annotator": ("annotator",),
@@ -228,7 +228,9 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
     before = len(found.problems)
     for key in REQUIRED:
         if fields.raw_value(key) is None:
-            found.refuse(line, f"{key!r} is missing{_meant_by(key, entry)}")
+            hint = _meant_by(key, entry)
+            has = f"the line has: {', '.join(entry) or 'nothing'}" if len(found.problems) == before else None
+            found.refuse(line, f"{key!r} is missing{hint}", allowed=None if hint else has)
     feedback = Feedback(
         eval_id=fields.text("eval_id") or "",
         criterion=fields.text("criterion") or "",

@@ -82,15 +82,16 @@ def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -
         return ids[-1 - int(latest[1] or 0)]
     if reference in ids:
         return reference
-    fitting = [each for each in ids if each.startswith(reference) or each.rpartition("-")[2].startswith(reference)]
-    fitting = fitting or [str(row[0]) for row in rows if row[1] == reference]
+    named = [str(row[0]) for row in rows if row[1] == reference]
+    fitting = named or [
+        each for each in ids if each.startswith(reference) or each.rpartition("-")[2].startswith(reference)
+    ]
     if len(fitting) == 1 and reference:
         return fitting[0]
     if fitting and reference:
-        message = (
-            f"{reference!r} matches {len(fitting)} runs of the store; use more characters of one of: {_names(fitting)}"
-        )
-        raise ConfigError(message)
+        what = "is the name of" if named else "matches"
+        advice = "give the id of one" if named else "use more characters of one of"
+        raise ConfigError(f"{reference!r} {what} {len(fitting)} runs of the store; {advice}: {_names(fitting)}")
     known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has none yet"
     raise ConfigError(f"the store {url} has no run {reference!r}; {known}")
 

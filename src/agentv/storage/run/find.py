@@ -53,8 +53,9 @@ LOG_SUFFIX = ".eval"
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     """Return the folder of the run that `reference` names; `without` is the id of a run to skip.
 
-    `reference` is `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or
-    a name. Raises ConfigError, listing the runs, when no run or several runs match.
+    `reference` is `latest`, `latest~1` (the one before), a path, an id, a name, or the start of an id or of its random
+    suffix; the first of these that any run has counts. Raises ConfigError, listing the runs, when no run or several
+    runs match.
     """
     folders = [folder for folder in list_run_folders(home) if folder.name != without]
     latest = _LATEST.fullmatch(reference)
@@ -70,9 +71,10 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise ConfigError(
-            f"{reference!r} matches {len(fitting)} runs; use more characters of one of: {_names(fitting)}"
-        )
+        is_name = _name_of(fitting[0]) == reference
+        what = "is the name of" if is_name else "matches"
+        advice = "give the id of one" if is_name else "use more characters of one of"
+        raise ConfigError(f"{reference!r} {what} {len(fitting)} runs; {advice}: {_names(fitting)}")
     if path.suffix == LOG_SUFFIX and path.is_file():
         raise ConfigError(
             f"{reference} is a log of inspect; make a run of it: agentv convert {reference} -o .agentv/runs"
@@ -92,8 +94,15 @@ def _fitting(folders: Sequence[Path], reference: str) -> list[Path]:
     exact = [folder for folder in folders if folder.name == reference]
     if exact or not reference:
         return exact
-    prefixed = [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
-    return prefixed or [run.folder for run in map(_readable, folders) if run is not None and run.run.name == reference]
+    named = [folder for folder in folders if _name_of(folder) == reference]
+    if named:
+        return named
+    return [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
+
+
+def _name_of(folder: Path) -> str | None:
+    run = _readable(folder)
+    return None if run is None else run.run.name
 
 
 def _listed(folders: Sequence[Path]) -> str:

@@ -298,6 +298,9 @@ class _Reader:
             keys = keys_of(self._line)
             near = next(filter(_is_like_answer, record.unread), None)
             what = f"the answer, `response`, is missing; this line has the keys {keys}"
+            if record.shape == "own" and self._line.get("response", "") is None:
+                problems.add("$.response", "is null; an agent that answered nothing gave an empty text")
+                return
             if record.shape != "own":
                 what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
             problems.add("$", what, allowed=_UNKNOWN, suggestion=near and f"--map response={near}")
