@@ -139,7 +139,7 @@ def test_an_input_of_unknown_form_is_the_question_as_json() -> None:
         ("messages", {"messages": [{"role": "user", "text": "?"}]}, "$.messages[0]  has no content"),
         ("messages", {"messages": "hello"}, "$.messages  must be a list of messages"),
         ("prompt", {"latency_ms": "fast"}, "$.latency_ms  must be a number"),
-        ("prompt", {"response": None}, "is missing; this line has the keys 'id', 'prompt', 'response', 'model'"),
+        ("prompt", {"response": None}, "$.response  is null; an agent that answered nothing gave an empty text"),
     ],
 )
 def test_a_line_without_an_answer_is_never_an_empty_one(shape: str, change: dict[str, Any], reason: str) -> None:

@@ -28,7 +28,7 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 @click.option(
     "--to",
     type=click.Choice(["agentv"]),
-    help="Rewrite IN, an eval file of the TypeScript program AgentV, with the keys of this program.",
+    help="Rewrite IN, an eval file of the TypeScript program AgentV, with agentv's own keys.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
@@ -39,7 +39,7 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     (.eval or .json) becomes a run in the folder OUT, such as .agentv/runs.
 
     AgentV is a TypeScript program whose eval files (1.5 to 4.42) agentv can run as they are. With --to agentv, such a
-    file is rewritten with the keys of this program.
+    file is rewritten with agentv's own keys.
 
     What cannot be converted is listed with its place in IN. JSON Lines can contain only cases or results: the other
     keys of an eval file are written to a .yaml file next to OUT. Existing files are never overwritten.

@@ -447,7 +447,7 @@ def _whole(suite: EvalSuite) -> list[EvalCase]:
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Target that writes them; use a strong model."),
+    click.option("--target", metavar="NAME", help="Target that generates; use a strong model."),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
     ),

@@ -72,7 +72,7 @@ PLUGIN_NAME = "my-evaluator"
 TEMPLATES: Mapping[str, str] = {
     "agent": "an agent command that reports its tool calls",
     "rag": "a retrieval pipeline in Python",
-    "chat": "a chat model (starts with canned answers)",
+    "chat": "a chat model (canned answers until you choose a model)",
     "python": "a Python function",
     PLUGIN_TEMPLATE: "a package with your own evaluator",
 }

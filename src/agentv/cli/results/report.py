@@ -178,7 +178,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
 @click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(
     run: str,
     *,

@@ -18,8 +18,8 @@ from agentv.cli.screen_options import take_output_options, with_output_options
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:
     """Re-run errored or failed cases of a finished run and add the new results to it.
 
-    Earlier results stay stored, but only the newest counts. If only an evaluator failed, the stored answer is evaluated
-    again without calling the target.
+    Earlier results stay stored, but only the newest counts. If the target answered and only an evaluator had an
+    error, the stored answer is evaluated again without calling the target.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'. Exit codes are those of
     `agentv run`, for all results of the run.
