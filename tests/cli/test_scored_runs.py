@@ -285,6 +285,16 @@ def test_weeks_that_share_no_question_are_independent_samples_of_sessions(folder
     assert 1.96 < half / float(fit.bse[1]) < 2.3
 
 
+def test_costs_that_were_not_logged_are_compared_with_nothing(folder: Path, agentv: Call) -> None:
+    given = {"id": "q-1", "prompt": "Where?", "response": "Wait, please."}
+    log(folder / "v1.jsonl", {**given, "costUsd": 0.5})
+    log(folder / "v2.jsonl", given)
+    for name in ("v1", "v2"):
+        score(agentv, name)
+    found = json.loads(agentv("compare", "v1", "v2", "--format", "json")[1])
+    assert [each["measure"] for each in found["measures"] if each["measure"] == "cost_usd"] == []
+
+
 def numbers(value: Any) -> Any:
     """Return all numbers of a report, in order, without those of time and cost."""
     if isinstance(value, dict):
