@@ -144,3 +144,7 @@ class StorageError(AgentvError, OSError):
     def __str__(self) -> str:
         """Return the message unchanged; OSError would show errno."""
         return str(self.args[0]) if self.args else ""
+
+
+class ClusterError(AgentvError, RuntimeError):
+    """The machines of a run cannot be used, or none of them is left."""

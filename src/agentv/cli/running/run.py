@@ -130,6 +130,14 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option("--limit", type=click.IntRange(min=1), help="Run only the first N cases of each file.", metavar="N")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for sampling and retry delays.")
 @click.option("--shard", metavar="I/N", help="Run shard I of N; `agentv merge` joins the shards.")
+@click.option(
+    "--backend",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Run the cases here, or on the machines of a Ray cluster.",
+)
+@click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
 @click.option(

@@ -28,7 +28,8 @@ class RunOptions(Struct, frozen=True):
     of all calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with:
     a stored run by id, name or tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the
     project that eval files may name files in. `limit` selects the first cases of each eval file. `variables` are
-    values, each as `name=value`, that win over those of the eval files.
+    values, each as `name=value`, that win over those of the eval files. `backend` "ray" runs the cases on the machines
+    of the Ray cluster at `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone.
     """
 
     targets: tuple[str, ...] = ()
@@ -56,6 +57,8 @@ class RunOptions(Struct, frozen=True):
     baseline: str | None = None
     allow_paths: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    backend: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single text becomes a list of one."""
@@ -91,6 +94,10 @@ class RunOptions(Struct, frozen=True):
     def _check_choices(self) -> None:
         if self.cache not in ("off", "read", "on"):
             raise ConfigError(f"cache must be 'off', 'read' or 'on', not {self.cache!r}")
+        if self.backend not in ("local", "ray"):
+            raise ConfigError(f"backend must be 'local' or 'ray', not {self.backend!r}")
+        if self.ray_address is not None and self.backend != "ray":
+            raise ConfigError("ray_address is only for backend 'ray'")
         if self.only not in (None, "free"):
             raise ConfigError(f"only must be 'free', not {self.only!r}")
         if self.sample is not None and self.limit is not None:
@@ -135,6 +142,8 @@ class RunKeywords(TypedDict, total=False):
     baseline: str | None
     allow_paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     variables: Mapping[str, str] | Sequence[str]
+    backend: Literal["local", "ray"]
+    ray_address: str | None
 
 
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)

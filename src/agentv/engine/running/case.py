@@ -376,6 +376,8 @@ class CaseRunner(Struct, frozen=True):
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask, CallRecord, float], None]
     on_log_line: Callable[[LogLine], None] | None = None
+    elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
+    """Runs a row on another machine; None runs it here."""
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 
@@ -402,6 +404,8 @@ class CaseRunner(Struct, frozen=True):
             return replace(
                 skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency
             )
+        if self.elsewhere is not None:
+            return await self.elsewhere(task)
         return await self._with_errors_caught(task, case, self._row_of(task, case))
 
     async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:

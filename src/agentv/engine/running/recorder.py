@@ -30,7 +30,7 @@ from agentv.types.events import (
 from agentv.types.failures import Failure
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import RunReport, RunState
@@ -265,10 +265,14 @@ class RunRecorder(Struct):
             self.stop.drain_for(stop)
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
-        """Report that the call of a task is retried; a long wait is a message of its own, as it begins."""
+        """Report that the call of a task is retried."""
+        self.retry(result_key_of(task), call.kind, call.error, wait_s)
+
+    def retry(self, row: ResultKey, kind: str, error: str | None, wait_s: float) -> None:
+        """Report that a call of a row is retried; a long wait is a message of its own, as it begins."""
         if wait_s >= LONG_WAIT_S:
-            self.note(f"target {task.target.name!r}: {call.error}; waiting {wait_s:,.0f} s before the next attempt")
-        self.emit(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
+            self.note(f"target {row.target!r}: {error}; waiting {wait_s:,.0f} s before the next attempt")
+        self.emit(RetryNoted(row.target, row.eval_id, kind, wait_s))
 
     def report(self, duration_s: float) -> RunReport:
         """Return the report of all rows so far, with the verdict."""

@@ -4,91 +4,41 @@ import asyncio
 import platform
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from datetime import timedelta
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from agentv.engine.calling.batch import batching_of, run_batch
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
-from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
+from agentv.engine.running.answer_cache import make_run_cache, uncached_target_notes
 from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.health import failed_check
 from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.execution.user_code import call_user_code
-from agentv.types.errors import AgentvError, ProviderError, StorageError
+from agentv.types.errors import AgentvError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
-from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderResponse
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
 if TYPE_CHECKING:
-    from agentv.engine.calling.target_answer_cache import RunCache
+    from agentv.engine.cluster.driver import Cluster
+    from agentv.engine.cluster.opening import OpenMachines
     from agentv.engine.running.requested_rows import RequestedRows
     from agentv.engine.stored.resume import ResumePlan
-
-
-def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | None":
-    """Return the answer cache of a run, or None for `--cache off`."""
-    if plan.options.cache == "off":
-        return None
-    from agentv.engine.calling.target_answer_cache import RunCache  # noqa: PLC0415 - for runs with --cache only
-    from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache  # noqa: PLC0415
-
-    age_s = plan.options.cache_max_age_s
-    oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
-    cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
-    return RunCache(
-        cache=cache, writes=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_CacheCleaner(plan).clean
-    )
-
-
-def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
-    """Yield a note for each target whose answers are not cached, for a run with a cache."""
-    if plan.options.cache == "off":
-        return
-    from agentv.engine.calling.target_answer_cache import why_not_cached  # noqa: PLC0415
-
-    for target in (*plan.targets, *plan.judges):
-        spec = plan.specs.providers.get(target.provider)
-        why = why_not_cached(target, spec)
-        if why is not None and not spec.is_canned:
-            yield f"target {target.name!r} ({target.provider}) is called every time, despite --cache: {why}"
-
-
-class _CacheCleaner(Struct):
-    """Redacts the secrets of every target in use and all `redact` patterns, since all suites share the cache."""
-
-    plan: RunPlan
-    _cleaner: Cleaner | None = None
-    _known: int = -1
-
-    def clean(self, response: ProviderResponse) -> ProviderResponse:
-        """Return a response that can be cached."""
-        resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
-        count = sum(map(len, resolved.values()))  # a judge's secrets are known from its first call on
-        if self._cleaner is None or count != self._known:
-            secrets = {secret for each in resolved.values() for target in each.values() for secret in target.secrets}
-            secrets.update(secret for suite in self.plan.suites for secret in suite.known.secrets)
-            patterns = {pattern for suite in self.plan.suites for pattern in suite.suite.redact}
-            self._cleaner, self._known = Cleaner(Redactor(secrets, sorted(patterns))), count
-        cleaned: ProviderResponse = self._cleaner.clean(response)
-        return cleaned
 
 
 async def run_plan(
@@ -101,11 +51,12 @@ async def run_plan(
     stop: StopSignal | None = None,
     resume_plan: "ResumePlan | None" = None,
     requested: "RequestedRows | None" = None,
+    open_machines: "OpenMachines | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
     `resume_plan` is what remains of the plan if `store` is that of a run with rows. With `requested` only the rows that
-    it requests are run. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
+    it requests are run. `open_machines` replaces the machines that the plan's backend names. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
     cancellation is raised again.
     """
     started = clock()
@@ -123,7 +74,17 @@ async def run_plan(
         stop_counting = count_beside(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
-        await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan, requested=requested)
+        await _work(
+            plan,
+            recorder=recorder,
+            clock=clock,
+            rng=rng,
+            resume_plan=resume_plan,
+            requested=requested,
+            open_machines=open_machines,
+        )
+    except ClusterError as error:
+        stop.fail(str(error))
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
@@ -153,6 +114,7 @@ async def _work(
     rng: random.Random,
     resume_plan: "ResumePlan | None",
     requested: "RequestedRows | None",
+    open_machines: "OpenMachines | None",
 ) -> None:
     """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
     stop = recorder.stop
@@ -170,8 +132,18 @@ async def _work(
         budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent),
         uncalled=_uncalled(plan, resume_plan),
     )
-    async with runtime:
-        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan=resume_plan, requested=requested))
+    machines = _open_cluster(plan, recorder, clock=clock, resume_plan=resume_plan, open_machines=open_machines)
+    async with runtime, machines as cluster:
+        work = asyncio.create_task(
+            _run_targets(
+                plan,
+                runtime=runtime,
+                recorder=recorder,
+                resume_plan=resume_plan,
+                requested=requested,
+                cluster=cluster,
+            )
+        )
 
         def give_up() -> None:
             recorder.emit(RunStopping(stop.reason or "interrupted"))
@@ -186,6 +158,23 @@ async def _work(
                 raise
         except BaseExceptionGroup as group:
             raise _first(group) from group
+
+
+def _open_cluster(
+    plan: RunPlan,
+    recorder: RunRecorder,
+    *,
+    clock: Clock,
+    resume_plan: "ResumePlan | None",
+    open_machines: "OpenMachines | None",
+) -> "AbstractAsyncContextManager[Cluster | None]":
+    """Return the machines of a run as a context manager; None for a run on this machine. Raises AgentvError."""
+    if open_machines is None and plan.options.backend == "local":
+        return nullcontext()
+    from agentv.engine.cluster.opening import cluster_of, ray_machines  # noqa: PLC0415 - few runs use several machines
+
+    machines = open_machines or ray_machines
+    return cluster_of(plan, recorder, clock=clock, resume_plan=resume_plan, open_machines=machines)
 
 
 def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
@@ -224,12 +213,15 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 async def _run_targets(
     plan: RunPlan,
+    *,
     runtime: Runtime,
     recorder: RunRecorder,
     resume_plan: "ResumePlan | None",
     requested: "RequestedRows | None",
+    cluster: "Cluster | None",
 ) -> None:
-    if not await _are_healthy(plan, runtime, recorder, resume_plan):
+    if cluster is None and (problem := await _failed_check(plan, runtime, resume_plan)) is not None:
+        recorder.stop.fail(problem)
         return
     runner = CaseRunner(
         run_id=recorder.store.run_id,
@@ -238,44 +230,44 @@ async def _run_targets(
         fingerprints=Fingerprints(runtime),
         on_retry=recorder.on_retry,
         on_log_line=recorder.emit if recorder.shows_log_lines else None,
+        elsewhere=None if cluster is None else cluster.run,
     )
     if requested is not None:
         await requested.serve(runner, recorder)
         return
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
-            group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, resume_plan=resume_plan))
+            group.create_task(
+                _run_target(
+                    target,
+                    plan=plan,
+                    runner=runner,
+                    recorder=recorder,
+                    resume_plan=resume_plan,
+                    nodes=1 if cluster is None else cluster.nodes,
+                )
+            )
     if resume_plan is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
         resume_plan.finish(recorder)
 
 
-async def _are_healthy(
-    plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None"
-) -> bool:
-    """Run the healthcheck of every target and judge that may be called; a failing one ends the run."""
+async def _failed_check(plan: RunPlan, runtime: Runtime, resume_plan: "ResumePlan | None") -> str | None:
+    """Return what the first failing healthcheck of a target or judge that may be called says, None if none fails."""
     targets = plan.targets if resume_plan is None or resume_plan.calls_targets else ()
     judges = plan.judges if resume_plan is None or resume_plan.calls_judges else ()
-    for target in (*targets, *judges):
-        provider = runtime.provider(target).provider
-        if not isinstance(provider, CheckedProvider):
-            continue
-        try:
-            if isinstance(provider, PlacedCheckProvider):
-                await call_user_code(partial(provider.healthcheck_in, plan.folders_of(target)), timeout_s=None)
-            else:
-                await call_user_code(provider.healthcheck, timeout_s=None)
-        except Exception as error:  # noqa: BLE001 - plug-in code: any exception means that the check failed
-            message = Redactor(target.secrets).text(str(error))
-            known = isinstance(error, ProviderError)
-            recorder.stop.fail(message if known else f"the healthcheck of target {target.name!r} failed: {message}")
-            return False
-    return True
+    return await failed_check((*targets, *judges), plan, runtime)
 
 
 async def _run_target(
-    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+    target: ResolvedTarget,
+    *,
+    plan: RunPlan,
+    runner: CaseRunner,
+    recorder: RunRecorder,
+    resume_plan: "ResumePlan | None",
+    nodes: int,
 ) -> None:
-    """Process all rows of one target with its number of workers."""
+    """Process all rows of one target with its number of workers on each node."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
         tasks = plan.tasks(target, by_trial=by_trial)
@@ -284,7 +276,7 @@ async def _run_target(
         return recorder.begin(tasks)
 
     most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
-    backend = LocalBackend(plan.workers(target, most=most))
+    backend = LocalBackend(nodes * plan.workers(target, most=most))
     batching = batching_of(target, runner, recorder.store.note)
     if batching is None:
         if target.provider_batching:

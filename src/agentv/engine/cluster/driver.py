@@ -1,0 +1,357 @@
+"""The driver of a run on several machines: it leases rows to nodes and stores what they send back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Protocol, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.cluster.lines import Crash, Line, LogText, NoteText, RetryLine, StoredLine, decode_lines
+from agentv.engine.cluster.node import LEASE_S
+from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
+from agentv.engine.planning.plan import CaseTask, Stored
+from agentv.engine.planning.prepared_case import result_key_of
+from agentv.engine.running.case import crashed_row
+from agentv.engine.running.recorder import RunRecorder
+from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
+from agentv.types.cases import EvalCase
+from agentv.types.errors import AgentvError, ClusterError
+from agentv.types.events import LogLine
+from agentv.types.protocols import Clock
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
+from agentv.types.records.result import CaseResult
+from agentv.types.targets import ResolvedTarget
+
+WAIT_S = 1.0
+"""How long a node waits for the first line before it answers without one: the interval at which leases are renewed."""
+
+SEARCH_S = 1.0
+"""The interval at which the driver looks for new nodes."""
+
+GRACE_S = 30.0
+"""How long a run without any node waits for a new one."""
+
+STOP_S = 5.0
+"""How long a node has to close what it opened, at the end of a run."""
+
+MOST_LOSSES = 3
+"""A row whose node was lost so often is an error: it may be what ends the nodes."""
+
+
+class NodeLostError(Exception):
+    """A node cannot be reached any more."""
+
+
+class Node(Protocol):
+    """A process on one machine that runs rows. All methods but `kill` raise NodeLostError if it cannot be reached."""
+
+    @property
+    def name(self) -> str:
+        """The name of the machine, for messages."""
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """What the machine has, by name: `CPU`, `GPU` and names that its cluster defines."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the machine."""
+
+    async def begin(self) -> str | None:
+        """Read the run's files and check targets; return what prevents rows. Raises AgentvError if files differ."""
+
+    async def give(self, tasks: bytes) -> None:
+        """Begin rows (`encode_tasks`)."""
+
+    async def take(self, wait_s: float) -> bytes:
+        """Return the next lines (`encode_lines`), waiting so many seconds for one; this renews the leases of rows."""
+
+    async def stop(self) -> bytes:
+        """Cancel the rows in flight, close everything, and return the remaining lines."""
+
+    def kill(self) -> None:
+        """End the process."""
+
+
+class Machines(Protocol):
+    """The machines of a cluster."""
+
+    async def find(self) -> list[Node]:
+        """Start a process on each machine that has none yet, and return the new ones. Raises ClusterError."""
+
+    async def aclose(self) -> None:
+        """Leave the cluster."""
+
+
+class LeasedRow(Struct):
+    """A row that a node runs. `answers` are its stored answers, in the order in which the node sent them."""
+
+    task: CaseTask
+    result: asyncio.Future[CaseResult]
+    answers: list[Answer] = field(default_factory=list)
+
+
+class NodeSession:
+    """What the driver knows about one node: the rows that it runs."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.rows: dict[ResultKey, LeasedRow] = {}
+        self.in_flight: Counter[str] = Counter()
+        self.pending: list[TaskData] = []
+        self.work: asyncio.Task[None] | None = None
+
+    def can_run(self, target: ResolvedTarget) -> bool:
+        """Return True if the machine has what a target requires."""
+        return True
+
+
+class Cluster:
+    """The nodes of a run. `run` leases a row to one of them and waits for its result; a lost row is leased again.
+
+    `workers` returns the number of concurrent rows of a target on one node. Use it as an async context manager.
+    """
+
+    def __init__(
+        self, machines: Machines, recorder: RunRecorder, *, workers: Callable[[ResolvedTarget], int], clock: Clock
+    ) -> None:
+        self._machines = machines
+        self._recorder = recorder
+        self._workers = workers
+        self._clock = clock
+        self._sessions: list[NodeSession] = []
+        self._changed = asyncio.Event()
+        self._search: asyncio.Task[None] | None = None
+        self._giving: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes that take rows now."""
+        return len(self._sessions)
+
+    async def __aenter__(self) -> Self:
+        """Start the nodes. Raises AgentvError if there is none, or if one cannot take rows."""
+        try:
+            problem = await self._begin()
+        except BaseException:
+            await self._close()
+            raise
+        if problem is not None:
+            await self._close()
+            raise problem
+        self._search = asyncio.create_task(self._search_nodes())
+        return self
+
+    async def _begin(self) -> AgentvError | None:
+        """Start the nodes that there are; return why the run cannot begin, None if it can."""
+        problems = await self._join(await self._machines.find())
+        if problems:
+            return problems[0]
+        return None if self._sessions else ClusterError("the cluster has no node")
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the nodes, and store what they still have."""
+        await self._close()
+
+    async def run(self, task: CaseTask) -> CaseResult:
+        """Return the row of a task, run by a node. Raises ClusterError if there is no node left."""
+        losses = 0
+        while True:
+            session = await self._free_session(task.target)
+            row = self._lease(session, task)
+            try:
+                return await row.result
+            except NodeLostError as error:
+                losses += 1
+                if losses == MOST_LOSSES and isinstance(task.case, EvalCase):
+                    message = f"{losses} nodes were lost while they ran this case: {error}"
+                    return crashed_row(self._recorder.store.run_id, task, task.case, message, now=self._clock())
+                if row.answers:  # paid for already: only its scores are missing
+                    task = replace(task, stored=Stored(row.answers[-1]))
+
+    def _lease(self, session: NodeSession, task: CaseTask) -> LeasedRow:
+        key = result_key_of(task)
+        row = LeasedRow(task, asyncio.get_running_loop().create_future())
+        session.rows[key] = row
+        session.in_flight[task.target.name] += 1
+        if not session.pending:  # sent when all rows that can be leased now are leased
+            asyncio.get_running_loop().call_soon(self._give_soon, session)
+        session.pending.append(to_data(task))
+        return row
+
+    def _give_soon(self, session: NodeSession) -> None:
+        giving = asyncio.create_task(self._give(session))
+        self._giving.add(giving)
+        giving.add_done_callback(self._giving.discard)
+
+    async def _give(self, session: NodeSession) -> None:
+        tasks, session.pending = session.pending, []
+        try:
+            await session.node.give(encode_tasks(tasks))
+        except NodeLostError as error:
+            self._lose(session, error)
+
+    async def _free_session(self, target: ResolvedTarget) -> NodeSession:
+        """Return the node with the fewest rows of a target, waiting until one has room. Raises ClusterError."""
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            most = self._workers(target)
+            free = [each for each in self._sessions if each.in_flight[target.name] < most and each.can_run(target)]
+            if free:
+                return min(free, key=lambda session: session.in_flight[target.name])
+            await self._changed.wait()
+
+    def _wake(self) -> None:
+        """Let rows that wait for a node look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _join(self, nodes: Iterable[Node]) -> list[AgentvError]:
+        """Start nodes; return why some of them cannot take rows."""
+        found = list(nodes)
+        begun = await asyncio.gather(*(node.begin() for node in found), return_exceptions=True)
+        problems: list[AgentvError] = []
+        for node, outcome in zip(found, begun, strict=True):
+            match outcome:
+                case None:
+                    session = NodeSession(node)
+                    session.work = asyncio.create_task(self._serve(session))
+                    self._sessions.append(session)
+                    continue
+                case str():
+                    problems.append(ClusterError(f"node {node.name}: {outcome}"))
+                case AgentvError():
+                    problems.append(type(outcome)(f"node {node.name}: {outcome}"))
+                case NodeLostError():
+                    self._recorder.note(f"node {node.name} was lost before it could begin: {outcome}")
+                case BaseException():
+                    raise outcome
+            node.kill()
+        self._wake()
+        return problems
+
+    async def _search_nodes(self) -> None:
+        """Add the nodes that join the cluster later; fail if there is none for too long."""
+        loop = asyncio.get_running_loop()
+        seen_at = loop.time()
+        while True:
+            await asyncio.sleep(SEARCH_S)
+            try:
+                new = await self._machines.find()
+                for problem in await self._join(new):
+                    self._recorder.note(f"a new node takes no rows: {problem}")
+                if new:
+                    self._recorder.note(f"{len(new)} more node{'s' if len(new) > 1 else ''} joined the run")
+            except ClusterError as error:
+                self._fail(error)
+                return
+            if self._sessions:
+                seen_at = loop.time()
+            elif loop.time() - seen_at > GRACE_S:
+                self._fail(ClusterError(f"all nodes were lost, and no new one joined within {GRACE_S:.0f} s"))
+                return
+
+    async def _serve(self, session: NodeSession) -> None:
+        """Store the lines of a node until it is lost."""
+        try:
+            while True:
+                async with asyncio.timeout(WAIT_S + 2 * LEASE_S):
+                    data = await session.node.take(WAIT_S)
+                for line in decode_lines(data).lines:
+                    self._store(session, line)
+        except (NodeLostError, TimeoutError) as error:
+            self._lose(session, error)
+        except Exception as error:  # noqa: BLE001 - a full disk, for example: it ends the run
+            self._fail(error)
+
+    def _lose(self, session: NodeSession, error: Exception) -> None:
+        """Let the rows of a lost node be leased again. What it still sends is not stored."""
+        if session not in self._sessions:
+            return
+        self._sessions.remove(session)
+        session.node.kill()
+        if session.work is not None and session.work is not asyncio.current_task():
+            session.work.cancel()
+        what = str(error) or "it does not answer"
+        rows = "1 row is" if len(session.rows) == 1 else f"{len(session.rows)} rows are"
+        self._recorder.note(f"node {session.node.name} was lost ({what}); {rows} run by other nodes")
+        for row in session.rows.values():
+            if not row.result.done():
+                row.result.set_exception(NodeLostError(what))
+        self._wake()
+
+    def _fail(self, error: BaseException) -> None:
+        """End the run: the rows in flight raise the error."""
+        self._failure = error
+        for session in self._sessions:
+            for row in session.rows.values():
+                if not row.result.done():
+                    row.result.set_exception(error)
+        self._wake()
+
+    def _store(self, session: NodeSession, line: Line) -> None:
+        """Store or report one line of a node; a line of a row that the node does not run is dropped."""
+        recorder = self._recorder
+        match line:
+            case StoredLine(file="answer", row=key, line=text) if key in session.rows:
+                session.rows[key].answers.append(recorder.answer(ANSWERS.of_line(text)))
+            case StoredLine(file="result", row=key, line=text) if key in session.rows:
+                row = self._end(session, key)
+                if not row.result.done():
+                    row.result.set_result(_with_answer(RESULTS.of_line(text), row))
+            case StoredLine(file="case", line=text):
+                recorder.case(CASES.of_line(text))
+            case Crash(row=key, message=message) if key in session.rows:
+                row = self._end(session, key)
+                if not row.result.done() and isinstance(row.task.case, EvalCase):
+                    failed = crashed_row(recorder.store.run_id, row.task, row.task.case, message, now=self._clock())
+                    row.result.set_result(failed)
+            case RetryLine(row=key, kind=kind, error=error, wait_s=wait_s):
+                recorder.retry(key, kind, error, wait_s)
+            case LogText(row=key, target=target, text=text):
+                recorder.emit(LogLine(key, target, text))
+            case NoteText(text=text):
+                recorder.note(text)
+
+    def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
+        row = session.rows.pop(key)
+        session.in_flight[row.task.target.name] -= 1
+        return row
+
+    async def _close(self) -> None:
+        """Stop the nodes, store their last lines, and leave the cluster."""
+        if self._search is not None:
+            self._search.cancel()
+        sessions, self._sessions = self._sessions, []
+        for session in sessions:
+            if session.work is not None:
+                session.work.cancel()
+        await asyncio.gather(*map(self._stop, sessions), return_exceptions=True)
+        await self._machines.aclose()
+
+    async def _stop(self, session: NodeSession) -> None:
+        with suppress(NodeLostError, TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                lines = decode_lines(await session.node.stop()).lines
+            for line in lines:
+                self._store(session, line)
+        session.node.kill()
+
+
+def _with_answer(result: CaseResult, row: LeasedRow) -> CaseResult:
+    """Return a result with the number under which the driver stored its answer, and with the answer's trace."""
+    seq = result.answer_seq
+    if seq is None:
+        return result
+    answer = row.answers[-1 - seq] if seq < 0 else None if row.task.stored is None else row.task.stored.answer
+    if answer is None or answer.seq is None:
+        return result
+    return replace(result, answer_ref=AnswerRef(answer.seq), trace=answer.trace, output_messages=answer.output_messages)

@@ -1,0 +1,65 @@
+"""What a node sends back: the lines of the run folder, in the order in which they were made, and messages."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from agentv.types.records.answer import ResultKey
+
+MOST_LINES = 50
+"""The most rows in one message."""
+
+GATHER_S = 0.05
+"""How long a node gathers lines after the first one, so that a message holds several."""
+
+
+class RetryLine(Struct, frozen=True, tag="retry", array_like=True):
+    """A call of a row that is repeated."""
+
+    row: ResultKey
+    kind: str
+    error: str | None
+    wait_s: float
+
+
+class LogText(Struct, frozen=True, tag="log", array_like=True):
+    """A line of the log of a call in progress."""
+
+    row: ResultKey
+    target: str
+    text: str
+
+
+class NoteText(Struct, frozen=True, tag="note", array_like=True):
+    """A message for the user."""
+
+    text: str
+
+
+class StoredLine(Struct, frozen=True, tag="line", array_like=True):
+    """A line for a file of the run folder, encoded as there. `row` is the row that it belongs to."""
+
+    file: Literal["case", "answer", "result"]
+    row: ResultKey
+    line: bytes
+
+
+class Crash(Struct, frozen=True, tag="crash", array_like=True):
+    """A row that a node could not finish, because of a bug in agentv."""
+
+    row: ResultKey
+    message: str
+
+
+Line = StoredLine | RetryLine | LogText | NoteText | Crash
+
+
+class Lines(Struct, frozen=True, array_like=True):
+    """One message of a node."""
+
+    lines: list[Line]
+
+
+encode_lines = msgspec.msgpack.Encoder().encode
+decode_lines = msgspec.msgpack.Decoder(Lines).decode

@@ -1,0 +1,223 @@
+"""One node of a run on several machines: it runs the rows that the driver sends and returns their lines."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+from msgspec.structs import replace
+
+from agentv.engine.calling.runtime import Runtime
+from agentv.engine.cluster.lines import (
+    GATHER_S,
+    MOST_LINES,
+    Crash,
+    Line,
+    Lines,
+    LogText,
+    NoteText,
+    RetryLine,
+    StoredLine,
+)
+from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.planning.prepared_case import result_key_of
+from agentv.engine.running.answer_cache import make_run_cache
+from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.health import failed_check
+from agentv.execution.user_code import described
+from agentv.scoring.keys.identity import files_of
+from agentv.storage.records.encode import answer_line, case_line, result_line
+from agentv.storage.records.json_line import encode
+from agentv.types.events import LogLine
+from agentv.types.protocols import Clock
+from agentv.types.provider import CallRecord
+from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.run import CaseRecord
+
+LEASE_S = 5.0
+"""A node that the driver has not called for so long stops its calls: its rows are leased to other nodes."""
+
+
+class Outbox:
+    """The lines that were not sent yet."""
+
+    def __init__(self) -> None:
+        self._lines: deque[Line] = deque()
+        self._rows = 0
+        self._has_lines = asyncio.Event()
+        self._is_full = asyncio.Event()
+
+    def put(self, line: Line) -> None:
+        """Add a line."""
+        self._lines.append(line)
+        self._has_lines.set()
+        if isinstance(line, StoredLine) and line.file == "result":
+            self._rows += 1
+            if self._rows >= MOST_LINES:
+                self._is_full.set()
+
+    async def take(self, wait_s: float) -> list[Line]:
+        """Return the next lines, of at most 50 rows; after `wait_s` seconds without any, an empty list."""
+        if not self._lines and wait_s:
+            await _within(self._has_lines, wait_s)
+        if self._lines and wait_s and not self._is_full.is_set():
+            await _within(self._is_full, GATHER_S)
+        taken: list[Line] = []
+        rows = 0
+        while self._lines and rows < MOST_LINES:
+            line = self._lines.popleft()
+            rows += isinstance(line, StoredLine) and line.file == "result"
+            taken.append(line)
+        self._rows -= rows
+        if not self._lines:
+            self._has_lines.clear()
+        if self._rows < MOST_LINES:
+            self._is_full.clear()
+        return taken
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+class NodeWork:
+    """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
+
+    `on_lost` is called when the driver has not called for `LEASE_S` seconds, after all calls were cancelled.
+    """
+
+    def __init__(
+        self, spec: RunSpec, *, on_lost: Callable[[], object] = lambda: None, now: Callable[[], float] = monotonic
+    ) -> None:
+        self._spec = spec
+        self._on_lost = on_lost
+        self._now = now
+        self._outbox = Outbox()
+        self._rows: dict[ResultKey, asyncio.Task[None]] = {}
+        self._answers: dict[ResultKey, int] = {}
+        self._renewed_at = now()
+        self._runtime: Runtime | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def begin(self, env: Mapping[str, str]) -> str | None:
+        """Read the run's files and check targets and judges; return the problem that prevents rows, None if none does.
+
+        Raises AgentvError if the files cannot be read or differ.
+        """
+        spec, clock = self._spec, make_clock()
+        plan = load_plan(spec, env=env)
+        self._reader = TaskReader(plan)
+        runtime = self._runtime = self._make_runtime(plan, clock=clock)
+        self._runner = CaseRunner(
+            run_id=spec.run_id,
+            runtime=runtime,
+            sink=self,
+            fingerprints=Fingerprints(runtime),
+            on_retry=self._on_retry,
+            on_log_line=self._on_log_line if spec.shows_log_lines else None,
+        )
+        self._watch = asyncio.create_task(self._watch_lease())
+        targets = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
+        return await failed_check(targets, plan, runtime)
+
+    def _make_runtime(self, plan: RunPlan, *, clock: Clock) -> Runtime:
+        return Runtime(
+            specs=plan.specs,
+            clock=clock,
+            rng=random.SystemRandom(),
+            home=plan.home,
+            run_id=self._spec.run_id,
+            prices=plan.prices,
+            note=lambda text: self._outbox.put(NoteText(text)),
+            workers=plan.workers,
+            cache=make_run_cache(plan, run_id=self._spec.run_id, clock=clock),
+        )
+
+    def give(self, tasks: Sequence[TaskData]) -> None:
+        """Begin rows."""
+        self._renewed_at = self._now()
+        for data in tasks:
+            task = self._reader.task(data)
+            key = result_key_of(task)
+            self._rows[key] = asyncio.create_task(self._run(task, key))
+
+    async def take(self, wait_s: float) -> Lines:
+        """Return the lines that were made since the last call; wait so many seconds for one."""
+        self._renewed_at = self._now()
+        lines = await self._outbox.take(wait_s)
+        self._renewed_at = self._now()
+        return Lines(lines)
+
+    async def stop(self) -> Lines:
+        """Cancel the rows in flight, close everything, and return the remaining lines."""
+        if self._watch is not None:
+            self._watch.cancel()
+        await self._cancel_rows()
+        if self._runtime is not None:
+            await self._runtime.__aexit__(None, None, None)
+            self._runtime = None
+        lines: list[Line] = []
+        while taken := await self._outbox.take(0):
+            lines += taken
+        return Lines(lines)
+
+    async def _cancel_rows(self) -> None:
+        rows = list(self._rows.values())
+        for row in rows:
+            row.cancel()
+        await asyncio.gather(*rows, return_exceptions=True)
+
+    async def _watch_lease(self) -> None:
+        loop = asyncio.get_running_loop()
+        lost = asyncio.Event()
+
+        def look() -> None:
+            left_s = self._renewed_at + LEASE_S - self._now()
+            if left_s > 0:
+                loop.call_later(left_s, look)
+            else:
+                lost.set()
+
+        look()
+        await lost.wait()
+        await self._cancel_rows()
+        self._on_lost()
+
+    async def _run(self, task: CaseTask, key: ResultKey) -> None:
+        try:
+            result = await self._runner.run(task)
+            line = encode(result_line(result, with_trace=result.answer_ref is None))
+            self._outbox.put(StoredLine("result", key, line))
+        except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the row
+            self._outbox.put(Crash(key, described(error)))
+        finally:
+            self._rows.pop(key, None)
+            self._answers.pop(key, None)
+
+    def case(self, record: CaseRecord) -> None:
+        """Send a case before its first call; the driver itself saves those with binary attachments."""
+        if all(part.text is not None for part in files_of((*record.input_messages, *record.expected_messages))):
+            key = ResultKey(record.suite, record.eval_id, "")
+            self._outbox.put(StoredLine("case", key, encode(case_line(record))))
+
+    def answer(self, answer: Answer) -> Answer:
+        """Send an answer before it is judged. Its number is -1 for the first answer of a row, then -2, and so on."""
+        if answer.error is not None and answer.error.kind == "budget":
+            return answer
+        self._outbox.put(StoredLine("answer", answer.slot, encode(answer_line(answer))))
+        number = self._answers[answer.slot] = self._answers.get(answer.slot, 0) - 1
+        return replace(answer, seq=number)
+
+    def _on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
+        self._outbox.put(RetryLine(result_key_of(task), call.kind, call.error, wait_s))
+
+    def _on_log_line(self, line: LogLine) -> None:
+        self._outbox.put(LogText(line.slot, line.target, line.text))

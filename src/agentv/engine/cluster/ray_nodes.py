@@ -1,0 +1,125 @@
+"""Nodes of a Ray cluster (`--backend ray`). The only module that imports Ray."""
+
+import asyncio
+import logging
+import os
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from agentv.engine.cluster.driver import Node, NodeLostError
+from agentv.engine.cluster.lines import encode_lines
+from agentv.engine.cluster.node import NodeWork
+from agentv.engine.cluster.tasks import RunSpec, decode_tasks
+from agentv.types.errors import AgentvError, ClusterError
+
+_ACTOR_OPTIONS: dict[str, Any] = {
+    "num_cpus": 0,
+    "max_restarts": 0,
+    "max_task_retries": 0,
+    "max_concurrency": 100,  # more calls than the driver makes of one node at once: its rows are not calls
+}
+
+
+class NodeActor:
+    """The process of a run on one machine, as an actor of Ray."""
+
+    def __init__(self, spec: bytes) -> None:
+        # The driver is gone, or has given up this node: whatever still runs here must not call anything.
+        self._work = NodeWork(pickle.loads(spec), on_lost=lambda: os._exit(1))  # noqa: S301 - written by the driver
+
+    async def begin(self) -> str | AgentvError | None:
+        """Read the run's files and check targets; return why rows cannot be run."""
+        try:
+            return await self._work.begin(os.environ)
+        except AgentvError as error:
+            return error
+
+    async def give(self, tasks: bytes) -> None:
+        """Begin rows."""
+        self._work.give(decode_tasks(tasks))
+
+    async def take(self, wait_s: float) -> bytes:
+        """Return the next lines."""
+        return encode_lines(await self._work.take(wait_s))
+
+    async def stop(self) -> bytes:
+        """Close everything and return the remaining lines."""
+        return encode_lines(await self._work.stop())
+
+
+class RayNode:
+    """A node of a Ray cluster, seen from the driver."""
+
+    def __init__(self, about: Mapping[str, Any], spec: bytes) -> None:
+        self.name: str = about["NodeManagerHostname"]
+        self.resources: Mapping[str, float] = about["Resources"]
+        self.labels: Mapping[str, str] = about.get("Labels") or {}
+        here = NodeAffinitySchedulingStrategy(about["NodeID"], soft=False)
+        options = _ACTOR_OPTIONS | {"scheduling_strategy": here}
+        self._actor: Any = ray.remote(NodeActor).options(**options).remote(spec)
+
+    async def begin(self) -> str | None:
+        """Read the run's files on the node. Raises AgentvError, NodeLostError."""
+        problem = await self._call(self._actor.begin.remote())
+        if isinstance(problem, AgentvError):
+            raise problem
+        return None if problem is None else str(problem)
+
+    async def give(self, tasks: bytes) -> None:
+        """Begin rows."""
+        await self._call(self._actor.give.remote(tasks))
+
+    async def take(self, wait_s: float) -> bytes:
+        """Return the next lines."""
+        lines: bytes = await self._call(self._actor.take.remote(wait_s))
+        return lines
+
+    async def stop(self) -> bytes:
+        """Close everything and return the remaining lines."""
+        lines: bytes = await self._call(self._actor.stop.remote())
+        return lines
+
+    def kill(self) -> None:
+        """End the process."""
+        ray.kill(self._actor, no_restart=True)
+
+    async def _call(self, reply: Any) -> Any:
+        try:
+            return await reply
+        except RayActorError as error:
+            raise NodeLostError(str(error).partition("\n")[0]) from error
+
+
+class RayMachines:
+    """The machines of a Ray cluster. `address` None starts a cluster on this machine alone, which ends with the run."""
+
+    def __init__(self, spec: RunSpec, address: str | None) -> None:
+        self._spec = pickle.dumps(spec)
+        self._address = address or os.environ.get("RAY_ADDRESS") or "local"
+        self._known: set[str] = set()
+
+    async def find(self) -> list[Node]:
+        """Start a process on each machine that has none, and return the new ones. Raises ClusterError."""
+        try:
+            if not ray.is_initialized():
+                await asyncio.to_thread(self._connect)
+            about = await asyncio.to_thread(ray.nodes)
+        except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise ClusterError(f"the Ray cluster {self._address} cannot be used: {error}") from error
+        new = [each for each in about if each["Alive"] and each["NodeID"] not in self._known]
+        self._known.update(each["NodeID"] for each in new)
+        return [RayNode(each, self._spec) for each in new]
+
+    def _connect(self) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        options: dict[str, Any] = {"include_dashboard": False} if self._address == "local" else {}
+        ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR, **options)
+
+    async def aclose(self) -> None:
+        """Leave the cluster; one that was started for the run ends."""
+        await asyncio.to_thread(ray.shutdown)

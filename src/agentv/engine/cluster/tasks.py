@@ -1,0 +1,134 @@
+"""What is sent to a node: the run once, then its rows. No secret, no environment, no live object."""
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.planning.inputs import load_inputs
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
+from agentv.engine.planning.planning import make_plan
+from agentv.engine.running.provenance import load_scripts
+from agentv.loading.files.places import find_eval_files, find_home
+from agentv.scoring.keys.identity import target_key
+from agentv.types.cases import BrokenCase, EvalCase
+from agentv.types.errors import ConfigError
+from agentv.version import __version__
+
+
+class RunSpec(Struct, frozen=True):
+    """A run as its nodes read it: from the same files, with the variables of their own environment.
+
+    `paths` are eval files relative to `folder`. `contents` holds a digest for each suite, target, judge and script by
+    name: a node on which one differs takes no rows.
+    """
+
+    run_id: str
+    folder: str
+    paths: tuple[str, ...]
+    options: RunOptions
+    contents: Mapping[str, str]
+    version: str = __version__
+    calls_targets: bool = True
+    calls_judges: bool = True
+    shows_log_lines: bool = False
+
+
+class TaskData(Struct, frozen=True):
+    """A row to run: a CaseTask whose suite and target are named."""
+
+    suite: str
+    target: str
+    case: EvalCase | BrokenCase
+    trial: int
+    trials: int
+    generation: int
+    stored: Stored | None = None
+
+
+def make_spec(
+    plan: RunPlan, *, run_id: str, calls_targets: bool = True, calls_judges: bool = True, shows_log_lines: bool = False
+) -> RunSpec:
+    """Return the spec of a run. Raises ConfigError for a plan that was not read from files."""
+    if plan.folder is None:
+        raise ConfigError("a run on several machines needs eval files: objects from Python cannot be sent to them")
+    return RunSpec(
+        run_id=run_id,
+        folder=plan.folder,
+        paths=plan.paths,
+        # A node gives no verdict and reads no earlier run to compare with.
+        options=replace(plan.options, baseline=None, gates=()),
+        contents=contents_of(plan),
+        calls_targets=calls_targets,
+        calls_judges=calls_judges,
+        shows_log_lines=shows_log_lines,
+    )
+
+
+def contents_of(plan: RunPlan) -> dict[str, str]:
+    """Return a digest of everything that a plan read, by name."""
+    folders = [suite.suite.base_dir for suite in plan.suites]
+    contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
+    for target in (*plan.targets, *plan.judges):
+        contents[f"target {target.name!r}"] = target_key(target)
+        for name, digest in (load_scripts(target, folders) or {}).items():
+            contents[f"script {name} of target {target.name!r}"] = str(digest)
+    return contents
+
+
+def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
+    """Read the plan of a run on a node. Raises ConfigError if something differs from what the driver read."""
+    if spec.version != __version__:
+        raise ConfigError(f"the node has agentv {__version__}, the driver {spec.version}; install the same on both")
+    folder = Path(spec.folder)
+    inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), spec.options, cwd=folder, env=env)
+    plan = make_plan(inputs.suites, spec.options, specs=inputs.specs, home=str(find_home(folder)))
+    found = contents_of(plan)
+    for name, digest in spec.contents.items():
+        if found.get(name) != digest:
+            what = "is missing" if name not in found else "differs"
+            raise ConfigError(f"{name} {what} on the node; all nodes must have the same files (--shared-path)")
+    return plan
+
+
+def to_data(task: CaseTask) -> TaskData:
+    """Return a task as data."""
+    return TaskData(task.suite.path, task.target.name, task.case, task.trial, task.trials, task.generation, task.stored)
+
+
+class TaskReader:
+    """Turns data back into tasks, with the suites and targets of one plan."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._suites = {each.suite.path: each for each in plan.suites}
+        self._targets = {target.name: target for target in plan.targets}
+
+    def task(self, data: TaskData) -> CaseTask:
+        """Return the task."""
+        suite = self._suites[data.suite]
+        return CaseTask(
+            case=data.case,
+            suite=suite.suite,
+            target=self._targets[data.target],
+            known=suite.known,
+            trial=data.trial,
+            timeout_s=suite.timeout_s(data.case),
+            only_free=suite.only_free,
+            generation=data.generation,
+            stored=data.stored,
+            trials=data.trials,
+        )
+
+
+def encode_tasks(tasks: list[TaskData]) -> bytes:
+    """Return tasks as bytes."""
+    return pickle.dumps(tasks, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def decode_tasks(data: bytes) -> list[TaskData]:
+    """Return the tasks in bytes, which must come from the driver: pickles run code."""
+    tasks: list[TaskData] = pickle.loads(data)  # noqa: S301 - written by `encode_tasks` of the driver
+    return tasks

@@ -1,0 +1,64 @@
+"""The answer cache of a run (`--cache`)."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.engine.planning.plan import RunPlan
+from agentv.types.protocols import Clock
+from agentv.types.provider import ProviderResponse
+
+if TYPE_CHECKING:
+    from agentv.engine.calling.target_answer_cache import RunCache
+
+
+def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | None":
+    """Return the answer cache of a run, or None for `--cache off`."""
+    if plan.options.cache == "off":
+        return None
+    from agentv.engine.calling.target_answer_cache import RunCache  # noqa: PLC0415 - for runs with --cache only
+    from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache  # noqa: PLC0415
+
+    age_s = plan.options.cache_max_age_s
+    oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
+    cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
+    return RunCache(
+        cache=cache, writes=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_CacheCleaner(plan).clean
+    )
+
+
+def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
+    """Yield a note for each target whose answers are not cached, for a run with a cache."""
+    if plan.options.cache == "off":
+        return
+    from agentv.engine.calling.target_answer_cache import why_not_cached  # noqa: PLC0415
+
+    for target in (*plan.targets, *plan.judges):
+        spec = plan.specs.providers.get(target.provider)
+        why = why_not_cached(target, spec)
+        if why is not None and not spec.is_canned:
+            yield f"target {target.name!r} ({target.provider}) is called every time, despite --cache: {why}"
+
+
+class _CacheCleaner(Struct):
+    """Redacts the secrets of every target in use and all `redact` patterns, since all suites share the cache."""
+
+    plan: RunPlan
+    _cleaner: Cleaner | None = None
+    _known: int = -1
+
+    def clean(self, response: ProviderResponse) -> ProviderResponse:
+        """Return a response that can be cached."""
+        resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
+        count = sum(map(len, resolved.values()))  # a judge's secrets are known from its first call on
+        if self._cleaner is None or count != self._known:
+            secrets = {secret for each in resolved.values() for target in each.values() for secret in target.secrets}
+            secrets.update(secret for suite in self.plan.suites for secret in suite.known.secrets)
+            patterns = {pattern for suite in self.plan.suites for pattern in suite.suite.redact}
+            self._cleaner, self._known = Cleaner(Redactor(secrets, sorted(patterns))), count
+        cleaned: ProviderResponse = self._cleaner.clean(response)
+        return cleaned
