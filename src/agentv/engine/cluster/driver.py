@@ -26,17 +26,21 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
-WAIT_S = 1.0
-"""How long a node waits for the first line before it answers without one: the interval at which leases are renewed."""
 
-SEARCH_S = 1.0
-"""The interval at which the driver looks for new nodes."""
+class Timing(Struct, frozen=True):
+    """Intervals of a run on several machines, in seconds.
 
-GRACE_S = 30.0
-"""How long a run without any node waits for a new one."""
+    A node waits `wait_s` for the first line before it answers without one, and this renews its leases; without a call
+    for `lease_s` it stops its own. The driver looks for new nodes every `search_s`, waits for one `grace_s` if there is
+    none left, and gives a node `stop_s` to close what it opened.
+    """
 
-STOP_S = 5.0
-"""How long a node has to close what it opened, at the end of a run."""
+    wait_s: float = 1.0
+    lease_s: float = LEASE_S
+    search_s: float = 1.0
+    grace_s: float = 30.0
+    stop_s: float = 5.0
+
 
 MOST_LOSSES = 3
 """A row whose node was lost so often is an error: it may be what ends the nodes."""
@@ -80,6 +84,10 @@ class Node(Protocol):
 class Machines(Protocol):
     """The machines of a cluster."""
 
+    @property
+    def timing(self) -> Timing:
+        """The intervals at which the driver works with these machines."""
+
     async def find(self) -> list[Node]:
         """Start a process on each machine that has none yet, and return the new ones. Raises ClusterError."""
 
@@ -120,6 +128,7 @@ class Cluster:
         self, machines: Machines, recorder: RunRecorder, *, workers: Callable[[ResolvedTarget], int], clock: Clock
     ) -> None:
         self._machines = machines
+        self._timing = machines.timing
         self._recorder = recorder
         self._workers = workers
         self._clock = clock
@@ -243,7 +252,7 @@ class Cluster:
         loop = asyncio.get_running_loop()
         seen_at = loop.time()
         while True:
-            await asyncio.sleep(SEARCH_S)
+            await asyncio.sleep(self._timing.search_s)
             try:
                 new = await self._machines.find()
                 for problem in await self._join(new):
@@ -255,16 +264,18 @@ class Cluster:
                 return
             if self._sessions:
                 seen_at = loop.time()
-            elif loop.time() - seen_at > GRACE_S:
-                self._fail(ClusterError(f"all nodes were lost, and no new one joined within {GRACE_S:.0f} s"))
+            elif loop.time() - seen_at > self._timing.grace_s:
+                self._fail(
+                    ClusterError(f"all nodes were lost, and no new one joined within {self._timing.grace_s:.0f} s")
+                )
                 return
 
     async def _serve(self, session: NodeSession) -> None:
         """Store the lines of a node until it is lost."""
         try:
             while True:
-                async with asyncio.timeout(WAIT_S + 2 * LEASE_S):
-                    data = await session.node.take(WAIT_S)
+                async with asyncio.timeout(self._timing.wait_s + 2 * self._timing.lease_s):
+                    data = await session.node.take(self._timing.wait_s)
                 for line in decode_lines(data).lines:
                     self._store(session, line)
         except (NodeLostError, TimeoutError) as error:
@@ -339,7 +350,7 @@ class Cluster:
 
     async def _stop(self, session: NodeSession) -> None:
         with suppress(NodeLostError, TimeoutError):
-            async with asyncio.timeout(STOP_S):
+            async with asyncio.timeout(self._timing.stop_s):
                 lines = decode_lines(await session.node.stop()).lines
             for line in lines:
                 self._store(session, line)

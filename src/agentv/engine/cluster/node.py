@@ -91,19 +91,19 @@ async def _within(event: asyncio.Event, seconds: float) -> None:
 class NodeWork:
     """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
 
-    `on_lost` is called when the driver has not called for `LEASE_S` seconds, after all calls were cancelled.
+    `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled.
     """
 
     def __init__(
-        self, spec: RunSpec, *, on_lost: Callable[[], object] = lambda: None, now: Callable[[], float] = monotonic
+        self, spec: RunSpec, *, on_lost: Callable[[], object] = lambda: None, lease_s: float = LEASE_S
     ) -> None:
         self._spec = spec
         self._on_lost = on_lost
-        self._now = now
+        self._lease_s = lease_s
         self._outbox = Outbox()
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
         self._answers: dict[ResultKey, int] = {}
-        self._renewed_at = now()
+        self._renewed_at = monotonic()
         self._runtime: Runtime | None = None
         self._watch: asyncio.Task[None] | None = None
 
@@ -143,7 +143,7 @@ class NodeWork:
 
     def give(self, tasks: Sequence[TaskData]) -> None:
         """Begin rows."""
-        self._renewed_at = self._now()
+        self._renewed_at = monotonic()
         for data in tasks:
             task = self._reader.task(data)
             key = result_key_of(task)
@@ -151,9 +151,9 @@ class NodeWork:
 
     async def take(self, wait_s: float) -> Lines:
         """Return the lines that were made since the last call; wait so many seconds for one."""
-        self._renewed_at = self._now()
+        self._renewed_at = monotonic()
         lines = await self._outbox.take(wait_s)
-        self._renewed_at = self._now()
+        self._renewed_at = monotonic()
         return Lines(lines)
 
     async def stop(self) -> Lines:
@@ -180,7 +180,7 @@ class NodeWork:
         lost = asyncio.Event()
 
         def look() -> None:
-            left_s = self._renewed_at + LEASE_S - self._now()
+            left_s = self._renewed_at + self._lease_s - monotonic()
             if left_s > 0:
                 loop.call_later(left_s, look)
             else:

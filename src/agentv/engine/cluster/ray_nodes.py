@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from agentv.engine.cluster.driver import Node, NodeLostError
+from agentv.engine.cluster.driver import Node, NodeLostError, Timing
 from agentv.engine.cluster.lines import encode_lines
 from agentv.engine.cluster.node import NodeWork
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
@@ -97,6 +97,8 @@ class RayNode:
 
 class RayMachines:
     """The machines of a Ray cluster. `address` None starts a cluster on this machine alone, which ends with the run."""
+
+    timing = Timing()
 
     def __init__(self, spec: RunSpec, address: str | None) -> None:
         self._spec = pickle.dumps(spec)

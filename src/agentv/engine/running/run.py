@@ -25,7 +25,7 @@ from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.types.errors import AgentvError, StorageError
+from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
@@ -56,8 +56,8 @@ async def run_plan(
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
     `resume_plan` is what remains of the plan if `store` is that of a run with rows. With `requested` only the rows that
-    it requests are run. `open_machines` replaces the machines that the plan's backend names. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
-    cancellation is raised again.
+    it requests are run. `open_machines` replaces the machines that the plan's backend names. `stop` ends the run early.
+    If the awaiting task is cancelled, the store is closed and the cancellation is raised again.
     """
     started = clock()
     stop = stop or StopSignal()

@@ -1,0 +1,210 @@
+"""What holds for a run wherever its cases run: here, on one node, on several, and when nodes are lost."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.cluster import QUICK, Calls, ProcessMachines, plan_of, run_on, stored_rows
+
+from agentv.engine.cluster.driver import MOST_LOSSES
+from agentv.engine.running.recorder import StopSignal
+from agentv.types.errors import ConfigError
+from agentv.types.events import AnswerArrived, RowBegun, RowFinished
+
+TARGET = """
+import asyncio, os, pathlib
+async def answer(request):
+    with open(pathlib.Path(__file__).with_name("calls.txt"), "a") as calls:
+        calls.write(request.eval_case_id + "\\n")
+    await asyncio.sleep(0.05)
+    if request.eval_case_id == "broken":
+        raise ValueError("no answer")
+    return request.question.upper()
+"""
+
+SUITE = """
+description: words
+execution:
+  target: upper
+  evaluators:
+    - {name: has, type: contains, value: A}
+evalcases:
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "upper.py").write_text(TARGET)
+    (tmp_path / ".agentv").mkdir()
+    (tmp_path / ".agentv" / "targets.yaml").write_text(
+        'targets:\n  - {name: upper, provider: python, workers: 2, callable: "../upper.py:answer"}\n'
+    )
+    write_cases(tmp_path, [f"case-{number}" for number in range(12)])
+    return tmp_path
+
+
+def write_cases(folder: Path, names: list[str], more: str = "") -> None:
+    cases = "".join(f"  - {{id: {name}, input: 'a {name}', expected_outcome: A{more}}}\n" for name in names)
+    (folder / "words.yaml").write_text(SUITE + cases)
+
+
+def calls(folder: Path) -> list[str]:
+    return (folder / "calls.txt").read_text().split()
+
+
+def files_of(folder: Path) -> dict[str, list[str]]:
+    """Return the lines of a run's files without times, durations and ids, sorted."""
+    changing = re.compile(
+        r'"(run_id|seq|timestamp|started_at|ended_at|duration_ms|time|wait_ms)":("[^"]*"|[-0-9.e]+)|"answer_ref":{[^}]*}'
+    )
+    run = next((folder / ".agentv" / "runs").iterdir())
+    names = ("cases.jsonl", "answers.jsonl", "results.jsonl")
+    return {name: sorted(changing.sub("", line) for line in (run / name).read_text().splitlines()) for name in names}
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_nodes_write_the_same_rows_as_a_run_on_this_machine(folder: Path, tmp_path: Path, nodes: int) -> None:
+    write_cases(folder, [*(f"case-{number}" for number in range(12)), "broken"])
+    here = asyncio.run(run_on(folder, None))
+    of_here = files_of(folder)
+    run = next((folder / ".agentv" / "runs").iterdir())
+    run.rename(tmp_path / "here")
+    elsewhere = asyncio.run(run_on(folder, ProcessMachines(nodes)))
+    assert files_of(folder) == of_here
+    assert elsewhere.verdict == here.verdict
+
+
+def test_the_rows_are_spread_over_the_nodes(folder: Path) -> None:
+    machines = ProcessMachines(3)
+    report = asyncio.run(run_on(folder, machines))
+    assert [node.given for node in machines.nodes] == [4, 4, 4]
+    assert len(stored_rows(report)) == 12
+
+
+def test_each_result_names_the_line_of_its_own_answer(folder: Path) -> None:
+    report = asyncio.run(run_on(folder, ProcessMachines(3)))
+    assert report.folder is not None
+    answers = [json.loads(line) for line in Path(report.folder, "answers.jsonl").read_text().splitlines()]
+    for row in stored_rows(report):
+        assert row.answer_seq is not None
+        assert answers[row.answer_seq]["slot"]["eval_id"] == row.eval_id
+
+
+def test_the_rows_of_a_lost_node_run_on_another(folder: Path) -> None:
+    machines = ProcessMachines(2)
+    lost = Calls(RowFinished, lambda _event: machines.nodes[0].lose())
+    report = asyncio.run(run_on(folder, machines, observers=(lost,)))
+    assert sorted(row.eval_id for row in stored_rows(report)) == sorted(f"case-{number}" for number in range(12))
+    assert report.verdict.exit_code == 0
+    assert len(calls(folder)) <= 12 + 2  # the two that were in flight
+    assert any("node-0 was lost" in note for note in report.notes)
+
+
+def test_an_answer_that_arrived_before_its_node_was_lost_is_not_paid_for_again(folder: Path) -> None:
+    (folder / "judge.py").write_text("print('{\"score\": 1.0, \"hits\": [], \"misses\": []}')")
+    write_cases(folder, ["case-0"])
+    path = folder / "words.yaml"
+    path.write_text(path.read_text().replace("type: contains, value: A", "type: code_judge, script: [python3, judge.py]"))
+    machines = ProcessMachines(2)
+    lost = Calls(AnswerArrived, lambda _event: next(node for node in machines.nodes if node.given).lose())
+    report = asyncio.run(run_on(folder, machines, observers=(lost,)))
+    assert calls(folder) == ["case-0"]
+    assert [(row.score, row.error and row.error.message, row.misses) for row in stored_rows(report)] == [(1.0, None, ())]
+
+
+def test_a_row_that_ends_every_node_is_an_error(folder: Path) -> None:
+    write_cases(folder, ["case-0"])
+    machines = ProcessMachines(MOST_LOSSES + 1)
+    begun = Calls(RowBegun, lambda _event: None)
+
+    async def run() -> list[str | None]:
+        running = asyncio.create_task(run_on(folder, machines, observers=(begun,)))
+        while not running.done():
+            for node in machines.nodes:
+                if node.given:
+                    node.lose()
+            await asyncio.sleep(0.005)
+        report = await running
+        return [row.error.message if row.error else None for row in stored_rows(report)]
+
+    (message,) = asyncio.run(run())
+    assert message is not None
+    assert f"{MOST_LOSSES} nodes were lost while they ran this case" in message
+
+
+def test_a_run_without_a_node_fails_and_says_so(folder: Path) -> None:
+    machines = ProcessMachines(1)
+    lost = Calls(RowFinished, lambda _event: machines.nodes[0].lose())
+    report = asyncio.run(run_on(folder, machines, observers=(lost,)))
+    assert report.state == "failed"
+    assert "no new one joined" in str(report.verdict)
+    assert report.verdict.exit_code == 3
+    rows = stored_rows(report)
+    assert len({row.eval_id for row in rows}) == len(rows) < 12
+
+
+def test_a_node_that_joins_later_takes_rows(folder: Path) -> None:
+    machines = ProcessMachines(1)
+
+    def replace_it(_event: RowFinished) -> None:
+        if len(machines.nodes) == 1:
+            machines.nodes[0].lose()
+            machines.add()
+
+    report = asyncio.run(run_on(folder, machines, observers=(Calls(RowFinished, replace_it),)))
+    assert len(stored_rows(report)) == 12
+    assert machines.nodes[1].given > 0
+
+
+def test_a_node_that_the_driver_does_not_call_stops_its_calls(folder: Path) -> None:
+    """As when only the process that connects a machine to its cluster was killed."""
+    machines = ProcessMachines(2)
+    lost = Calls(RowBegun, lambda _event: None)
+
+    async def run() -> float:
+        loop = asyncio.get_running_loop()
+        running = asyncio.create_task(run_on(folder, machines, observers=(lost,)))
+        while not machines.nodes or not machines.nodes[0].given:
+            await asyncio.sleep(0.005)
+        machines.nodes[0].lose()
+        began = loop.time()
+        await machines.nodes[0].has_stopped_itself.wait()
+        took = loop.time() - began
+        await running
+        return took
+
+    assert asyncio.run(run()) <= QUICK.lease_s + 0.1
+
+
+def test_a_node_with_other_files_takes_no_rows(folder: Path) -> None:
+    plan_of(folder)
+
+    class OtherFiles(ProcessMachines):
+        async def find(self) -> list:  # type: ignore[type-arg]
+            write_cases(folder, ["another"])
+            return await super().find()
+
+    with pytest.raises(ConfigError, match=r"node-0: eval file words.yaml differs on the node"):
+        asyncio.run(run_on(folder, OtherFiles(1)))
+
+
+def test_an_interrupted_run_has_no_rows_of_what_was_in_flight(folder: Path) -> None:
+    stop = StopSignal()
+    interrupting = Calls(RowFinished, lambda _event: stop.interrupt("interrupted"))
+    report = asyncio.run(run_on(folder, ProcessMachines(2), stop=stop, observers=(interrupting,)))
+    assert report.state == "interrupted"
+    assert all(row.score == 1.0 for row in stored_rows(report))
+
+
+def test_a_case_waits_for_its_dependency_on_another_node(folder: Path) -> None:
+    (folder / "words.yaml").write_text(
+        SUITE
+        + "  - {id: broken, input: a, expected_outcome: A}\n"
+        + "  - {id: after, input: a, expected_outcome: A, execution: {depends_on: [broken]}}\n"
+    )
+    report = asyncio.run(run_on(folder, ProcessMachines(2)))
+    assert calls(folder) == ["broken"]
+    errors = {row.eval_id: row.error.kind for row in stored_rows(report) if row.error}
+    assert errors["after"] == "dependency"
