@@ -103,15 +103,19 @@ def test_the_rows_of_a_lost_node_run_on_another(folder: Path) -> None:
 
 
 def test_an_answer_that_arrived_before_its_node_was_lost_is_not_paid_for_again(folder: Path) -> None:
-    (folder / "judge.py").write_text("print('{\"score\": 1.0, \"hits\": [], \"misses\": []}')")
+    (folder / "judge.py").write_text('print(\'{"score": 1.0, "hits": [], "misses": []}\')')
     write_cases(folder, ["case-0"])
     path = folder / "words.yaml"
-    path.write_text(path.read_text().replace("type: contains, value: A", "type: code_judge, script: [python3, judge.py]"))
+    path.write_text(
+        path.read_text().replace("type: contains, value: A", "type: code_judge, script: [python3, judge.py]")
+    )
     machines = ProcessMachines(2)
     lost = Calls(AnswerArrived, lambda _event: next(node for node in machines.nodes if node.given).lose())
     report = asyncio.run(run_on(folder, machines, observers=(lost,)))
     assert calls(folder) == ["case-0"]
-    assert [(row.score, row.error and row.error.message, row.misses) for row in stored_rows(report)] == [(1.0, None, ())]
+    assert [(row.score, row.error and row.error.message, row.misses) for row in stored_rows(report)] == [
+        (1.0, None, ())
+    ]
 
 
 def test_a_row_that_ends_every_node_is_an_error(folder: Path) -> None:
@@ -208,3 +212,25 @@ def test_a_case_waits_for_its_dependency_on_another_node(folder: Path) -> None:
     assert calls(folder) == ["broken"]
     errors = {row.eval_id: row.error.kind for row in stored_rows(report) if row.error}
     assert errors["after"] == "dependency"
+
+
+def with_target_keys(folder: Path, keys: str) -> None:
+    path = folder / ".agentv" / "targets.yaml"
+    path.write_text(path.read_text().replace("workers: 2,", f"workers: 2, {keys},"))
+
+
+def test_a_target_runs_only_on_nodes_that_have_what_it_requires(folder: Path) -> None:
+    with_target_keys(folder, "resources: {gpu: 1}, node_label: {pool: large}")
+    machines = ProcessMachines(
+        3, about=[({}, {"pool": "large"}), ({"GPU": 1.0}, {"pool": "large"}), ({"GPU": 4.0}, {})]
+    )
+    report = asyncio.run(run_on(folder, machines))
+    assert len(stored_rows(report)) == 12
+    assert [node.given for node in machines.nodes] == [0, 12, 0]
+
+
+def test_a_target_that_no_node_can_run_is_an_error_before_the_first_call(folder: Path) -> None:
+    with_target_keys(folder, "resources: {gpu: 1}")
+    with pytest.raises(ConfigError, match=r"target 'upper': no node of the cluster has gpu: 1"):
+        asyncio.run(run_on(folder, ProcessMachines(2)))
+    assert not (folder / "calls.txt").exists()

@@ -4,7 +4,7 @@ import asyncio
 import os
 import pickle
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,16 @@ from agentv.types.results import RunReport
 QUICK = Timing(wait_s=0.05, lease_s=0.2, search_s=0.02, grace_s=0.3, stop_s=1.0)
 
 
+About = tuple[Mapping[str, float], Mapping[str, str]]
+"""The resources and labels of a node."""
+
+
 class ProcessNode:
     """A node in this process. After `lose` nothing reaches it, as with a machine without a network."""
 
-    resources: Mapping[str, float] = {}
-    labels: Mapping[str, str] = {}
-
-    def __init__(self, name: str, spec: bytes, env: Mapping[str, str]) -> None:
+    def __init__(self, name: str, spec: bytes, env: Mapping[str, str], about: About = ({}, {})) -> None:
         self.name = name
+        self.resources, self.labels = about
         self.given = 0
         self._env = env
         self._lost = asyncio.Event()
@@ -91,8 +93,9 @@ class ProcessMachines:
 
     timing = QUICK
 
-    def __init__(self, count: int, *, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, count: int, *, env: Mapping[str, str] | None = None, about: Sequence[About] = ()) -> None:
         self._count = count
+        self._about = about
         self._env = os.environ if env is None else env
         self._spec = b""
         self.sent = b""
@@ -107,7 +110,9 @@ class ProcessMachines:
         self._count += 1
 
     async def find(self) -> list[Node]:
-        new = [ProcessNode(f"node-{number}", self._spec, self._env) for number in range(len(self.nodes), self._count)]
+        about = [*self._about, *[({}, {})] * self._count]
+        numbers = range(len(self.nodes), self._count)
+        new = [ProcessNode(f"node-{number}", self._spec, self._env, about[number]) for number in numbers]
         self.nodes += new
         return [*new]
 

@@ -57,7 +57,8 @@ class ResolvedTarget(Struct, frozen=True):
 
     `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
     every setting as written, secrets redacted. `secrets` are the values to redact from all output, and `public_env` the
-    variables that hold none.
+    variables that hold none. `resources` is what each concurrent row occupies on a node of a cluster, by name, and
+    `node_label` what the labels of the node must be.
     """
 
     name: str
@@ -79,6 +80,8 @@ class ResolvedTarget(Struct, frozen=True):
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     workspace: JsonObject | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    node_label: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
     line: int = 0
     base_dir: str = "."

@@ -19,7 +19,7 @@ from agentv.engine.running.case import crashed_row
 from agentv.engine.running.recorder import RunRecorder
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
 from agentv.types.cases import EvalCase
-from agentv.types.errors import AgentvError, ClusterError
+from agentv.types.errors import AgentvError, ClusterError, ConfigError
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
@@ -113,9 +113,14 @@ class NodeSession:
         self.pending: list[TaskData] = []
         self.work: asyncio.Task[None] | None = None
 
-    def can_run(self, target: ResolvedTarget) -> bool:
-        """Return True if the machine has what a target requires."""
-        return True
+    def room(self, target: ResolvedTarget, *, most: int) -> int:
+        """Return how many more rows of a target the node can run, of at most `most` concurrent ones."""
+        if any(self.node.labels.get(name) != value for name, value in target.node_label.items()):
+            return 0
+        has = {name.lower(): amount for name, amount in self.node.resources.items()}
+        for name, amount in target.resources.items():
+            most = min(most, int(has.get(name.lower(), 0.0) / amount))
+        return most - self.in_flight[target.name]
 
 
 class Cluster:
@@ -134,6 +139,7 @@ class Cluster:
         self._clock = clock
         self._sessions: list[NodeSession] = []
         self._changed = asyncio.Event()
+        self._is_awaited = False
         self._search: asyncio.Task[None] | None = None
         self._giving: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -161,7 +167,13 @@ class Cluster:
         problems = await self._join(await self._machines.find())
         if problems:
             return problems[0]
-        return None if self._sessions else ClusterError("the cluster has no node")
+        if not self._sessions:
+            return ClusterError("the cluster has no node")
+        for target in self._recorder.plan.targets:
+            if not any(session.room(target, most=1) for session in self._sessions):
+                wanted = ", ".join(f"{name}: {value}" for name, value in (target.resources | target.node_label).items())
+                return ConfigError(f"target {target.name!r}: no node of the cluster has {wanted}")
+        return None
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -208,18 +220,20 @@ class Cluster:
             self._lose(session, error)
 
     async def _free_session(self, target: ResolvedTarget) -> NodeSession:
-        """Return the node with the fewest rows of a target, waiting until one has room. Raises ClusterError."""
+        """Return the node with the most room for a target, waiting until one has any. Raises ClusterError."""
         while True:
             if self._failure is not None:
                 raise self._failure
             most = self._workers(target)
-            free = [each for each in self._sessions if each.in_flight[target.name] < most and each.can_run(target)]
-            if free:
-                return min(free, key=lambda session: session.in_flight[target.name])
+            roomiest = max(self._sessions, key=lambda session: session.room(target, most=most), default=None)
+            if roomiest is not None and roomiest.room(target, most=most) > 0:
+                return roomiest
+            self._is_awaited = True
             await self._changed.wait()
 
     def _wake(self) -> None:
         """Let rows that wait for a node look again."""
+        self._is_awaited = False
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -335,6 +349,8 @@ class Cluster:
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
         row = session.rows.pop(key)
         session.in_flight[row.task.target.name] -= 1
+        if self._is_awaited:
+            self._wake()
         return row
 
     async def _close(self) -> None:

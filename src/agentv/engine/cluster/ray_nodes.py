@@ -113,7 +113,9 @@ class RayMachines:
             about = await asyncio.to_thread(ray.nodes)
         except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise ClusterError(f"the Ray cluster {self._address} cannot be used: {error}") from error
-        new = [each for each in about if each["Alive"] and each["NodeID"] not in self._known]
+        # A head that is not to run anything is started without CPUs.
+        usable = [each for each in about if each["Alive"] and each["Resources"].get("CPU")]
+        new = [each for each in usable if each["NodeID"] not in self._known]
         self._known.update(each["NodeID"] for each in new)
         return [RayNode(each, self._spec) for each in new]
 

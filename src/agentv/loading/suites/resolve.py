@@ -108,4 +108,6 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         requests_per_minute=model.requests_per_minute,
         tokens_per_minute=model.tokens_per_minute,
         workspace=model.workspace.given() if model.workspace else None,
+        resources=model.resources,
+        node_label=model.node_label,
     )

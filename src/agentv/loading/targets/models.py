@@ -95,6 +95,8 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     price: PriceModel | None = None
     system_prompt: str | None = None
     workspace: WorkspaceModel | None = None
+    resources: dict[str, Annotated[float, Limits(gt=0)]] = field(default_factory=dict)
+    node_label: dict[str, str] = field(default_factory=dict)
 
     def to_retry_policy(self) -> RetryPolicy:
         """Return the policy; a flat key overrides that under `retry:`, and both override the default."""

@@ -25,6 +25,7 @@ SAYS_NOTHING_OF_ANSWERS = frozenset(
         "requests_per_minute",
         "tokens_per_minute",
         "price",
+        *("resources", "node_label"),
         *("max_retries", "initial_delay_ms", "max_delay_ms", "backoff_factor", "status_codes"),
         *("retry_initial_delay_ms", "retry_max_delay_ms", "retry_backoff_factor", "retry_status_codes"),
         "retry_timeouts",
