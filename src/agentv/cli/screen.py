@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from agentv.reports.run.case_view import CaseView
 from agentv.reports.run.run_view import RunView
-from agentv.reports.text.paint import Paint, choose_paint
-from agentv.reports.text.signs import Signs, signs_for
+from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 
 
 class TerminalStyle(Struct, frozen=True):

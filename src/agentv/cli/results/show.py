@@ -270,7 +270,7 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 def _print_corrected(stored: "StoredRun") -> None:
     from agentv.cli.screen import terminal_style
     from agentv.engine.stored.corrected_rates import corrected_or_note
-    from agentv.reports.run.notes import corrected_notes, corrected_rows
+    from agentv.reports.run.figures import corrected_notes, corrected_rows
     from agentv.reports.text.printable import one_line
     from agentv.reports.text.table import table
 

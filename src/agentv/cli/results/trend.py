@@ -16,8 +16,7 @@ from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refus
 from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.reports.trend.views import TrendView, trend_sheet, trend_to_json
-from agentv.reports.trend.words import TrendWords
+from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_json
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
 from agentv.storage.run.checksums import edit_warning_of_results, load_checksums
 from agentv.storage.run.find import ListedRun

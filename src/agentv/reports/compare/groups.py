@@ -8,9 +8,16 @@ from msgspec import Struct
 from agentv.reports.compare.html import finding_tone, html_page, measures_table, verdict_item
 from agentv.reports.compare.json import COMPARE_SCHEMA, comparison_to_json, side_to_json
 from agentv.reports.compare.markdown import circumstance_lines, table_lines
-from agentv.reports.compare.rows import HEAD, measure_cells
 from agentv.reports.compare.text import ComparisonView
-from agentv.reports.compare.words import FindReasons, pairing_text, side_title, sums_texts, verdict_text
+from agentv.reports.compare.words import (
+    HEAD,
+    FindReasons,
+    measure_cells,
+    pairing_text,
+    side_title,
+    sums_texts,
+    verdict_text,
+)
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import element, inline_code
 from agentv.reports.text.printable import one_line

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.compare.rows import HEAD, difference_text, measure_cells
 from agentv.reports.compare.words import (
+    HEAD,
     FindReasons,
     case_label,
     counterpart_notes,
+    difference_text,
+    measure_cells,
     pairing_text,
     side_title,
     sums_texts,

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from agentv.reports.compare.rows import HEAD, difference_text, measure_cells
 from agentv.reports.compare.words import (
+    HEAD,
     FindReasons,
     case_label,
     counterpart_notes,
+    difference_text,
+    measure_cells,
     side_title,
     sums_texts,
     verdict_text,

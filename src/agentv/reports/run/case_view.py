@@ -6,9 +6,8 @@ from msgspec import Struct
 
 from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.text.amounts import money_text, score_text, seconds_text, tokens_text
-from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable
-from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.width import wrap_lines
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult

@@ -6,9 +6,8 @@ from msgspec import Struct
 
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import count_text
-from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.width import clip, pad
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
