@@ -26,6 +26,9 @@ from agentv.scoring.counting.run_sums import MetricKey
 from agentv.types.json_value import JsonObject
 from agentv.types.summaries import Interval
 
+_WIDTH = 80
+_INDENT = " " * 8
+
 
 class MetricFormat:
     """The format of a metric's numbers."""
@@ -210,10 +213,6 @@ def marks_of(point: TrendPoint) -> list[str]:
     if point.runs > 1:
         marks.append(f"newest of {count_text(point.runs, 'run')}")
     return marks
-
-
-_WIDTH = 80
-_INDENT = " " * 8
 
 
 class TrendView(Struct, frozen=True):

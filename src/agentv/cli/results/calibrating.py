@@ -20,7 +20,7 @@ from agentv.loading.files.places import find_home
 from agentv.reports.judge.card import CARD_SCHEMA, SHOWN, JudgeCard, card_sheet, card_to_json
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.scoring.judges.labelled import (
+from agentv.scoring.judges.labels import (
     LabelledAnswer,
     LabelledAnswers,
     judge_opinion,

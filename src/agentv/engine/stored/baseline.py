@@ -7,8 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.engine.planning.options import RunOptions
-from agentv.scoring.comparison.compare import compare_sides
-from agentv.scoring.comparison.finding import summarize_baseline
+from agentv.scoring.comparison.compare import compare_sides, summarize_baseline
 from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side

@@ -23,8 +23,7 @@ from agentv.reports.text.markup import element, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.table import table
 from agentv.scoring.comparison.circumstances import find_circumstances
-from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.sides import Side
 from agentv.types.json_value import JsonObject

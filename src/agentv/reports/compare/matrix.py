@@ -18,8 +18,7 @@ from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs
 from agentv.reports.text.table import table
 from agentv.reports.text.width import clip, wrap
-from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 

@@ -22,8 +22,7 @@ from agentv.reports.text.signs import UNICODE, Paint, Signs, without_colour
 from agentv.reports.text.table import table
 from agentv.reports.text.width import clip, display_width, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
-from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding, finding_text
 from agentv.types.results import RunVerdict
 
 LISTED = 10

@@ -15,6 +15,10 @@ from agentv.scoring.statistics.power import FEWEST_CASES
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
 
+HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
+_LEAST_P = 0.0001
+_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
+
 
 class Reasons(NamedTuple):
     """The reasons for a case's scores before and after; None where only scores are stored."""
@@ -143,12 +147,6 @@ def counterpart_notes(comparison: Comparison) -> list[tuple[str, Sequence[CaseNa
         )
         if names
     ]
-
-
-HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
-
-_LEAST_P = 0.0001
-_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
 
 
 def measure_name(measured: MeasureDifference) -> str:

@@ -35,6 +35,9 @@ MOST_ROWS = 2_000
 MOST_CHARACTERS = 20_000_000
 """The maximum size of all results with details; further results are shown without them."""
 _ROWS_AT_ONCE = 100
+_LONGEST_ANSWER = 4_000
+_LONGEST_REASON = 400
+MOST_CASES = 200
 
 
 def make_html(tools: ReportTools) -> Format:
@@ -153,11 +156,6 @@ def _controls(report: RunReport, chosen: ChosenRows) -> Html:
         id="controls",
         hidden=True,
     )
-
-
-_LONGEST_ANSWER = 4_000
-_LONGEST_REASON = 400
-MOST_CASES = 200
 
 
 def side_by_side_section(chosen: ChosenRows, matrix: MatrixSummary, run_id: str) -> Html:

@@ -36,6 +36,7 @@ _LONGEST_LINE = 300  # the report at the end and `agentv show` have the whole re
 
 _PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+_SHORTEST_TEXT = 40
 
 
 class PlainLines:
@@ -137,9 +138,6 @@ class PlainLines:
         encoding = self._stream.encoding or "utf-8"
         self._stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         self._stream.flush()
-
-
-_SHORTEST_TEXT = 40
 
 
 class VerboseLines:

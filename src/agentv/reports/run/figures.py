@@ -29,6 +29,15 @@ from agentv.types.summaries import (
 )
 from agentv.types.usage import Usage
 
+STATE_NAMES: dict[RowState, str] = {
+    "pass": "pass",
+    "borderline": "borderline",
+    "fail": "fail",
+    "error": "errors",
+    "skipped": "skipped",
+}
+"""The states of results as column heads."""
+
 
 def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) -> list[str]:
     """Return the difference of the mean scores, the numbers of changed cases, and the finding."""
@@ -86,16 +95,6 @@ def corrected_notes(rates: Sequence[CorrectedRate]) -> list[str]:
         for rate in rates
         if rate.reason is not None
     ]
-
-
-STATE_NAMES: dict[RowState, str] = {
-    "pass": "pass",
-    "borderline": "borderline",
-    "fail": "fail",
-    "error": "errors",
-    "skipped": "skipped",
-}
-"""The states of results as column heads."""
 
 
 class Figure(Struct, frozen=True):

@@ -7,6 +7,12 @@ from msgspec import Struct
 
 from agentv.types.results import RowState
 
+Paint: TypeAlias = Callable[[str, str], str]
+"""Colours a text: `paint(text, "red")`. Colours: bold, dim, green, yellow, red."""
+
+_CODES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31"}
+_STATE_COLOURS: dict[RowState, str] = {"pass": "green", "fail": "red", "error": "yellow", "borderline": "yellow"}
+
 
 class Signs(Struct, frozen=True):
     """A set of symbols. `bars` rise from left to right; `box` is a frame's corners and edges, left first."""
@@ -80,13 +86,6 @@ def _bar(value: float, low: float, high: float, bars: str) -> str:
     if high - low <= abs(high) * 1e-9:
         return bars[len(bars) // 2]
     return bars[round((value - low) / (high - low) * (len(bars) - 1))]
-
-
-Paint: TypeAlias = Callable[[str, str], str]
-"""Colours a text: `paint(text, "red")`. Colours: bold, dim, green, yellow, red."""
-
-_CODES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31"}
-_STATE_COLOURS: dict[RowState, str] = {"pass": "green", "fail": "red", "error": "yellow", "borderline": "yellow"}
 
 
 def in_colour(text: str, colour: str) -> str:

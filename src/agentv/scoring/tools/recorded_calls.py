@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from agentv.scoring.text.overlaps import overlap
-from agentv.scoring.tools.message_calls import ToolResult, calls_of, results_of
-from agentv.scoring.tools.tool_calls import json_equal
+from agentv.scoring.tools.tool_calls import ToolResult, calls_of, json_equal, results_of
 from agentv.scoring.tools.traces import tool_calls_of_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
