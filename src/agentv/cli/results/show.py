@@ -315,8 +315,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
-    from agentv.storage.records.encode import to_record
-    from agentv.storage.records.export import export_record
+    from agentv.storage.records.encode import export_record, to_record
     from agentv.types.messages_json import pretty_json
 
     output: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
@@ -336,8 +335,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
 
-    from agentv.storage.records.encode import to_record
-    from agentv.storage.records.export import export_record
+    from agentv.storage.records.encode import export_record, to_record
 
     return {
         "case": None if view.case is None else to_record(view.case),

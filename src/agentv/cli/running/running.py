@@ -32,7 +32,7 @@ from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.printable import printable
 from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.reports.text.workflow_commands import harmless, reads_commands
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock, ResultStore

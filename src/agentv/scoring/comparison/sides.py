@@ -1,4 +1,4 @@
-"""One side of a comparison: the rows of a run by case, in columns, so that 100,000 fit into memory; and pairing of both."""
+"""One side of a comparison, its rows by case in columns, so that 100,000 fit into memory; and pairing of both sides."""
 
 import math
 from array import array

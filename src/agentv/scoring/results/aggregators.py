@@ -1,4 +1,4 @@
-"""Aggregation to one score: of a composite's members (docs/reference/evaluators/composite.md), of a conversation's turns."""
+"""Aggregation to one score, of a composite's members and of a conversation's turns (docs/reference/evaluators)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Tool calls: those that messages record, and matching by tool names with globs and inputs by exact, subset or field."""
+"""Tool calls: those that messages record, and matching by name with globs, by exact, subset or field-wise inputs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase

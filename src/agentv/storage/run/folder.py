@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
 from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.line_file import LineFile, whole_lines
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
