@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
 from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
-from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
+from agentv.providers.apis.embeddings import EmbeddingModelProvider, vector_of
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.apis.replies import count, filtered, member, name_of, objects, text_or_none, wrong_shape

@@ -8,8 +8,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Launched, launch
-from agentv.providers.editors.folders import MESSAGES, PAUSE_S, Sleep, one_at_a_time, read_answer, write_workspace
-from agentv.providers.editors.prompts import Exchange, batch_text, build_prompt, chat_message, exchange_in, request_text
+from agentv.providers.editors.folders import (
+    MESSAGES,
+    PAUSE_S,
+    Exchange,
+    Sleep,
+    batch_text,
+    build_prompt,
+    chat_message,
+    exchange_in,
+    one_at_a_time,
+    read_answer,
+    request_text,
+    write_workspace,
+)
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

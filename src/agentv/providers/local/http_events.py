@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentv.providers.apis.chat_stream import ChatCollector
+from agentv.providers.apis.openai_chat import ChatCollector
 from agentv.providers.apis.replies import wrong_shape
 from agentv.providers.local.http_template import AnswerPath
 from agentv.types.json_value import JsonObject, JsonValue

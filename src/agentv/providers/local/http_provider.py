@@ -20,11 +20,17 @@ from agentv.providers.apis.replies import (
 )
 from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import send
-from agentv.providers.local.cli_settings import Healthcheck
-from agentv.providers.local.healthchecks import run_healthcheck
+from agentv.providers.local.healthchecks import Healthcheck, run_healthcheck
 from agentv.providers.local.http_events import ServiceEvents
-from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
-from agentv.providers.local.request_values import value_of
+from agentv.providers.local.http_template import (
+    JSON,
+    AnswerPath,
+    BodyTemplate,
+    parse_body,
+    parse_path,
+    parse_url,
+    value_of,
+)
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
