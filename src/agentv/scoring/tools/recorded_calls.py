@@ -1,4 +1,4 @@
-"""The recorded tool calls of an answer (from the conversation, `context.toolCalls`, or the trace), and their metrics."""
+"""The recorded tool calls of an answer, from the conversation, `context.toolCalls` or the trace; and their metrics."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
