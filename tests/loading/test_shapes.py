@@ -20,8 +20,8 @@ from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.files.documents import Document
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import Limits, SpellingNotes, has_members, key_of, names_of
-from agentv.loading.models.json_schema import describe, rewritten
 from agentv.loading.models.reader import Reader
+from agentv.loading.models.schemas import describe, rewritten
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import CaseModel, CriterionModel, EvaluatorModel, MessageModel, SuiteModel
 from agentv.loading.targets.models import RetryModel, TargetModel

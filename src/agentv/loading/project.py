@@ -13,10 +13,9 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_config import translate_config
 from agentv.loading.models.file_model import Checked, FileModel
-from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
 from agentv.loading.suites.gates import Gates
 from agentv.loading.suites.models import Criteria, JsonFields, Name
