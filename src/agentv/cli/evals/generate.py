@@ -13,8 +13,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
-from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
 from agentv.engine.generate.generation import (

@@ -9,8 +9,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.results.label_file import criteria_by_case, read_labels
-from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.running.scored import runner_of
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.stored_answers import find_given_setups
 from agentv.engine.running.clock import make_clock

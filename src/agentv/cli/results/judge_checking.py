@@ -15,9 +15,9 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.running.scored import runner_of
 from agentv.cli.running.stopping import stopping_on_signals
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.stored_answers import judge_repeatedly
 from agentv.engine.planning.plan import RunPlan

@@ -9,8 +9,7 @@ import click
 from msgspec import Struct
 
 from agentv.cli.indexed import run_index
-from agentv.cli.results.sheets import refuse_unwritable, write_sheets
-from agentv.cli.screen import terminal_style
+from agentv.cli.screen import refuse_unwritable, terminal_style, write_sheets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home

@@ -15,8 +15,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.main import exit_code_after_write_error
+from agentv.cli.options import OutputOptions
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
-from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import broken_pipe_error, for_commands
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock

@@ -15,7 +15,7 @@ from typing import Any, Literal, TextIO
 import click
 from msgspec import Struct
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
