@@ -39,7 +39,7 @@ from agentv.registry import Spec
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS
 from agentv.types.provider import BatchProvider, CheckedProvider, Provider, ProviderRequest, ProviderResponse
-from agentv.types.structs.struct_fields import has_fields, struct_fields
+from agentv.types.structs import has_fields, struct_fields
 
 EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"
 ANSWER = "On its way."

@@ -28,7 +28,7 @@ from agentv.loading.targets.models import RetryModel, TargetModel
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
-from agentv.types.structs.struct_fields import has_fields, struct_fields
+from agentv.types.structs import has_fields, struct_fields
 
 MODELS: tuple[type, ...] = (
     *(SuiteModel, CaseModel, MessageModel, EvaluatorModel, CriterionModel),

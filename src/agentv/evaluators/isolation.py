@@ -13,7 +13,7 @@ from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
-from agentv.types.structs.deep_copies import deep_copy
+from agentv.types.structs import deep_copy
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:

@@ -26,7 +26,7 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
-from agentv.types.structs.struct_fields import repr_without
+from agentv.types.structs import repr_without
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 

@@ -76,7 +76,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
 from agentv.types.targets import Unsigned
 
 

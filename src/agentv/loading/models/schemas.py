@@ -25,7 +25,7 @@ from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTarg
 from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
-from agentv.types.structs.struct_fields import StructField, struct_fields
+from agentv.types.structs import StructField, struct_fields
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""
