@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.files.atomic_write import write_text
-from agentv.reports.run.case_view import CaseView
-from agentv.reports.run.run_view import RunView
+from agentv.reports.run.views import CaseView, RunView
 from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError

@@ -23,7 +23,7 @@ from agentv.reports.run.end_table import end_report, group_tables
 from agentv.reports.run.exports import Export, StreamExport, make_export
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.workflow_commands import reads_commands
+from agentv.reports.text.printable import reads_commands
 from agentv.scoring.counting.groups import kind_named
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run

@@ -21,7 +21,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.summaries import GroupSummary
 
 if TYPE_CHECKING:
-    from agentv.reports.run.case_view import CaseView
+    from agentv.reports.run.views import CaseView
     from agentv.types.json_value import JsonValue
 
 
@@ -283,7 +283,7 @@ def _print_corrected(stored: "StoredRun") -> None:
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
     from agentv.engine.stored.report_tools import read_details
-    from agentv.reports.run.case_view import CaseView
+    from agentv.reports.run.views import CaseView
 
     rows = list(shown.rows)
     if not rows:

@@ -29,9 +29,8 @@ from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.printable import printable
+from agentv.reports.text.printable import harmless, printable, reads_commands
 from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
-from agentv.reports.text.workflow_commands import harmless, reads_commands
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent

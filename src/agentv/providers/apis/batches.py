@@ -10,10 +10,16 @@ from msgspec.structs import replace
 
 from agentv.providers.apis.credentials import Credentials
 from agentv.providers.apis.dialogue import Dialogue, parse_turn
-from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
+from agentv.providers.apis.http import (
+    HttpRequest,
+    HttpResponse,
+    joined_headers,
+    json_bytes,
+    json_request,
+    status_failure,
+)
 from agentv.providers.apis.model_provider import ModelProvider, to_message, to_response
 from agentv.providers.apis.replies import count, member, objects, parse_object, text_or_none, wrong_shape
-from agentv.providers.apis.request_json import joined_headers, json_bytes, json_request
 from agentv.providers.apis.transport import send, utc_now
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure

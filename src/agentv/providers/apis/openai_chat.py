@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
-from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of, output_text
+from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.replies import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
-from agentv.providers.apis.request_json import Image, function_of, json_request, output_text, without_none
 from agentv.providers.apis.streamed_reply import first_of_all, text_in
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue

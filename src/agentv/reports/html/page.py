@@ -15,12 +15,12 @@ from agentv.reports.html.summary import (
     target_table,
     verdict_band,
 )
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows, shortened
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.matrix import NO_PROMPT
 from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import Html, element, join, verbatim
 from agentv.reports.text.signs import UNICODE

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.run.case_view import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.run.chosen_rows import shortened
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE

@@ -10,10 +10,9 @@ from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.github import error_command
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.text.amounts import count_text, percent_text, seconds_text
-from agentv.reports.text.printable import one_line
+from agentv.reports.text.printable import harmless, one_line
 from agentv.reports.text.signs import Signs, signs_for
 from agentv.reports.text.width import clip
-from agentv.reports.text.workflow_commands import harmless
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import (
     AnswerArrived,

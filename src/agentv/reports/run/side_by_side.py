@@ -5,8 +5,8 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.width import clip, display_width, pad, wrap_lines
