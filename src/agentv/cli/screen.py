@@ -11,7 +11,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.loading.files.atomic_write import write_text
+from agentv.loading.files.text import write_text
 from agentv.reports.run.views import CaseView, RunView
 from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for

@@ -70,7 +70,7 @@ def yaml_of(value: JsonObject) -> str:
 def _write(files: dict[Path, str]) -> None:
     from contextlib import ExitStack
 
-    from agentv.loading.files.atomic_write import open_atomically
+    from agentv.loading.files.text import open_atomically
 
     with ExitStack() as stack:
         opened = [(stack.enter_context(open_atomically(path)), text) for path, text in files.items()]

@@ -36,8 +36,8 @@ def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool
 
 def _write_all() -> list[Path]:
     """Write the schemas for editors into the project's folder; return the files. Raises StorageError."""
-    from agentv.loading.files.atomic_write import write_text
     from agentv.loading.files.places import find_home
+    from agentv.loading.files.text import write_text
 
     folder = find_home(Path.cwd()) / SCHEMAS
     try:
@@ -60,7 +60,7 @@ def _report_written(paths: list[Path], *, as_json: bool) -> None:
 
 def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
     from agentv.engine.plugins.loading import load_specs
-    from agentv.loading.files.atomic_write import write_text
+    from agentv.loading.files.text import write_text
     from agentv.loading.models.schemas import json_schema
 
     schema = json_schema(kind, load_specs())

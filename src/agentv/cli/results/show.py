@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
-from agentv.cli.results.grouping import count_groups
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
+from agentv.scoring.counting.groups import count_groups
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError

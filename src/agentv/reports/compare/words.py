@@ -8,8 +8,7 @@ from agentv.reports.text.amounts import count_text, money_text, percent_text, sc
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.compare import CaseDifference, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.rows import COST, LATENCY, PASSED, SCORE, TOKENS, evaluator_of
-from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.comparison.sides import COST, LATENCY, PASSED, SCORE, TOKENS, CaseName, Side, evaluator_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.statistics.power import FEWEST_CASES
 from agentv.types.records.result import CaseResult

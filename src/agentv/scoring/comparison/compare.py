@@ -9,8 +9,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference, unpaired_difference
-from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
-from agentv.scoring.comparison.sides import Alignment, CaseName, Pair, Side, align
+from agentv.scoring.comparison.sides import (
+    PASSED,
+    SCORE,
+    SPENDING,
+    Alignment,
+    CaseName,
+    Pair,
+    Side,
+    align,
+    evaluator_of,
+)
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import LEVEL
 from agentv.types.summaries import BaselineSummary

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.rows import PASSED, SPENDING
-from agentv.scoring.comparison.sides import Pair, Side
+from agentv.scoring.comparison.sides import PASSED, SPENDING, Pair, Side
 from agentv.scoring.statistics.differences import (
     ROUNDING,
     IndependentSides,

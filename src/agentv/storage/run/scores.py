@@ -10,16 +10,16 @@ import msgspec
 from msgspec import Struct
 
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
-from agentv.scoring.comparison.rows import (
+from agentv.scoring.comparison.sides import (
     COST,
     LATENCY,
     TOKENS,
     Place,
     ScoredRow,
+    Side,
     evaluator_measure,
     judged_measures,
 )
-from agentv.scoring.comparison.sides import Side
 from agentv.scoring.counting.row_kinds import RowKind
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
