@@ -38,7 +38,7 @@ from agentv.scoring.gates.run_verdict import SIGNALLED
 from agentv.scoring.judges.consistency import consistency
 from agentv.storage.records.json_line import pretty
 from agentv.storage.run.find import find_run
-from agentv.storage.run.folder import write_by_rename
+from agentv.storage.run.line_file import write_by_rename
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
