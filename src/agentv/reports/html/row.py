@@ -12,7 +12,7 @@ from agentv.reports.text.signs import UNICODE
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import compact_json, content_text, pretty_json
 from agentv.types.records.result import CaseResult
 
@@ -185,11 +185,7 @@ def _message(message: Message) -> Iterator[Html]:
     text = content_text(message.content)
     if text or not message.tool_calls:
         yield element("li", element("b", message.role), _block(text))
-    yield from map(_tool_call, message.tool_calls)
-
-
-def _tool_call(call: ToolCall) -> Html:
-    return _call(call.tool, call.input, call.output)
+    yield from (_call(call.tool, call.input, call.output) for call in message.tool_calls)
 
 
 def _event(event: TraceEvent) -> Html:
