@@ -13,8 +13,8 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, 
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 from tests.support.stored import make_result
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.markdown import LONGEST, markdown
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.types.results import RunReport, RunVerdict

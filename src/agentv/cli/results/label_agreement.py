@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from agentv.cli.results.label_file import criteria_by_case, read_feedback, read_labels
-from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.loading.files.places import find_home
 from agentv.reports.judge.annotators import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json

@@ -8,7 +8,7 @@ import click
 
 from agentv.engine.running.clock import make_clock
 from agentv.scoring.judges.feedback import parse_feedback
-from agentv.scoring.judges.labelling import fit_labels, judgeable
+from agentv.scoring.judges.labels import fit_labels, judgeable
 from agentv.storage.run.stored import StoredRun
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError

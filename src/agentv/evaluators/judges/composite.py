@@ -43,8 +43,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluato
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
-from agentv.types.structs.spellings import make_options
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import make_options, struct_fields
 
 
 class ScoreMembers(Protocol):

@@ -20,7 +20,7 @@ from agentv.scoring.tools.trajectory import (
 from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
 
 
 class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):

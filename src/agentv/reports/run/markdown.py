@@ -6,8 +6,11 @@ from agentv.reports.run.chosen_rows import choose_rows
 from agentv.reports.run.end_table import rows_of_groups
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
+    CORRECTED_HEADS,
     STATE_NAMES,
     baseline_cells,
+    corrected_cells,
+    corrected_notes,
     estimated_note,
     evaluator_figures,
     shown_trials,
@@ -15,9 +18,8 @@ from agentv.reports.run.figures import (
 )
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
-from agentv.reports.run.notes import CORRECTED_HEADS, corrected_cells, corrected_notes
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
-from agentv.reports.run.run_view import counts_text
+from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.signs import UNICODE

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agentv.scoring.tools.message_calls import calls_in
+from agentv.scoring.tools.tool_calls import calls_in
 from agentv.types.errors import MessageError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.message_shapes.reading import read_message
