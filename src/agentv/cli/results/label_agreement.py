@@ -6,11 +6,12 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from agentv.cli.results.label_file import criteria_by_case, read_feedback, read_labels
+from agentv.cli.results.label_file import criteria_by_case, match_labels, read_feedback
 from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.loading.files.places import find_home
 from agentv.reports.judge.annotators import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
+from agentv.scoring.counting.groups import no_tags
 from agentv.scoring.judges.agreement import Metric
 from agentv.scoring.judges.annotators import (
     AnnotatorAgreement,
@@ -25,7 +26,7 @@ from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.problems import Problem
-from agentv.types.records.label import Label
+from agentv.types.records.label import Feedback, Label
 
 _SHOWN = 10
 """The most unreadable labels of a run that a message lists."""
@@ -52,6 +53,8 @@ def show_agreement(reference: str, options: AgreementOptions) -> int:
         found = [each for each in found if each.criterion == options.criterion]
         if not found:
             raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {known}")
+    if options.by == "tag" and not any(unit.tags for each in found for unit in each.units):
+        raise ConfigError(no_tags("labelled case"))
     results = [result for each in found for result in _agreements(each, by_tag=options.by == "tag")]
     sheet = agreement_sheet(stored.run_id, results)
     write_sheets(options.outputs, [sheet])
@@ -77,9 +80,10 @@ def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabel
     if options.labels is None:
         labels = list(stored.labels())
     else:
+        feedback = read_feedback(options.labels)
         if options.metric != "nominal":
-            _refuse_unreadable(stored, options.labels)
-        labels = read_labels(stored, options.labels, annotator=None)
+            _refuse_unreadable(stored, feedback, options)
+        labels = match_labels(stored, feedback, options.labels, annotator=None)
     if not labels:
         raise ConfigError(
             f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
@@ -100,18 +104,16 @@ def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabel
     return found
 
 
-def _refuse_unreadable(stored: StoredRun, file: str) -> None:
+def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], options: AgreementOptions) -> None:
     """Raise EvalFileError with the line of each score that cannot be read."""
-    feedback = read_feedback(file)
     criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
     problems = []
     for said in feedback:
         known = next((each for (_, eval_id), each in criteria.items() if eval_id == said.eval_id), ())
-        if any(each.name == said.criterion for each in known):
-            continue  # read_labels reads it on its scale
+        criterion = next((each for each in known if each.name == said.criterion), None)
         try:
-            label_value(said.score, None)
+            label_value(said.score, criterion, options.metric)
         except ValueError as error:
             problems.append(Problem(said.location.path, str(error), said.location.line, 1))
     if problems:
-        raise EvalFileError(file, problems)
+        raise EvalFileError(options.labels or "", problems)

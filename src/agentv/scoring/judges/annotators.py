@@ -21,6 +21,7 @@ READABLE = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
 MOST_GROUPS = 200
 """The most groups of cases of a jackknife: each is left out once."""
 _ORDINAL_SCALES = frozenset({"likert5"})
+_METRICS_WITH_ORDER = frozenset({"ordinal", "interval"})
 _TWO = 2
 
 
@@ -76,13 +77,17 @@ class AnnotatorAgreement(Struct, frozen=True):
     pairs: tuple[PairAgreement, ...]
 
 
-def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> float | None:
+def label_value(score: HumanScore, criterion: EvaluationCriteria | None, metric: Metric | None = None) -> float | None:
     """Return a score as 0..1, on the scale of its criterion; without one as written: 4/5, 85 %, yes, 0.8.
 
-    None on a custom scale, which has no order. Raises ValueError, naming what is readable.
+    None on a custom scale, which has no order. Raises ValueError, naming what is readable, and for a score on a custom
+    scale if the metric needs an order.
     """
     if criterion is not None:
-        return normalize(score, criterion)
+        value = normalize(score, criterion)
+        if value is None and metric in _METRICS_WITH_ORDER:
+            raise ValueError(f"{score!r} is on a custom scale, which has no order; use --metric nominal")
+        return value
     try:
         return normalize(score, EvaluationCriteria("label", scale="numeric", min=0.0, max=1.0))
     except ValueError:
@@ -110,7 +115,7 @@ def criterion_labels(
         known = criteria.get((label.slot.suite, label.slot.eval_id), ())
         criterion = next((each for each in known if each.name == label.criterion), None)
         try:
-            value: Label | None = label_value(label.score, criterion)
+            value: Label | None = label_value(label.score, criterion, metric)
         except ValueError as error:
             if metric != "nominal":
                 unreadable.append(UnreadableLabel(label, str(error)))
@@ -156,7 +161,7 @@ def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> Annot
         alpha=Kappa(alpha, None if alpha is None else _interval(alpha, clusters, given.metric)),
         fleiss=fleiss_kappa(complete),
         complete=len(complete),
-        pairs=tuple(_pairs(units, names)),
+        pairs=tuple(_pairs(units)),
     )
 
 
@@ -192,9 +197,11 @@ def _jackknife_error(clusters: Sequence[Sequence[LabelledUnit]], metric: Metric)
     return math.sqrt((groups - 1) / groups * math.fsum((each - mean) ** 2 for each in left))
 
 
-def _pairs(units: Sequence[LabelledUnit], names: Sequence[str]) -> Iterator[PairAgreement]:
-    together = Counter(pair for unit in units for pair in combinations(sorted(unit.said), 2))
-    for first, second in combinations(names, 2):
-        if together[first, second]:
-            one, other = ([unit.said.get(name) for unit in units] for name in (first, second))
-            yield PairAgreement(first, second, together[first, second], cohen_kappa(one, other))
+def _pairs(units: Iterable[LabelledUnit]) -> Iterator[PairAgreement]:
+    judged: dict[tuple[str, str], Counter[tuple[Label, Label]]] = {}
+    for unit in units:
+        for (first, one), (second, other) in combinations(sorted(unit.said.items()), 2):
+            judged.setdefault((first, second), Counter())[one, other] += 1
+    for (first, second), labels in sorted(judged.items()):
+        kappa = cohen_kappa(*zip(*labels.elements(), strict=True))
+        yield PairAgreement(first, second, labels.total(), kappa)
