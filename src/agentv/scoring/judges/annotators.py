@@ -1,7 +1,7 @@
 """Agreement of annotators on the answers of a run, for each criterion, with intervals."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -198,10 +198,11 @@ def _jackknife_error(clusters: Sequence[Sequence[LabelledUnit]], metric: Metric)
 
 
 def _pairs(units: Iterable[LabelledUnit]) -> Iterator[PairAgreement]:
-    judged: dict[tuple[str, str], Counter[tuple[Label, Label]]] = {}
-    for unit in units:
-        for (first, one), (second, other) in combinations(sorted(unit.said.items()), 2):
-            judged.setdefault((first, second), Counter())[one, other] += 1
-    for (first, second), labels in sorted(judged.items()):
-        kappa = cohen_kappa(*zip(*labels.elements(), strict=True))
-        yield PairAgreement(first, second, labels.total(), kappa)
+    judged: defaultdict[str, dict[int, Label]] = defaultdict(dict)
+    for answer, unit in enumerate(units):
+        for annotator, label in unit.said.items():
+            judged[annotator][answer] = label
+    for (first, one), (second, other) in combinations(sorted(judged.items()), 2):
+        if both := one.keys() & other.keys():
+            kappa = cohen_kappa([one[answer] for answer in both], [other[answer] for answer in both])
+            yield PairAgreement(first, second, len(both), kappa)
