@@ -142,11 +142,11 @@ def test_a_last_line_that_is_no_partial_record_is_kept(tmp_path: Path, last: str
 
 
 def test_a_file_of_configurations_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    configs = tmp_path / "judged.configs.jsonl"
+    path, configs = tmp_path / "judged.jsonl", tmp_path / "judged.configs.jsonl"
     configs.mkdir()
     result = run_evaluation_sync(
         EvaluationInput("x"), EvaluationRunConfig(evaluators=[{"type": "contains", "value": "x"}])
     )
     with pytest.raises(StorageError) as caught:
-        asyncio.run(JsonFileStorageProvider(tmp_path / "judged.jsonl").save_result(result))
-    assert str(caught.value) == f"cannot read {configs}: {os.strerror(errno.EISDIR)}"
+        asyncio.run(JsonFileStorageProvider(path).save_result(result))
+    assert str(caught.value) == f"cannot write {path}: cannot read {configs}: {os.strerror(errno.EISDIR)}"

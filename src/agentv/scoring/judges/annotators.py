@@ -77,17 +77,13 @@ class AnnotatorAgreement(Struct, frozen=True):
     pairs: tuple[PairAgreement, ...]
 
 
-def label_value(score: HumanScore, criterion: EvaluationCriteria | None, metric: Metric | None = None) -> float | None:
+def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> float | None:
     """Return a score as 0..1, on the scale of its criterion; without one as written: 4/5, 85 %, yes, 0.8.
 
-    None on a custom scale, which has no order. Raises ValueError, naming what is readable, and for a score on a custom
-    scale if the metric needs an order.
+    None on a custom scale, which has no order. Raises ValueError, naming what is readable.
     """
     if criterion is not None:
-        value = normalize(score, criterion)
-        if value is None and metric in _METRICS_WITH_ORDER:
-            raise ValueError(f"{score!r} is on a custom scale, which has no order; use --metric nominal")
-        return value
+        return normalize(score, criterion)
     try:
         return normalize(score, EvaluationCriteria("label", scale="numeric", min=0.0, max=1.0))
     except ValueError:
@@ -106,21 +102,26 @@ def criterion_labels(
 ) -> tuple[list[CriterionLabels], list[UnreadableLabel]]:
     """Return the labels by criterion, and those that cannot be read.
 
-    `metric` None: that of the criterion's scale. With `nominal` a score is a category, and any text is readable.
+    `metric` None: that of the criterion's scale. With `nominal` a score is a category, and any text is readable. With
+    another metric the first label of each criterion on a custom scale, which has no order, is unreadable.
     """
     said: dict[str, dict[tuple[ResultKey, int], dict[str, Label]]] = {}
     defined: dict[str, EvaluationCriteria | None] = {}
     unreadable: list[UnreadableLabel] = []
+    unordered: dict[str, UnreadableLabel] = {}
     for label in labels:
         known = criteria.get((label.slot.suite, label.slot.eval_id), ())
         criterion = next((each for each in known if each.name == label.criterion), None)
         try:
-            value: Label | None = label_value(label.score, criterion, metric)
+            value: Label | None = label_value(label.score, criterion)
         except ValueError as error:
             if metric != "nominal":
                 unreadable.append(UnreadableLabel(label, str(error)))
                 continue
             value = None
+        if value is None and metric in _METRICS_WITH_ORDER:
+            message = f"{label.score!r} is on a custom scale, which has no order"
+            unordered.setdefault(label.criterion, UnreadableLabel(label, message))
         defined.setdefault(label.criterion, criterion)
         by_answer = said.setdefault(label.criterion, {})
         category = str(label.score).strip().casefold() if value is None else value
@@ -129,7 +130,7 @@ def criterion_labels(
     for name, by_answer in said.items():
         units = tuple(LabelledUnit(slot, tags.get(slot, ()), each) for (slot, _), each in by_answer.items())
         found.append(CriterionLabels(name, metric or _metric(defined[name], units), units))
-    return found, unreadable
+    return found, [*unreadable, *unordered.values()]
 
 
 def _metric(criterion: EvaluationCriteria | None, units: Sequence[LabelledUnit]) -> Metric:

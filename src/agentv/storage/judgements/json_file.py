@@ -74,7 +74,11 @@ class JsonFileStorageProvider:
         """Append a judgement, after its configuration if that is new."""
         made = by_reference(result.to_dict())
         if made.config is not None and made.sha256 not in self._known:
-            if made.sha256 not in self._load_configs():
+            try:
+                known = self._load_configs()
+            except StorageError as error:
+                raise StorageError(f"cannot write {self.path}: {error}") from error
+            if made.sha256 not in known:
                 append_record(self.config_path, {"sha256": made.sha256, "config": made.config})
             self._known.add(made.sha256)
         append_record(self.path, made.record)
