@@ -3,13 +3,14 @@
 import copy
 import dataclasses
 import operator
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Meta, Struct, StructMeta
+from msgspec import NODEFAULT, Meta, Struct, StructMeta, ValidationError, convert
 from msgspec.structs import astuple, replace
 
 from agentv.types.errors import ConfigError, UnknownNameError
@@ -142,7 +143,8 @@ def make_options(
 ) -> Options:
     """Return options of a class from an object or a dict, and keywords that win over it; also in camelCase.
 
-    Raises UnknownNameError for an unknown option, ConfigError for values of the wrong type or spelled twice.
+    Lists become tuples, paths strings and whole numbers floats, where the fields are such. Raises UnknownNameError for
+    an unknown option or word, ConfigError for values of the wrong type or spelled twice.
     """
     known = kind.__struct_fields__
     try:
@@ -155,10 +157,65 @@ def make_options(
         if name not in known:
             raise UnknownNameError("option", name, known=known)
     if given is None or isinstance(given, Mapping):
-        return kind(**named)
+        return kind(**_checked(kind, named))
     if not isinstance(given, kind):
         raise ConfigError(f"options must be a {kind.__name__} or a dict of its fields, not a {type(given).__name__}")
-    return replace(given, **named)
+    changed = {name: value for name in known if (value := getattr(given, name)) is not _defaults(kind)[name]}
+    return replace(given, **_checked(kind, {**changed, **named}))
+
+
+def _checked(kind: type[Struct], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of fields as their types. Raises UnknownNameError or ConfigError for one of another type."""
+    types = _alternatives(kind)
+    return {name: _converted(name, value, types[name]) for name, value in named.items()}
+
+
+def _converted(name: str, value: object, types: Sequence[Any]) -> object:
+    """Return a value as the first of the types that fits."""
+    if value is None and NoneType in types:
+        return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    problems: dict[str, None] = {}
+    for each in types:
+        if each is NoneType:
+            continue
+        try:
+            return convert(value, each)
+        except ValidationError as error:
+            problems[str(error)] = None
+    words = [word for each in types if get_origin(each) is Literal for word in get_args(each)]
+    if words and isinstance(value, str):
+        raise UnknownNameError(name, value, known=words)
+    raise ConfigError(f"`{name}`: {'; '.join(problems)}")
+
+
+@cache
+def _defaults(kind: type[Struct]) -> Mapping[str, Any]:
+    return {field.name: field.default for field in struct_fields(kind)}
+
+
+@cache
+def _alternatives(kind: type[Struct]) -> Mapping[str, Sequence[Any]]:
+    """Return the types of each field that are to be tried one after the other.
+
+    Value classes inside a field may be given as dicts or in short forms, which the owner of the options reads.
+    """
+    found = {}
+    for field in struct_fields(kind):
+        members = get_args(field.type) if get_origin(field.type) in (Union, UnionType) else (field.type,)
+        found[field.name] = [_without_structs(each) for each in members]
+    return found
+
+
+def _without_structs(given: Any) -> Any:
+    if not _has_struct(given):
+        return given
+    return tuple[Any, ...] if get_origin(given) is tuple else Any
+
+
+def _has_struct(given: Any) -> bool:
+    return (isinstance(given, type) and issubclass(given, Struct)) or any(map(_has_struct, get_args(given)))
 
 
 def deep_copy(value: T) -> T:

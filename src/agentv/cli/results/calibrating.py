@@ -20,6 +20,7 @@ from agentv.loading.files.places import find_home
 from agentv.reports.judge.card import CARD_SCHEMA, SHOWN, JudgeCard, card_sheet, card_to_json
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
+from agentv.scoring.counting.groups import no_tags
 from agentv.scoring.judges.labels import (
     LabelledAnswer,
     LabelledAnswers,
@@ -83,6 +84,8 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
         )
     slots = {label.slot for label in labels}
     labelled = _Labelled(stored, labels, [row for row in stored.results() if row.slot in slots])
+    if options.by == "tag" and not any(row.tags for row in labelled.rows):
+        raise ConfigError(no_tags("labelled case"))
     cards: list[JudgeCard] = []
     files: list[str | None] = []
     for pairing in _pairings(labelled, options):

@@ -22,7 +22,11 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
     Prints notes on suspicious lines to standard error. Raises EvalFileError listing every line that cannot be read or
     matches no answer.
     """
-    feedback = read_feedback(file)
+    return match_labels(stored, read_feedback(file), file, annotator=annotator)
+
+
+def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None) -> list[Label]:
+    """Return the labels of scores that were read from a file, as read_labels does."""
     named = {score.eval_id for score in feedback}
     criteria = criteria_by_case(stored, named)
     clock = make_clock()

@@ -49,6 +49,7 @@ from agentv.evaluators.judges.settings import (
     LlmJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
+    check_numbers,
 )
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
@@ -445,8 +446,8 @@ class LlmJudgeKeywords(TypedDict, total=False):
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option,
-    for a prompt with unknown names, or one that never shows the answer.
+    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option, a
+    value of the wrong type, a prompt with unknown names, or one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -461,6 +462,10 @@ class LlmJudgeEvaluator:
         **keywords: Unpack[LlmJudgeKeywords],
     ) -> None:
         given = make_options(LlmJudgeEvaluatorOptions, options, keywords)
+        try:
+            check_numbers(given.samples, given.max_output_tokens, given.temperature)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given

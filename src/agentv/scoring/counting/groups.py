@@ -37,6 +37,11 @@ def nothing_grouped(kind: str, keys: Iterable[str], *, of: str = "result") -> st
     return f"no {of} has {kind!r} to group by; {has}"
 
 
+def no_tags(of: str) -> str:
+    """Return the message that no labelled case, or whatever `of` names, has a tag."""
+    return f"no {of} has a tag to group by; a case gets them by `tags:` in its eval file"
+
+
 def kind_named(word: str) -> str:
     """Return the kind of group with that name: one of KINDS, else a key of the metadata."""
     return word if word in KINDS or word.startswith(METADATA) else METADATA + word
