@@ -308,9 +308,15 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
         filled["metadata"] = {**roles.metadata, **(metadata or {})}
 
 
-def _records(row: Row) -> Iterator[Row]:
-    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row as it is."""
-    for each in records_of(row.values):
+def _records(row: Row, columns: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row as it is.
+
+    So is a row that has one of the named columns.
+    """
+    if any(at_path(row.values, column) is not None for column in columns.values()):
+        yield row
+        return
+    for each in records_of(row.values, is_whole=row.is_whole):
         yield row if each is row.values else Row(row.line, each)
 
 
@@ -335,7 +341,9 @@ class DatasetCases(Struct, frozen=True):
     def read(self, *, after_line: int = 0) -> Iterator[ReadRow]:
         """Yield the rows after line `after_line`, each as a case with its warnings."""
         rows = (row for row in self.rows if row.line > after_line)
-        return (read_row(each, self.rows.shown, self.rules) for row in rows for each in _records(row))
+        return (
+            read_row(each, self.rows.shown, self.rules) for row in rows for each in _records(row, self.rules.columns)
+        )
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""

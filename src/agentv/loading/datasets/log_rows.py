@@ -73,24 +73,27 @@ def _document(path: Path) -> Iterator[Row]:
         raise EvalFileError(shown(path), (problem,)) from None
 
 
-def records_of(values: JsonObject) -> Iterator[JsonObject]:
-    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is."""
+def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonObject]:
+    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is.
+
+    The records of a page are exports of known programs; in an object that `is_whole`, all of a file, any with an `id`.
+    """
     if is_otlp(values):
         yield from spans_of(values)
         return
-    page = next((values[key] for key in PAGES if _is_page(values.get(key))), None)
+    page = next((values[key] for key in PAGES if _is_page(values.get(key), is_whole=is_whole)), None)
     if isinstance(page, list) and not _OWN & values.keys():
         yield from (cast(JsonObject, each) for each in page)
     else:
         yield values
 
 
-def _is_page(value: JsonValue) -> bool:
+def _is_page(value: JsonValue, *, is_whole: bool) -> bool:
     is_list = isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
-    return is_list and all("id" in each or is_export(each) for each in cast(list[JsonObject], value))
+    return is_list and all((is_whole and "id" in each) or is_export(each) for each in cast(list[JsonObject], value))
 
 
-_OWN = frozenset({"id", "input", "question", "prompt", "response", "messages", "input_messages", "vars"})
+_OWN = frozenset("id input question prompt response expected messages input_messages vars".split())  # noqa: SIM905 - a list of words
 """Keys of an object that is a record itself."""
 
 

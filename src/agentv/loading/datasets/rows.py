@@ -40,7 +40,8 @@ ROW_SUFFIXES = (*TABLES, *LINES, PARQUET)
 class Row(NamedTuple):
     """One row: its line (in a Parquet file its number, from 1) and its values, or the problems that it has instead.
 
-    `document` has the positions of the values, if they are known, and the row at the path `at`.
+    `document` has the positions of the values, if they are known, and the row at the path `at`. `is_whole` is True for
+    an object that is the whole file, which may be a page of records.
     """
 
     line: int
@@ -48,6 +49,7 @@ class Row(NamedTuple):
     problems: tuple[Problem, ...] = ()
     document: Document | None = None
     at: JsonPath = ()
+    is_whole: bool = False
 
 
 class RowFile(Protocol):
@@ -176,7 +178,7 @@ class ListFile(Struct, frozen=True):
     def _of_document(self, document: Document) -> Iterator[Row]:
         value = document.value
         if isinstance(value, Mapping):
-            yield Row(document.start.line or 1, value, document=document)
+            yield Row(document.start.line or 1, value, document=document, is_whole=True)
             return
         self._demand_list(value)
         for index, each in enumerate(cast(Sequence[JsonValue], value)):
@@ -195,7 +197,7 @@ class ListFile(Struct, frozen=True):
             yield from self._of_document(document)
             return
         if isinstance(value, dict):
-            yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)))
+            yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)), is_whole=True)
             return
         self._demand_list(value)
         place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
