@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.code import PythonCode, relative_path
 from agentv.loading.importers.promptfoo.protocols import a2a_target, mcp_target
+from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name
 from agentv.loading.importers.promptfoo.templates import with_environment
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -45,6 +46,7 @@ _SERVERS = {
 _GIVEN = "given-answers"
 _MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
 _LONGEST_NAME = 60
+_IN_PYTHON = "read it with os.environ in this function; secrets do not belong into files"
 _PATHS = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
 
 
@@ -136,7 +138,7 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
         return None
     path, _, function = id_.removeprefix("python:").removeprefix("file://").partition(":")
     if Path(path).suffix == ".py":
-        called = code.target_of_file(source.folder / path, function or "call_api", config.value)
+        called = code.target_of_file(source.folder / path, function or "call_api", setting(config, advice=_IN_PYTHON))
         return {"provider": "python", "callable": called}
     made = _by_id(id_, place, config, folder)
     if made is None:
@@ -221,13 +223,13 @@ def _settings(made: dict[str, JsonValue], config: Located, key: str | None) -> d
         if isinstance(value, str) and value.startswith("file://"):
             place.lose(f"`{option}` in {value} is not carried over", "copy its content")
         elif option in _SETTINGS and not (made["provider"] == "azure" and option == "apiBaseUrl"):
-            made[_SETTINGS[option]] = value
+            made[_SETTINGS[option]] = setting(place)
         elif option in _BODY:
-            body[option] = value
+            body[option] = setting(place)
         elif option == "passthrough" and isinstance(value, Mapping):
-            body.update(value)
+            body.update(settings_by_name(place))
         elif option == "headers":
-            made["extra_headers"] = value
+            made |= named("extra_headers", settings_by_name(place))
         elif option == "apiKeyEnvar":
             name = place.text()
         elif option == "apiKey" and isinstance(value, str) and value.startswith("${{"):
@@ -269,9 +271,10 @@ def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | N
         place.lose("an http provider without a url is not carried over")
         return None
     made: dict[str, JsonValue] = {"provider": "http", "url": address}
-    for key in ("method", "headers", "body"):
+    made |= named("headers", _question(settings_by_name(config.get("headers"))))
+    for key in ("method", "body"):
         if config.get(key).value is not None:
-            made[key] = _question(with_environment(config.get(key).value, config.get(key)))
+            made[key] = _question(setting(config.get(key)))
     if config.get("maxRetries").value is not None:
         made["max_retries"] = config.get("maxRetries").value
     for key in ("transformResponse", "responseParser"):
