@@ -219,3 +219,20 @@ def test_pages_in_a_list_are_exports() -> None:
     rows = conversations("langfuse")
     Path("pages.json").write_text(json.dumps([{"data": rows[:1]}, {"data": rows[1:]}]))
     assert len(cases([], "{file: pages.json}")) == len(rows) > 1
+
+
+@pytest.mark.parametrize("start", ["", "\n"])
+def test_an_otlp_export_is_recognised_by_its_keys(start: str) -> None:
+    [case] = suite(f"{start}{json.dumps({'schemaUrl': 'x', **spans(1)})}\n").cases
+    assert isinstance(case, EvalCase)
+    assert content_text(case.input_messages[0].content) == "1?"
+
+
+def test_an_otlp_export_with_a_wrong_part_is_an_error_with_its_line() -> None:
+    wrong = {"resourceSpans": [*spans(1)["resourceSpans"], {"scopeSpans": {"spans": [1]}}, "junk"]}
+    with pytest.raises(EvalFileError) as caught:
+        suite(f"{json.dumps(spans(1))}\n{json.dumps(wrong)}\n")
+    assert [line for line in str(caught.value).splitlines() if "warning" not in line] == [
+        "log.jsonl:2:1  $.resourceSpans[1].scopeSpans  must be a list of objects, got dict",
+        "log.jsonl:2:1  $.resourceSpans[2]  must be an object, got str",
+    ]

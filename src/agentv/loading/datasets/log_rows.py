@@ -7,6 +7,8 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import cast
 
+from msgspec.structs import replace
+
 from agentv.execution.processes.line_stream import PAGES, split_document
 from agentv.loading.datasets.rows import PARQUET, TABLES, Row, SpanFile, is_span_file, open_rows
 from agentv.loading.files.text import read_lines, read_text, shown
@@ -56,7 +58,10 @@ def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     for row in rows:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
-        yield from ((row.line, each) for each in records_of(row.values))
+        try:
+            yield from ((row.line, each) for each in records_of(row.values))
+        except EvalFileError as error:
+            raise EvalFileError(shown(path), in_line(error, shown(path), row.line)) from None
 
 
 def _document(path: Path) -> Iterator[Row]:
@@ -73,10 +78,16 @@ def _document(path: Path) -> Iterator[Row]:
         raise EvalFileError(shown(path), (problem,)) from None
 
 
+def in_line(error: EvalFileError, path: str, line: int) -> tuple[Problem, ...]:
+    """Return the problems of a record at the line of its file."""
+    return tuple(replace(each, path=path, line=line, column=1) for each in error.problems)
+
+
 def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonObject]:
     """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is.
 
     The records of a page are exports of known programs; in an object that `is_whole`, all of a file, any with an `id`.
+    Raises EvalFileError for an OTLP export with wrong parts.
     """
     if is_otlp(values):
         yield from spans_of(values)

@@ -27,6 +27,8 @@ from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError, MissingExtraError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.log_shapes.fields import decoded
+from agentv.types.log_shapes.otel import is_otlp
 from agentv.types.problems import Problem
 
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -250,12 +252,10 @@ class SpanFile(Struct, frozen=True):
 
 
 def is_span_file(path: Path) -> bool:
-    """Return True for a JSON Lines file whose first line is an OTLP export."""
-    first = next(iter(read_lines(path)), b"")
-    return first.lstrip(BYTE_ORDER_MARK + b" ").startswith(_EXPORTS)
-
-
-_EXPORTS = (b'{"resourceSpans"', b'{"resource_spans"', b'{ "resourceSpans"')
+    """Return True for a JSON Lines file whose first line that is not blank is an OTLP export."""
+    lines = (line.removeprefix(BYTE_ORDER_MARK) for line in read_lines(path))
+    first = next((line for line in lines if line.strip()), b"")
+    return is_otlp(decoded(first.decode(errors="replace")))
 
 
 class ParquetFile(Struct, frozen=True):
