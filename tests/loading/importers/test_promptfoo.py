@@ -370,6 +370,13 @@ SECRETS = [
     {"id": "mcp", "config": {"server": {"url": "https://x.example", "headers": {"Authorization": "plain-8"}}}},
     {"id": "a2a:https://x.example", "config": {"headers": {"X-Api-Key": "plain-9"}}},
     {"id": "file://p.py", "config": {"password": "plain-10"}},
+    {"id": "https://me:plain-11@x.example/api?q=1"},
+    {"id": "http", "config": {"url": "https://x.example/api?api_key=plain-12"}},
+    {"id": "webhook:https://x.example/api?token=plain-13"},
+    {"id": "a2a:https://me:plain-14@x.example"},
+    {"id": "a2a", "config": {"url": "https://x.example", "agentCardUrl": "https://me:plain-15@x.example"}},
+    {"id": "mcp", "config": {"server": {"url": "https://x.example/mcp?key=plain-16"}}},
+    {"id": "ollama:chat:m", "config": {"apiBaseUrl": "http://me:plain-17@x.example/v1"}},
 ]
 
 
@@ -379,8 +386,14 @@ def test_a_secret_in_plain_text_becomes_a_variable(provider: dict[str, Any], tmp
     assert "plain-" not in json.dumps(
         [made.suite, made.targets, dict(made.code), [each.message for each in made.losses]]
     )
-    assert all(" is a secret in plain text; it becomes " in each.message for each in made.losses)
+    assert all(" secret in plain text; it becomes " in each.message for each in made.losses)
     assert len(made.losses) == json.dumps(provider).count("plain-")
+
+
+def test_a_command_with_a_secret_is_listed(tmp_path: Path) -> None:
+    made = convert(tmp_path, {**schema.BASE, "providers": ["exec: ask --key=sk-plain-1"]})
+    assert made.targets == ()
+    assert "has a secret in plain text; it is not carried over" in str(made.losses)
 
 
 def test_what_is_no_secret_is_carried_over_as_it_is(tmp_path: Path) -> None:

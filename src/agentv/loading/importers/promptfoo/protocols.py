@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.code import relative_path
-from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name
+from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name, url_without_secrets
 from agentv.loading.importers.promptfoo.templates import with_environment
 from agentv.types.json_value import JsonValue
 
@@ -78,8 +78,8 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
 def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
     """Return the target of an A2A agent, whose card must be below its URL."""
     config.keep_only(_A2A, "an a2a provider")
-    endpoint = with_environment(config.get("url").value or url, config)
-    address = with_environment(config.get("agentCardUrl").value or endpoint, config)
+    endpoint = setting(config.get("url")) or with_environment(url_without_secrets(url, config), config)
+    address = setting(config.get("agentCardUrl")) or endpoint
     if not isinstance(address, str) or not address:
         config.lose("an a2a provider needs the url of its agent")
         return None

@@ -10,8 +10,9 @@ from msgspec import Struct, field
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.code import PythonCode, relative_path
 from agentv.loading.importers.promptfoo.protocols import a2a_target, mcp_target
-from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name
+from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name, url_without_secrets
 from agentv.loading.importers.promptfoo.templates import with_environment
+from agentv.templating.secrets import has_secret_prefix, secrets_in_urls
 from agentv.types.json_value import JsonObject, JsonValue
 
 _KEYS = {
@@ -122,7 +123,10 @@ def _identity(source: Located) -> tuple[str, Located, Located]:
 def _name(source: Located) -> str:
     id_, _, options = _identity(source)
     label = options.get("label").text() if isinstance(options.value, Mapping) else ""
-    name = re.sub(r"[^\w.-]+", "-", label or id_.removeprefix("file://")).strip("-")
+    written = label or id_.removeprefix("file://")
+    for secret in set(secrets_in_urls(written)):
+        written = written.replace(secret, "")
+    name = re.sub(r"[^\w.-]+", "-", written).strip("-")
     return name[:_LONGEST_NAME] or "target"
 
 
@@ -156,11 +160,19 @@ def _by_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str,
     if head in ("http", "https") or (config.get("url").value is not None and head not in _SERVERS):
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":
+        if any(map(has_secret_prefix, re.split(r"[\s='\"]+", rest))):
+            place.lose("the command has a secret in plain text; it is not carried over", "let it read a variable")
+            return None
         return _command(rest.strip(), config, folder)
     if id_ == "echo":
         return {"provider": "cli", "command_template": "cat {PROMPT_FILE}"}
     if head == "webhook":
-        return {"provider": "http", "url": rest, "body": {"prompt": "{{ question }}"}, "response": "$.output"}
+        return {
+            "provider": "http",
+            "url": url_without_secrets(rest, place),
+            "body": {"prompt": "{{ question }}"},
+            "response": "$.output",
+        }
     mode, _, model = rest.partition(":")
     if mode not in _MODES:
         mode, model = "chat", rest
@@ -266,7 +278,7 @@ _HTTP = {
 
 def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | None:
     config.keep_only(_HTTP, "an http provider")
-    address = _question(with_environment(config.get("url").value or url, config))
+    address = _question(setting(config.get("url")) or with_environment(url_without_secrets(url, place), place))
     if not isinstance(address, str) or not address.startswith(("http", "${{")):
         place.lose("an http provider without a url is not carried over")
         return None

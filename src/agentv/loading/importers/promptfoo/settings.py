@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.templates import with_environment
-from agentv.templating.secrets import has_secret_prefix, looks_secret
+from agentv.templating.secrets import has_secret_prefix, looks_secret, secrets_in_urls
 from agentv.types.json_value import JsonValue
 
 _SCHEME = re.compile(r"((?:bearer|basic|token|apikey)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
@@ -28,11 +28,23 @@ def setting(place: Located, name: str = "", *, advice: str = _ADVICE) -> JsonVal
         return with_environment(value, place)
     found = _SCHEME.fullmatch(value)
     if found is None or not (looks_secret(name) or has_secret_prefix(found[2])):
-        return with_environment(value, place)
+        return with_environment(url_without_secrets(value, place, advice), place)
     variable = re.sub(r"\W+", "_", name).strip("_").upper()
     made = f"{found[1] or ''}${{{{ {variable} }}}}"
     place.lose(f"`{name}` is a secret in plain text; it becomes {made}", advice)
     return made
+
+
+def url_without_secrets(text: str, place: Located, advice: str = _ADVICE) -> str:
+    """Return a text with a variable for the secrets of its URLs, user-info and keys in the query, which is recorded."""
+    for secret in sorted(set(secrets_in_urls(text)), key=len, reverse=True):
+        if secret in text:
+            text = text.replace(secret, f"{_OF_URL}@" if secret.endswith("@") else _OF_URL)
+            place.lose(f"a URL has a secret in plain text; it becomes {_OF_URL}", advice)
+    return text
+
+
+_OF_URL = "${{ URL_SECRET }}"
 
 
 def settings_by_name(place: Located) -> dict[str, JsonValue]:
