@@ -99,8 +99,16 @@ class Assertion(Struct):
         value = self.value()
         if isinstance(value, str):
             rows = csv.reader(value.splitlines(), skipinitialspace=True)
-            return [part.strip() for row in rows for part in row if part.strip()]
-        return [item for item in value if isinstance(item, str | int | float)] if isinstance(value, list) else []
+            found: list[JsonValue] = [part.strip() for row in rows for part in row if part.strip()]
+        else:
+            listed = value if isinstance(value, list) else []
+            found = [item for item in listed if isinstance(item, str | int | float)]
+            for item in listed:
+                if item not in found:
+                    self.lose(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
+        if not found and (value is not None or self.source.get("value").value is None):
+            self.lose("has no text as its value; it is not carried over")
+        return found
 
     def threshold(self, default: float) -> float:
         """Return the threshold."""
@@ -130,6 +138,7 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
         assertion.lose(f"is not carried over: {reason}")
         return None
     assertion.source.keep_only(KEYS, "an assertion")
+    assertion.source.get("threshold").number()  # one that is not a number is recorded
     made = make(assertion)
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
@@ -208,8 +217,8 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
 
 def _words(assertion: Assertion) -> Settings | None:
     value = assertion.value()
-    exact = assertion.source.get("value").number()
     bounds = {key: value[key] for key in ("min", "max") if key in value} if isinstance(value, Mapping) else {}
+    exact = None if bounds else assertion.source.get("value").number()
     if exact is not None:
         bounds = {"min": int(exact), "max": int(exact)}
     if not bounds:
