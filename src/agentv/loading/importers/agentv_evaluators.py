@@ -49,6 +49,9 @@ _TYPES = {
 _COMMON = ("name", "type", "weight", "negate", "required", "min_score")
 _OURS_TOO = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
 """Our own common keys, which no version of AgentV had and which keep their meaning."""
+TEXTS_NAME = "criteria"
+"""The name of the rubric that is made of the plain texts of a list."""
+
 _PASS = 0.8
 _MAX_INCLUDES = 3
 _BOUNDS = {
@@ -124,7 +127,7 @@ class EvaluatorTranslator(Struct):
         at = texts[0].at
         rubrics = self.rewriter.list([Taken(self.rewriter.object(each), at) for each in items])
         return {
-            "name": Taken("criteria", at),
+            "name": Taken(TEXTS_NAME, at),
             "type": Taken("rubric", at),
             "weight": Taken(len(items), at),
             "rubrics": Taken(rubrics, at),
