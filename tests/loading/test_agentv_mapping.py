@@ -214,7 +214,6 @@ FOURTH = [
         "E22 duration",
         "evaluator",
         "{type: tool-trajectory, mode: exact, expected: [{tool: a, max_duration_ms: 5}]}",
-        "warned",
     ),
     Row("E21 output", "evaluator", "{type: tool-trajectory, mode: exact, expected: [{tool: a, output: x}]}"),
     Row(

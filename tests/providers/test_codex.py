@@ -221,3 +221,14 @@ def test_without_stream_logs_there_is_no_log(tmp_path: Path) -> None:
 
     assert ask(make_target("codex", settings), home=tmp_path).log_paths == ()
     assert not (tmp_path / "logs").exists()
+
+
+def test_a_call_took_the_time_from_its_start_to_its_end() -> None:
+    started = {"type": "item.started", "item": {"id": "1", "type": "command_execution", "command": "ls"}}
+    ended = {"type": "item.completed", "item": {**started["item"], "aggregated_output": "a", "exit_code": 0}}  # type: ignore[dict-item] # JSON
+    alone = {"type": "item.completed", "item": {**ended["item"], "id": "2"}}  # type: ignore[dict-item] # JSON
+    later = "2026-11-20T07:00:01.250Z"
+    steps = [*read_codex(started, NOW), *read_codex(ended, later), *read_codex(alone, later)]
+    (message, *more) = Transcript(steps).response().output_messages or ()
+    calls = [call for each in (message, *more) for call in each.tool_calls]
+    assert [call.duration_ms for call in calls] == [1250.0, None]

@@ -67,7 +67,9 @@ failures = st.builds(
     retry_after_s=maybe(numbers),
     details=maybe(json_objects),
 )
-tool_calls = st.builds(ToolCall, names, json_values, json_values, maybe(texts), maybe(texts))
+tool_calls = st.builds(
+    ToolCall, names, json_values, json_values, maybe(texts), maybe(texts), maybe(st.floats(0, 1e9, allow_nan=False))
+)
 text_parts = st.builds(TextPart, texts)
 data_parts = st.builds(
     DataPart,
