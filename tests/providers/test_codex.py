@@ -224,9 +224,10 @@ def test_without_stream_logs_there_is_no_log(tmp_path: Path) -> None:
 
 
 def test_a_call_took_the_time_from_its_start_to_its_end() -> None:
-    started = {"type": "item.started", "item": {"id": "1", "type": "command_execution", "command": "ls"}}
-    ended = {"type": "item.completed", "item": {**started["item"], "aggregated_output": "a", "exit_code": 0}}  # type: ignore[dict-item] # JSON
-    alone = {"type": "item.completed", "item": {**ended["item"], "id": "2"}}  # type: ignore[dict-item] # JSON
+    item: JsonObject = {"id": "1", "type": "command_execution", "command": "ls"}
+    started: JsonObject = {"type": "item.started", "item": item}
+    ended: JsonObject = {"type": "item.completed", "item": {**item, "aggregated_output": "a", "exit_code": 0}}
+    alone: JsonObject = {"type": "item.completed", "item": {**item, "id": "2", "aggregated_output": "a"}}
     later = "2026-11-20T07:00:01.250Z"
     steps = [*read_codex(started, NOW), *read_codex(ended, later), *read_codex(alone, later)]
     (message, *more) = Transcript(steps).response().output_messages or ()

@@ -62,7 +62,7 @@ def tool_calls_of_trace(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
             output=event.output,
             id=event.id,
             timestamp=event.timestamp,
-            duration_ms=_time_between(event.timestamp, ended.get(event.id)),
+            duration_ms=_time_between(event.timestamp, ended.get(event.id or "")),
         )
         for event in trace
         if event.type == "tool_call" and event.name
