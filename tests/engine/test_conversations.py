@@ -1,6 +1,9 @@
 """Cases with `turns`: a conversation is held with the target, and each of its turns is judged."""
 
+import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -8,9 +11,10 @@ from typing import Any, TypeAlias
 import pytest
 from tests.support.fake_server import serving_fake
 
-from agentv import CaseTurn, EvalCase, EvaluatorConfig, TurnRules, evaluate
+from agentv import CaseTurn, ConfigError, EvalCase, EvaluatorConfig, TurnRules, evaluate, run_evaluators_for_case
 from agentv.cli.main import agentv
 from agentv.fake import FakeServer
+from agentv.pytest_plugin.texts import failed_text
 from agentv.types.provider import ProviderRequest
 from agentv.types.records.result import CaseResult
 
@@ -283,3 +287,53 @@ def test_failed_conversations_are_exported_with_their_turns(run: Callable[..., R
     agentv.main(["runs", "export", "latest", "--failed", "-o", "failed.yaml"], standalone_mode=False)
     (row,) = evaluate("failed.yaml", gates=()).results
     assert [each.score for each in row.evaluator_results] == [1.0, 0.0, 0.0]
+
+
+INTERRUPTING = """
+import asyncio, os, signal
+
+async def answer(request):
+    with open("calls.txt", "a") as file:
+        file.write(f"{request.turn}")
+    if request.turn == 2 and not os.path.exists("again"):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+    return f"answer {request.turn}"
+"""
+
+
+def test_an_interrupted_conversation_keeps_what_was_said_and_begins_again(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "bot.py").write_text(INTERRUPTING)
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: python, callable: bot.py:answer}]")
+    judge = "evaluators: [{name: e, type: contains, value: answer 2}]"
+    (tmp_path / "suite.yaml").write_text(f"evalcases: [{{id: a, turns: [{{input: x}}, {{input: y, {judge}}}]}}]")
+
+    def call(*line: str) -> str:
+        command = [sys.executable, "-m", "agentv", *line]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False).stdout
+
+    assert "INTERRUPTED" in call("run", "suite.yaml")
+    (folder,) = (tmp_path / ".agentv" / "runs").iterdir()
+    answer = json.loads((folder / "answers.jsonl").read_text())
+    assert (answer["error"]["kind"], answer["error"]["message"][:7]) == ("cancelled", "turn 2:")
+    assert [message["content"] for message in answer["partial"]["output_messages"]] == ["x", "answer 1", "y"]
+    (tmp_path / "again").touch()
+    assert "PASS" in call("resume", "latest")
+    assert (tmp_path / "calls.txt").read_text() == "1212"
+
+
+def test_a_result_of_a_turn_keeps_its_name_for_itself() -> None:
+    with pytest.raises(ConfigError, match="an evaluator is named 'turn-1', as the result of a turn"):
+        held(EvalCase("a", turns=["one"], evaluators=[EvaluatorConfig("turn-1", "contains", {"value": "x"})]))
+
+
+def test_an_answer_to_a_case_with_turns_cannot_be_given() -> None:
+    with pytest.raises(ConfigError, match="case 'a' has turns, which are answered one by one"):
+        asyncio.run(run_evaluators_for_case(EvalCase("a", turns=["one"]), "fine"))
+
+
+def test_a_failed_test_of_pytest_shows_the_conversation() -> None:
+    case = EvalCase("a", turns=[turn("one", has("never")), turn("two")])
+    text = failed_text(held(case), case)
+    assert "conversation: User: one\n    Assistant: 1 messages, the last: one\n    User: two\n" in text

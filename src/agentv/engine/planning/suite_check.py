@@ -24,7 +24,8 @@ from agentv.engine.running.context import tags_of
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
-from agentv.scoring.results.applicable import all_evaluators
+from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
+from agentv.scoring.results.turns import turn_name
 from agentv.storage.run.find import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
@@ -102,8 +103,14 @@ class SuiteCheck(Struct):
         self.findings.add(f"{self.plan.suite.path}: {message}")
 
     def _check_turns(self, case: EvalCase) -> None:
+        if not case.turns:
+            return
+        own, _ = applicable_evaluators(case, self.plan.suite)
+        for name in map(turn_name, range(1, len(case.turns) + 1)):
+            if any(config_of(each).name == name for each in own):
+                self._add(f"case {case.id!r}: an evaluator is named {name!r}, as the result of a turn; rename it")
         for target in self.plan.targets:
-            if case.turns and target.provider_batching:
+            if target.provider_batching:
                 self._add(
                     f"case {case.id!r}: target {target.name!r} uses batches, which answer a case once; "
                     "disable batching to hold its `turns`"

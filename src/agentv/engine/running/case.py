@@ -24,7 +24,7 @@ from agentv.engine.running.context import build_context, of_conversation, on_con
 from agentv.engine.running.dependencies import Dependencies
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money
 from agentv.evaluators.isolation import DueEvaluator, config_of
-from agentv.execution.cancelled_calls import kept_call
+from agentv.execution.cancelled_calls import INTERRUPTED, kept_call
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import (
     canonical_json,
@@ -468,12 +468,22 @@ class CaseRunner(Struct, frozen=True):
         stops = prepared.case.turn_rules.on_failure == "stop"
 
         async def call(number: int, before: Sequence[Answer]) -> Answer:
+            saved = False
+
             def save(session: TargetSession, turn: PreparedCase, outcome: CallOutcome) -> None:
+                nonlocal saved
+                saved = True
                 self.sink.answer(joined_answers(prepared, [*before, self._made(session, turn, outcome)]))
 
             turn = self._turn(target_session, prepared, number, before)
             repeat = before_repeat if number == 1 else None
-            outcome = await self._call(target_session, turn, save, before_repeat=repeat)
+            started_at = self.runtime.clock()
+            try:
+                outcome = await self._call(target_session, turn, save, before_repeat=repeat)
+            except asyncio.CancelledError:
+                if before and not saved:  # the turns before it were paid for
+                    save(target_session, turn, CallOutcome(INTERRUPTED, started_at, self.runtime.clock()))
+                raise
             return self._made(target_session, turn, outcome)
 
         async def is_last(number: int, answers: Sequence[Answer]) -> bool:
