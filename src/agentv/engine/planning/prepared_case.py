@@ -139,18 +139,20 @@ def result_key_of(task: CaseTask) -> ResultKey:
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
     """Return the case of a task, prepared for the target that has the key `target_key`.
 
-    The prompt of a conversation has all that the user says; `prepared_turn` makes the request of each turn.
+    The prompt of a conversation has all that the user says, the request only the first turn; `prepared_turn` makes that
+    of each turn.
     """
     said = tuple(turn.input for turn in case.turns)
-    whole = replace(case, input_messages=(*case.input_messages, *said), turns=()) if said else case
-    prompt = build_prompt(whole, quotes_paths_only=quotes_paths_only)
+    prompt = first = build_prompt(_with_input(case, said), quotes_paths_only=quotes_paths_only)
+    if len(said) > 1:
+        first = build_prompt(_with_input(case, said[:1]), quotes_paths_only=quotes_paths_only)
     request = ProviderRequest(
-        question=prompt.question,
-        chat_prompt=prompt.chat_prompt,
+        question=first.question,
+        chat_prompt=first.chat_prompt,
         system_prompt=task.target.system_prompt,
-        guidelines=prompt.guidelines,
-        guideline_files=prompt.guideline_paths,
-        input_files=prompt.file_paths,
+        guidelines=first.guidelines,
+        guideline_files=first.guideline_paths,
+        input_files=first.file_paths,
         eval_case_id=case.id,
         eval_dir=task.suite.base_dir,
         trial=task.trial,
@@ -175,6 +177,10 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         evaluators=evaluators,
         single_form=single_form and not case.turns,
     )
+
+
+def _with_input(case: EvalCase, said: tuple[Message, ...]) -> EvalCase:
+    return replace(case, input_messages=(*case.input_messages, *said), turns=()) if said else case
 
 
 def prepared_turn(
