@@ -34,6 +34,7 @@ class Row(NamedTuple):
 
 CASE_LISTS = ("tests:", "eval_cases:", "evalcases:", "cases:")
 
+TALK = "mode: conversation\n    turns:"
 TURNS = (
     "mode: conversation\n    "
     "turns: [{input: hi, assertions: [Says hi, {type: contains, value: hi}]}, {input: again, expected_output: hi}]"
@@ -100,6 +101,8 @@ FOURTH = [
     Row("C9 on_turn_failure", "case", f"{TURNS}\n    on_turn_failure: stop"),
     Row("C9 window_size", "case", f"{TURNS}\n    window_size: 2"),
     Row("C9 content of a turn", "case", "mode: conversation\n    turns: [{input: {a: 1}, expected_output: [{b: 2}]}]"),
+    Row("C9 parts", "case", f"{TALK} [{{input: [a, {{type: text, value: b}}], expected_output: 5}}]"),
+    Row("C9 message", "case", f"{TALK} [{{input: [{{role: user, content: a}}], expected_output: b}}]"),
     Row("C9 vars", "case", f"{TURNS}\n    vars: {{a: 1}}"),
     Row("C9 nothing to check", "case", "mode: conversation\n    turns: [{input: hi}]", "warned"),
     Row("C9 unknown key of a turn", "case", f"{TURNS[:-2]}, wait: 1}}]", "warned"),
@@ -107,7 +110,7 @@ FOURTH = [
     Row(
         "C9 several messages in a turn",
         "case",
-        "mode: conversation\n    turns: [{input: [a, b, {role: c}]}]",
+        "mode: conversation\n    turns: [{input: [{role: user, content: a}, {role: user, content: b}]}]",
         "refused",
     ),
     Row("C9 unknown aggregation", "case", f"{TURNS}\n    aggregation: median", "refused"),

@@ -411,8 +411,7 @@ class FileTranslator:
                 listed = [self._counting_once(each) for each in self._evaluators.all_in(value)]
                 made["evaluators"] = value._replace(value=self._evaluators.made_list(self._evaluators.numbered(listed)))
             elif key in ("input", "expected_output"):
-                role = "user" if key == "input" else "assistant"
-                messages = self._messages(value, role)
+                messages = self._messages(value, "assistant")  # whose lists are content, not messages
                 content = self._entries(self._message(messages[0])).get("content") if len(messages) == 1 else None
                 if content is None:
                     self.report.refuse(value, f"the `{key}` of a turn is one message", advice="a text, or its content")
