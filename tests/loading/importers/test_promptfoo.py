@@ -511,3 +511,67 @@ def test_a_problem_of_a_test_of_a_scenario_has_its_place(tmp_path: Path) -> None
         "$.scenarios[0].tests[0].assert[0].type": 6,
         "$.scenarios[0].tests[0].assert[2].type": 13,
     }
+
+
+@pytest.mark.parametrize(
+    ("assertion", "settings", "words"),
+    [
+        (
+            {"type": "context-faithfulness", "threshold": 0.8},
+            {"type": "faithfulness", "required": 0.8, "sources": "metadata.assertion_context"},
+            "becomes faithfulness",
+        ),
+        (
+            {"type": "context-recall", "value": "Paris", "threshold": 0.5},
+            {
+                "type": "context_recall",
+                "required": 0.5,
+                "sources": "metadata.assertion_context",
+                "reference": "metadata.reference_1",
+            },
+            "becomes context_recall",
+        ),
+        (
+            {"type": "context-relevance"},
+            {"type": "context_precision", "required": 0, "sources": "metadata.assertion_context"},
+            "the share of useful passages",
+        ),
+        (
+            {"type": "not-context-relevance", "threshold": 0.25},
+            {
+                "type": "context_precision",
+                "required": 0.75,
+                "negate": True,
+                "sources": "metadata.assertion_context",
+            },
+            "the share of useful passages",
+        ),
+        (
+            {"type": "answer-relevance", "threshold": 0.7},
+            {"type": "answer_relevance", "required": 0.7},
+            "not the similarity of generated questions",
+        ),
+    ],
+)
+def test_judged_contexts_become_ready_made_judges(
+    assertion: dict[str, Any], settings: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    made = convert(tmp_path, one(assertion))
+    found = evaluator(made)
+    assert {key: value for key, value in found.items() if key not in ("name", "target")} == settings
+    assert any(words in message for message in lost(made).values())
+    (case,) = cases_of(tmp_path, made)
+    assert case.pass_score == 0
+    if "sources" in settings:
+        assert case.metadata["assertion_context"] == "Facts."
+
+
+def test_a_context_that_is_no_variable_is_named(tmp_path: Path) -> None:
+    config = {**schema.BASE, "tests": [{"vars": {"country": "France"}, "assert": [{"type": "context-faithfulness"}]}]}
+    made = convert(tmp_path, config)
+    assert "sources" not in evaluator(made)
+    with_threshold = {**schema.BASE, "tests": [{"vars": {"country": "France"}, "threshold": 0.5, "assert": [
+        {"type": "context-recall", "value": "Paris", "threshold": 0.9}
+    ]}]}  # fmt: skip
+    made = convert(tmp_path, with_threshold)
+    assert (evaluator(made)["sources"], "required" in evaluator(made)) == ("prompt", False)

@@ -46,8 +46,11 @@ class ReadRow(NamedTuple):
 
 
 def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is a case as it stands: one with input messages."""
-    return CaseModel.names().spelling_in(values, "input_messages") is not None
+    """Return True for a row that is a case as it stands: one with input messages, or with turns as cases have them."""
+    if CaseModel.names().spelling_in(values, "input_messages") is not None:
+        return True
+    turns = values.get("turns") if isinstance(values, Mapping) else None
+    return isinstance(turns, list | tuple) and all(isinstance(each, Mapping) and "input" in each for each in turns)
 
 
 def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
@@ -288,7 +291,7 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
     has = {name for key in filled if (name := names.of(key)) is not None}
     if "id" not in has:
         filled["id"] = roles.id
-    if "input_messages" not in has:
+    if has.isdisjoint(("input_messages", "turns")):
         messages = roles.messages
         if messages:
             filled["input_messages"] = messages_to_json(messages)
