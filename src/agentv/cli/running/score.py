@@ -21,18 +21,16 @@ from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
-from agentv.engine.criteria.log_stream import LogStream
+from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.running.run_stores import with_team_store
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.engine.stored.team_store import kept_name, named_store
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
-from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
 from agentv.reports.text.paint import choose_paint
@@ -101,7 +99,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output.save(line, scoring.stop)
             screen.progress(scoring)
 
-        lines = DrawnLines(LogStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
+        lines = lines_of(files, options.sample)
         clock = make_clock()
         scoring = LineScoring(
             lines,

@@ -1,9 +1,12 @@
 """Continuation of a run that `agentv score` or Python made: the rest of its lines, or its stored answers again."""
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import click
 from msgspec.structs import replace
 
 from agentv.cli.results.report import ReportOptions, report
@@ -12,24 +15,25 @@ from agentv.cli.running.score import ScoreOptions, Screen, check_sources, finish
 from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading
+from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_lines import ScoredLines
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures
 from agentv.engine.running.run_stores import reopen_store, with_team_store
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import GENERATION_STARTED, RequestedGeneration
 from agentv.engine.stored.stored_plan import stored_options, working_folder
 from agentv.engine.stored.team_store import store_of_run
-from agentv.execution.processes.line_stream import STDIN, LineStream
-from agentv.loading.suites.recorded import MAX_LINE_BYTES
+from agentv.execution.processes.line_stream import STDIN
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.keys.identity import DigestSet
 from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
 
 _DISPLAYS = ("auto", "live", "plain", "json", "none")
@@ -47,12 +51,31 @@ def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOpt
         )
     names = [str(file) for file in files]
 
-    def lines(_scoring: LineScoring) -> Lines:
+    with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
         check_sources(names)
+        _refuse_changed_log(stored, names)
+
+    def lines(_scoring: LineScoring) -> Lines:
         sample = make_sample(_text(scored, "sample"), by=_text(scored, "sample_by"), seed=_number(scored, "seed", 0))
-        return DrawnLines(LineStream(names, max_bytes=MAX_LINE_BYTES), sample)
+        return lines_of(names, sample)
 
     return _continue(stored, output, continuing, lines, is_rest=True)
+
+
+def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
+    """Refuse files whose scored lines are not the same any more. Raises ConfigError for the first difference."""
+    scored = ScoredLines(stored.run_id)
+    for answer in stored.all_answers():
+        if answer.origin is not None:
+            scored.add(answer.origin.file, answer.origin.line, answer.origin.part, answer.origin.digest)
+    for row in stored.results():
+        scored.add(row.file, row.line, row.part, row.line_digest)
+    if not scored.are_known:
+        click.echo(
+            f"note: run {stored.run_id} does not record the contents of its lines, so a change of its log is not seen",
+            err=True,
+        )
+    asyncio.run(scored.refuse_changes(files))
 
 
 def score_again(
@@ -145,7 +168,7 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
         run.trials.add(row.slot)
         run.targets[row.slot.target] = None
         if is_rest:
-            done.add(f"{row.file}:{row.line}")
+            done.add(source_of(row.file, row.line, row.part))
             scoring.carry(row)
         if row.answer_seq is not None:
             judged.add(row.answer_seq)
@@ -155,7 +178,8 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
         scoring.done = done
         for answer in stored.all_answers():
             if answer.seq not in judged and answer.origin is not None and answer.generation == 0:
-                run.unjudged[f"{answer.origin.file}:{answer.origin.line}"] = answer
+                origin = answer.origin
+                run.unjudged[source_of(origin.file, origin.line, origin.part)] = answer
                 run.trials.add(answer.slot)
 
 

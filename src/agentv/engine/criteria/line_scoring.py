@@ -13,6 +13,7 @@ from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_lines import content_digest
 from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
 from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields
@@ -36,7 +37,7 @@ from agentv.types.log_shapes.mapping import Extra, LogMap
 from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import ResultKey, source_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -145,7 +146,7 @@ class LineScoring(Struct):
 
         None for a part of a longer trace, which is counted.
         """
-        if self.done is not None and not self.done.add(f"{line.file}:{line.number}"):
+        if self.done is not None and not self.done.add(source_of(line.file, line.number, line.part)):
             return None
         if not isinstance(line, Line):
             return self._failed(line, line.message)
@@ -169,13 +170,22 @@ class LineScoring(Struct):
             judged=made.result,
             evaluators=made.evaluators,
             slot=slot,
+            part=line.part,
+            digest=content_digest(line),
         )
 
     async def _again(self, stored: StoredAnswer) -> JudgedLine | None:
         """Return the judgement of a stored answer; None, after its row is counted, if nothing has changed."""
         row, given = stored.row, stored.given
         line = JudgedLine(
-            row.file, row.line, self.clock(), slot=row.slot, answer=stored.answer, generation=stored.generation
+            row.file,
+            row.line,
+            self.clock(),
+            slot=row.slot,
+            answer=stored.answer,
+            generation=stored.generation,
+            part=row.part,
+            digest=row.line_digest,
         )
         try:
             keys = keys_of_scores(self.runner, given, row.eval_id, stored.answer)
@@ -203,7 +213,7 @@ class LineScoring(Struct):
         self._count(row, has_trials=False)
 
     def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
-        return run.place(given, self._target_of(given, line.file), f"{line.file}:{line.number}")
+        return run.place(given, self._target_of(given, line.file), source_of(line.file, line.number, line.part))
 
     def _target_of(self, given: EvaluationInput, file: str) -> str:
         if self.target_field is not None:
@@ -220,7 +230,9 @@ class LineScoring(Struct):
 
     def _failed(self, line: ReadLine, message: str) -> JudgedLine:
         failure = Failure("config_error", message, stage="load")
-        return JudgedLine(line.file, line.number, self.clock(), failure=failure)
+        return JudgedLine(
+            line.file, line.number, self.clock(), failure=failure, part=line.part, digest=content_digest(line)
+        )
 
     def _take(self, line: JudgedLine) -> None:
         """Save a judged line, then count it."""

@@ -228,7 +228,7 @@ def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str,
         started_at=ended_at - timedelta(milliseconds=given.duration_ms or 0.0),
         ended_at=ended_at,
         duration_ms=given.duration_ms,
-        origin=Origin(line.file, line.number),
+        origin=Origin(line.file, line.number, line.part, line.digest),
     )
     fields, known = _fields_of(given), _stored_fields(case, answer)
     rest = {name: fields.get(name) for name in {**fields, **known} if fields.get(name) != known.get(name)}

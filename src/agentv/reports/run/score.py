@@ -27,6 +27,7 @@ from agentv.scoring.counting.tallies import Tally, TargetTally, target_summary
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
+from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.summaries import GroupSummary, TargetSummary
@@ -147,7 +148,9 @@ def _criteria(report: RunReport) -> list[list[str]]:
 
 def _head(row: CaseResult) -> str:
     session = "" if row.session is None else f"session {row.session}"
-    return "  ".join(one_line(part) for part in (f"{row.file}:{row.line}", row_score(row), session) if part)
+    return "  ".join(
+        one_line(part) for part in (source_of(row.file, row.line, row.part), row_score(row), session) if part
+    )
 
 
 def line_reason(row: CaseResult) -> str:
