@@ -355,3 +355,19 @@ def test_a_gate_without_a_judged_test_is_reported(tmp_path: Path) -> None:
 def test_a_wrong_number_of_trials_says_what_is_expected(tmp_path: Path) -> None:
     session = Session(tmp_path, "--agentv-trials", "x")
     assert "argument --agentv-trials: must be a whole number from 1, not 'x'" in session.output
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_a_target_that_cannot_be_created_fails_its_tests(project: Path, options: tuple[str, ...]) -> None:
+    missing = TARGETS.replace('mock, response: "Yes, within 30 days."', "python, callable: missing.py:answer")
+    (project / "targets.yaml").write_text(missing)
+    session = Session(project, "-k", "test_refunds or ordinary", *options)
+    assert session.code == 3, session.output
+    assert "INTERNALERROR" not in session.output
+    assert session.outcomes == {
+        "test_refunds[days]": "ERROR",
+        "test_refunds[money]": "ERROR",
+        "test_refunds[unjudged]": "ERROR",
+        "test_ordinary": "PASSED",
+    }
+    assert "missing.py" in re.findall(r"^INCOMPLETE: .*", session.output, re.MULTILINE)[0]

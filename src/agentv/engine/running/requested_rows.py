@@ -108,7 +108,9 @@ class RequestedRows:
         """Return the limit of a target's concurrent rows: its own or its suite's setting; without one, none."""
         key = id(task.target)
         if key not in self._free:
-            most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
+            most = None
+            with suppress(AgentvError):  # the row reports that its target cannot be created
+                most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
             limits = [each for each in (task.suite.workers or task.target.workers, most) if each is not None]
             self._free[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
         return self._free[key]
