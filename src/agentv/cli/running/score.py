@@ -54,6 +54,7 @@ from agentv.types.summaries import GroupSummary
 _STDOUT = "-"
 _LIVE_EVERY_S = 0.25
 _PLAIN_EVERY_S = 30.0
+DEFAULT_WORKERS = 10
 
 
 class ScoreOptions(Struct, frozen=True):
@@ -178,6 +179,7 @@ def _new_run(
         "judge": options.judge,
         "workers": options.workers,
         "target_field": options.target_field,
+        "output": None if options.output in (None, _STDOUT) else options.output,
     }
     run_options = RunOptions(
         name=options.name,
@@ -394,7 +396,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=10,
+    default=DEFAULT_WORKERS,
     show_default=True,
     metavar="N",
     help="Lines to score concurrently.",

@@ -9,11 +9,22 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.score import ScoreOptions, Screen, check_sources, finish, load_config, parse_gates
+from agentv.cli.running.running import CheckedOutput, open_outputs, write_errors
+from agentv.cli.running.score import (
+    DEFAULT_WORKERS,
+    ScoreOptions,
+    Screen,
+    check_sources,
+    finish,
+    load_config,
+    parse_gates,
+)
 from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
+from agentv.engine.calling.budget import Budget
 from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading
 from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
@@ -21,17 +32,19 @@ from agentv.engine.criteria.scored_lines import ScoredLines
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import JudgeFailures
+from agentv.engine.running.recorder import EventDispatcher, JudgeFailures
 from agentv.engine.running.run_stores import reopen_store, with_team_store
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import GENERATION_STARTED, RequestedGeneration
 from agentv.engine.stored.stored_plan import stored_options, working_folder
 from agentv.engine.stored.team_store import store_of_run
 from agentv.execution.processes.line_stream import STDIN
+from agentv.reports import STDOUT
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.keys.identity import DigestSet
 from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import ConfigError
+from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
@@ -111,42 +124,75 @@ def _continue(
     refuse_changed_results(stored, may_lack_results=True)
     folder = stored.folder.resolve()
     home, clock = folder.parent.parent, make_clock()
-    with own_stdout() as stdout:
-        cwd = working_folder(stored.run, home)
-        os.chdir(cwd)  # relative paths start from the folder of the original run
+    cwd = working_folder(stored.run, home)
+    # Relative paths start from the folder of the original run, those of the reports from the present one.
+    outputs = tuple(each if each == STDOUT else str(output.folder / each) for each in output.outputs)
+    with own_stdout() as stdout, contextlib.chdir(cwd):
         options = _options(stored, continuing, configuration)
         store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
         config = load_config(options)
-        runner = EvaluationRunner(config)
+        runner = EvaluationRunner(
+            config, budget=None if continuing.budget_usd is None else Budget(continuing.budget_usd)
+        )
         runner.check()
-        plan = _plan(stored, home, cwd)
-        run = ScoredRun(
-            runner,
-            plan,
-            lambda: with_team_store(store_url, runner.specs, lambda: reopen_store(folder, clock=clock)),
-            clock,
+        if runner.budget is not None:
+            runner.check_budget()
+        if is_rest:
+            _note_first_output(stored)
+        with open_outputs(replace(output, display="none", outputs=()), stdout, clock) as observers:
+            run = ScoredRun(
+                runner,
+                _plan(stored, home, cwd),
+                lambda: with_team_store(store_url, runner.specs, lambda: reopen_store(folder, clock=clock)),
+                clock,
+                observe=_emitter(observers),
+            )
+            screen = Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout))
+            scoring = LineScoring(
+                None,
+                runner,
+                lambda _line: screen.progress(scoring),
+                clock=clock,
+                gates=parse_gates(options, config),
+                judge_failures=JudgeFailures(options.judge_failures),
+                reading=options.reading,
+                on_stopping=screen.stopping,
+                run=run,
+                target_field=options.target_field,
+            )
+            _remember(stored, scoring, run, is_rest=is_rest)
+            if generation is not None:
+                run.store.note(GENERATION_STARTED, generation.to_event())
+            scoring.lines = make_lines(scoring)
+            made = finish(scoring, options.workers, screen, max_errors=options.max_errors, can_resume=True)
+            run.observe(RunEnded(made))
+        if outputs:
+            report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
+        code = made.verdict.exit_code
+        for message in write_errors(observers, stdout):
+            code = exit_code_after_write_error(code, message)
+    return code
+
+
+def _emitter(observers: Sequence[CheckedOutput]) -> Callable[[RunEvent], None]:
+    dispatcher = EventDispatcher(observers)
+
+    def emit(event: RunEvent) -> None:
+        for observer in dispatcher[type(event)]:
+            with contextlib.suppress(OSError):  # kept by the observer, and reported at the end
+                observer.notify(event)
+
+    return emit
+
+
+def _note_first_output(stored: StoredRun) -> None:
+    output = _text(_scored(stored), "output")
+    if output is not None:
+        click.echo(
+            f"note: results of this resume are not appended to {output}, the -o of the first command; "
+            f"agentv report {stored.run_id} -o FILE writes all results of the run",
+            err=True,
         )
-        screen = Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout))
-        scoring = LineScoring(
-            None,
-            runner,
-            lambda _line: screen.progress(scoring),
-            clock=clock,
-            gates=parse_gates(options, config),
-            judge_failures=JudgeFailures(options.judge_failures),
-            reading=options.reading,
-            on_stopping=screen.stopping,
-            run=run,
-            target_field=options.target_field,
-        )
-        _remember(stored, scoring, run, is_rest=is_rest)
-        if generation is not None:
-            run.store.note(GENERATION_STARTED, generation.to_event())
-        scoring.lines = make_lines(scoring)
-        made = finish(scoring, options.workers, screen, max_errors=options.max_errors, can_resume=is_rest)
-        if output.outputs:
-            report(str(folder), ReportOptions(outputs=output.outputs, include_trace=output.include_trace))
-    return made.verdict.exit_code
 
 
 def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRunner:
@@ -205,7 +251,8 @@ def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path
     path = configuration or (None if named is None else Path(named))
     if path is None:
         raise ConfigError(
-            f"run {stored.run_id} was made from Python and has no configuration file; name one with --evaluators FILE"
+            f"run {stored.run_id} was made from Python and has no configuration file; "
+            f"agentv rescore {stored.run_id} --evaluators FILE scores its answers by one"
         )
     if not path.is_file():
         raise ConfigError(f"{path}: no such file; run {stored.run_id} was scored by it")
@@ -217,7 +264,7 @@ def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path
         gates=_gates(stored),
         only="free" if scored.get("only") == "free" else None,
         judge=_text(scored, "judge"),
-        workers=_number(scored, "workers", 8),
+        workers=_number(scored, "workers", DEFAULT_WORKERS),
         max_errors=own.max_errors,
         judge_failures=continuing.judge_failures or own.judge_failures,
         display="auto",

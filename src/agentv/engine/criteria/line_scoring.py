@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
@@ -30,7 +31,8 @@ from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.stored import open_run
 from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.errors import EvalFileError, StorageError
+from agentv.types.errors import EvalFileError, ProviderError, StorageError
+from agentv.types.events import RowKept
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.log_shapes.mapping import Extra, LogMap
@@ -114,6 +116,8 @@ class LineScoring(Struct):
     async def score(self, workers: int) -> None:
         """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
         self.stop.give_up = self._stop_reading
+        if self.runner.budget is not None:
+            self.runner.budget.on_stop = self._stop_for_budget
         try:
             async with self.runner, asyncio.TaskGroup() as tasks:
                 for _ in range(workers):
@@ -128,6 +132,12 @@ class LineScoring(Struct):
         if self.lines is not None:
             self.lines.stop()
         self.on_stopping(self.stop.reason or "")
+
+    def _stop_for_budget(self, why: BudgetStop) -> None:
+        self.stop.drain(why.reason, needs="--budget-usd X")
+        self._stop_reading()
+        if self.run is not None:
+            self.run.store.note("budget_stop", structs.asdict(why))
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -163,6 +173,8 @@ class LineScoring(Struct):
             made = await self.runner.judge(given)
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
+        except ProviderError:  # the budget is spent: a resume judges the line
+            return None
         return JudgedLine(
             line.file,
             line.number,
@@ -201,6 +213,9 @@ class LineScoring(Struct):
         except EvalFileError as error:
             message = "; ".join(problem.render() for problem in error.problems)
             return replace(line, failure=Failure("config_error", message, stage="evaluator"))
+        except ProviderError:  # the budget is spent
+            self.carry(row)
+            return None
         return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
 
     def count(self, row: CaseResult) -> None:
@@ -210,6 +225,8 @@ class LineScoring(Struct):
     def carry(self, row: CaseResult) -> None:
         """Count a stored row that stays as it is."""
         self.unchanged += 1
+        if self.run is not None:
+            self.run.observe(RowKept(row))
         self._count(row, has_trials=False)
 
     def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
@@ -292,6 +309,7 @@ class LineScoring(Struct):
             read=self.summary.all.rows if self.lines is None else max(self.lines.read, self.summary.all.rows),
             notes=tuple(self._notes_at_end()),
             duration_s=duration_s,
+            needs=self.stop.needs,
             run_id="" if self.run is None or self.run.opened is None else self.run.opened.run_id,
             folder=None if self.run is None or self.run.folder is None else str(self.run.folder),
         )

@@ -28,6 +28,7 @@ from agentv.scoring.keys.identity import (
 from agentv.storage.run.stored import slot_name
 from agentv.types.cases import EvalCase
 from agentv.types.criteria.evaluation_input import EvaluationInput, input_messages, milliseconds_of, output_messages
+from agentv.types.events import AnswerArrived, RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import message_to_json, messages_to_json
@@ -101,6 +102,8 @@ class ScoredRun(Struct):
     cases: DigestSet = field(default_factory=DigestSet)
     unjudged: dict[str, Answer] = field(default_factory=dict)
     """Stored answers that have no row, because the run was killed, by their source."""
+    observe: Callable[[RunEvent], None] = lambda _event: None
+    """Is called with every answer and row when it is saved."""
 
     @property
     def suite(self) -> str:
@@ -144,6 +147,11 @@ class ScoredRun(Struct):
 
         Raises StorageError.
         """
+        row = self._add(line, repaired=repaired)
+        self.observe(RowFinished(row))
+        return row
+
+    def _add(self, line: JudgedLine, *, repaired: bool) -> CaseResult:
         if line.judged is None or line.slot is None:
             place = self._unread(line) if line.slot is None else self._unjudged(line.slot, line)
             return self.store.append(line.to_row(self.store.run_id, place))
@@ -158,6 +166,7 @@ class ScoredRun(Struct):
         if answer is None:
             made = _answer(given, line, slot, key=key, case=record if is_first else None)
             answer = self.store.append_answer(replace(made, repaired=repaired))
+            self.observe(AnswerArrived(answer))
         scores = score_keys(key, keys.expectation, setup)
         ref = None if answer.seq is None else AnswerRef(answer.seq)
         place = RowPlace(slot, self.plan.dataset, key, score_keys=scores, answer_ref=ref, generation=line.generation)

@@ -175,7 +175,7 @@ def _footer(report: RunReport, files: Sequence[str], *, can_resume: bool) -> lis
     if report.folder is not None:
         lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
         if can_resume and report.state != "finished":
-            lines.append(f"Resume: agentv resume {report.run_id}")
+            lines.append(f"Resume: agentv resume {report.run_id} {report.needs}".rstrip())
     return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
 
 
