@@ -101,7 +101,8 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     def with_values(self, **values: Any) -> Self:
         """Return a copy with other values of these fields, read from the same file."""
         made = replace(self, **values)
-        vars(made).update(vars(self))
+        if self.path is not None:
+            vars(made)[_PATH] = self.path
         return made
 
     @property

@@ -18,7 +18,7 @@ from agentv.engine.criteria.scored_lines import content_digest
 from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
 from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields
-from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
+from agentv.engine.running.recorder import JudgeFailures, StopSignal, add_note
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
@@ -296,8 +296,7 @@ class LineScoring(Struct):
 
     def _note(self, messages: Sequence[str]) -> None:
         for message in messages:
-            if len(self.notes) < MAX_NOTES:
-                self.notes[message] = None
+            add_note(self.notes, message)
 
     def report(self, *, max_errors: int, duration_s: float, is_stored: bool) -> RunReport:
         """Return the report of all lines so far, with the verdict."""

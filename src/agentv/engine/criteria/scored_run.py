@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from msgspec import Struct, field, structs
@@ -27,7 +27,13 @@ from agentv.scoring.keys.identity import (
 )
 from agentv.storage.run.stored import slot_name
 from agentv.types.cases import EvalCase
-from agentv.types.criteria.evaluation_input import EvaluationInput, input_messages, milliseconds_of, output_messages
+from agentv.types.criteria.evaluation_input import (
+    EvaluationInput,
+    input_messages,
+    milliseconds_of,
+    output_messages,
+    without_impossible_duration,
+)
 from agentv.types.events import AnswerArrived, RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
@@ -234,7 +240,7 @@ def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str,
         usage=given.usage,
         cost_usd=given.cost_usd,
         billed_usd=0.0,
-        started_at=ended_at - timedelta(milliseconds=given.duration_ms or 0.0),
+        started_at=_started_at(ended_at, given.duration_ms or 0.0),
         ended_at=ended_at,
         duration_ms=given.duration_ms,
         origin=Origin(line.file, line.number, line.part, line.digest),
@@ -244,6 +250,13 @@ def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str,
     if case is None:
         rest |= {name: fields.get(name) for name in _OF_CASE}
     return replace(answer, given=rest) if rest else answer
+
+
+def _started_at(ended_at: datetime, duration_ms: float) -> datetime:
+    try:
+        return ended_at - timedelta(milliseconds=duration_ms)
+    except OverflowError:  # before the first day of the calendar
+        return ended_at
 
 
 _OF_CASE = ("prompt", "messageHistory", "criteria", "groundTruth", "sessionId", "metadata", "tags")
@@ -289,9 +302,8 @@ def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
         "target": answer.slot.target,
         "timestamp": milliseconds_of(answer.ended_at),
     }
-    return EvaluationInput.from_dict(
-        {**implied, **{name: value for name, value in fields.items() if value is not None}}
-    )
+    stored = {**implied, **{name: value for name, value in fields.items() if value is not None}}
+    return EvaluationInput.from_dict(without_impossible_duration(stored))
 
 
 class ScoredPlan(Struct, frozen=True):
