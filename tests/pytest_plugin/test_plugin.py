@@ -371,3 +371,25 @@ def test_a_target_that_cannot_be_created_fails_its_tests(project: Path, options:
         "test_ordinary": "PASSED",
     }
     assert "missing.py" in re.findall(r"^INCOMPLETE: .*", session.output, re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_a_case_waits_for_the_one_that_it_depends_on(project: Path, options: tuple[str, ...]) -> None:
+    (project / "evals" / "steps.yaml").write_text(
+        "target: dead\n"
+        "evalcases:\n"
+        "  - {id: first, expected_outcome: ok, input_messages: [{role: user, content: hi}],\n"
+        "     evaluators: [{name: any, type: contains, value: Yes}]}\n"
+        "  - {id: second, expected_outcome: ok, input_messages: [{role: user, content: hi}],\n"
+        "     evaluators: [{name: any, type: contains, value: Yes}], execution: {depends_on: [first]}}\n"
+    )
+    (project / "conftest.py").write_text("def pytest_collection_modifyitems(items): items.reverse()\n")
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/steps.yaml')\ndef test_steps(): pass\n"
+    )
+    session = Session(project, *options)
+    assert session.outcomes == {"test_steps[second]": "ERROR", "test_steps[first]": "ERROR"}, session.output
+    (run,) = rows(project)
+    kinds = {str(row["eval_id"]): row["error"]["kind"] for row in run}  # type: ignore[index]
+    assert kinds["second"] == "dependency"
+    assert kinds["first"] != "dependency"

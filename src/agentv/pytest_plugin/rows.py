@@ -155,7 +155,10 @@ class RunOfSession:
         (case_id,) = wanted.ids
         for group, tasks in self._tasks:
             if wanted.is_for(group):
-                return self._requested.get(tasks[case_id])
+                needed: dict[str, None] = {}
+                _add_needed(needed, case_id, tasks)
+                first = [task for name in needed for task in tasks[name]]
+                return self._requested.get(tasks[case_id], needed=first)
         raise ConfigError(f"{wanted.file}: no test of this session has this file with these targets and trials")
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
@@ -300,6 +303,18 @@ def _failed_report(error: Exception) -> RunReport:
 
 def _described(error: BaseException) -> str:
     return str(error) if isinstance(error, AgentvError) else described(error)
+
+
+def _add_needed(found: dict[str, None], case_id: str, tasks: Mapping[str, Sequence[CaseTask]]) -> None:
+    """Add the cases of the session that a case depends on, each after those that it depends on itself."""
+    for name in dict.fromkeys(name for task in tasks[case_id] for name in _depends_on(task) if name in tasks):
+        if name not in found:
+            _add_needed(found, name, tasks)
+            found[name] = None
+
+
+def _depends_on(task: CaseTask) -> tuple[str, ...]:
+    return task.case.depends_on if isinstance(task.case, EvalCase) else ()
 
 
 def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:

@@ -42,14 +42,15 @@ class RequestedRows:
             self._opened.set_result(asyncio.get_running_loop())
             await self._closing.wait()
 
-    def get(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+    def get(self, tasks: Sequence[CaseTask], *, needed: Sequence[CaseTask] = ()) -> tuple[CaseResult, ...]:
         """Return the rows of some tasks, which run concurrently; called in another thread than that of the run.
 
+        `needed` are those that they depend on, in an order in which each comes after its own; they are begun first.
         Raises RunEndedError if the run has ended before they could be run.
         """
         try:
             loop = self._opened.result()
-            return asyncio.run_coroutine_threadsafe(self._results(tasks), loop).result()
+            return asyncio.run_coroutine_threadsafe(self._results(tasks, needed), loop).result()
         except (RuntimeError, asyncio.CancelledError, CancelledError) as error:  # closed, or interrupted
             raise RunEndedError(f"the run has ended: {self._why_ended()}") from error
 
@@ -78,7 +79,9 @@ class RequestedRows:
         if not self._opened.done():
             self._opened.set_exception(RunEndedError(reason))
 
-    async def _results(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+    async def _results(self, tasks: Sequence[CaseTask], needed: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+        for task in needed:
+            self._row(task)
         rows = [self._row(task) for task in tasks]
         # The rows belong to the run: they go on if one of them, or the thread that asks, fails.
         return tuple(await asyncio.gather(*map(asyncio.shield, rows)))
