@@ -470,3 +470,24 @@ def test_a_closed_screen_costs_no_score(folder: Path) -> None:
         running.wait()
     assert running.returncode == 0
     assert len(kept(folder / "out.jsonl")) == 2
+
+
+def test_without_a_gate_a_failure_says_how_to_only_measure(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD, RUDE))
+    code, out, _ = score("log.jsonl")
+    assert (code, "--gate none or `gates: none` only measure" in out) == (1, True)
+    assert "gates: none" not in score("log.jsonl", "--gate", "mean >= 1")[1]
+    assert "gates: none" not in score("log.jsonl", config=CONFIG + 'gates: ["mean >= 1"]')[1]
+
+
+def test_a_configuration_without_gates_only_measures(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD, RUDE))
+    code, out, _ = score("log.jsonl", config=CONFIG + "gates: none")
+    assert (code, last_line(out)) == (0, "NO GATE: 1 of 2 judged lines passed (50 %). Exit code 0.")
+    assert score("log.jsonl", "--gate", "mean >= 1")[0] == 1
+
+
+def test_gates_that_are_no_list_are_refused(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD))
+    code, _, problems = score("log.jsonl", config=CONFIG + "gates: off")
+    assert (code, "gates" in problems, "none or a list" in problems) == (4, True, True)

@@ -216,7 +216,7 @@ def load_config(options: ScoreOptions) -> EvaluationRunConfig:
 
 def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the command line, else those of the configuration; None means the default gate."""
-    gates = options.gates if options.gates is not None else (tuple(config.gates) or None)
+    gates = options.gates if options.gates is not None else config.stream_gates
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
 
 

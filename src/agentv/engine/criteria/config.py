@@ -34,7 +34,8 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     `evaluator_concurrency` is the number of evaluators that judge one answer concurrently. `error_policy` is the effect
     of an error on the score: "exclude" leaves it out, "zero" counts it as 0. `criteria` apply to inputs without
     criteria. `targets` may be named as judges, in addition to those of the targets file; a dict has the keys of an
-    entry there. `gates` are for `agentv score`. Relative paths and names are resolved from `base_dir`.
+    entry there. `gates` are for `agentv score`; "none" turns off the default gate. Relative paths and names are
+    resolved from `base_dir`.
 
     Raises ConfigError for an invalid value.
     """
@@ -49,7 +50,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     criteria: Sequence[EvaluationCriteria | Mapping[str, Any] | str] = ()
     evaluator_timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
     targets: Sequence[TargetConfig | Mapping[str, Any]] = ()
-    gates: Sequence[str] = ()
+    gates: Sequence[str] | Literal["none"] = ()
     base_dir: str | os.PathLike[str] = "."
 
     def __post_init__(self) -> None:
@@ -110,6 +111,11 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         found = vars(self).get(_PATH)
         return found if isinstance(found, str) else None
 
+    @property
+    def stream_gates(self) -> tuple[str, ...] | None:
+        """The gates of a stream of answers: None for the default gate, empty for no gate."""
+        return () if self.gates == "none" else tuple(self.gates) or None
+
 
 _PATH = "_path"
 
@@ -120,8 +126,8 @@ def _faults(config: EvaluationRunConfig) -> Iterator[str]:
         yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
     if not _is_list(config.criteria):
         yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
-    if not _is_list(config.gates):
-        yield "`gates` must be a list"
+    if not _is_list(config.gates) and config.gates != "none":
+        yield f"`gates` must be a list of gates, or 'none', not {config.gates!r}"
     if not _is_list(config.targets) or not all(_is_target(each) for each in config.targets):
         yield "`targets` must be a list of TargetConfigs, or of dicts with `name` and `provider`"
     metadata: object = config.metadata

@@ -24,7 +24,7 @@ from agentv.scoring.counting.case_sums import cluster_of
 from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
+from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, run_verdict, stream_summary_for
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.stored import open_run
@@ -275,6 +275,8 @@ class LineScoring(Struct):
         self.recount()
         ending = replace(self._ending(), is_stored=is_stored)
         verdict = run_verdict(self.summary, ending, gates=self.gates, max_errors=max_errors)
+        if self.gates is None and verdict.exit_code == GATE_FAILED:
+            self.notes[_DEFAULT_GATE] = None
         return replace(
             self.summary.report("", ending.state, verdict),
             read=self.summary.all.rows if self.lines is None else max(self.lines.read, self.summary.all.rows),
@@ -340,6 +342,9 @@ class LineScoring(Struct):
             noun="line",
             is_judge_stop=self.stop.is_judge_stop,
         )
+
+
+_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none` only measure"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

@@ -47,7 +47,7 @@ class ProcessRun:
         self._name = name
         cwd = Path.cwd()
         self._home = find_home(cwd)
-        gates = tuple(runner.config.gates) or None
+        gates = runner.config.stream_gates
         suite = "run_evaluation" if path is None else suite_of_file(Path(path))
         plan = ScoredPlan(
             suite,
