@@ -102,13 +102,24 @@ def test_every_line_is_judged_kept_with_its_place_and_counted(folder: Path, scor
         (["mean >= 0.9"], 1),
         (["pass_rate >= 30%", "criterion(short).mean >= 0.6", "criterion(polite).pass_rate >= 60%"], 0),
         (["criterion(polite).mean > 0.7"], 1),
-        (["p95(duration_s) <= 30", "cost_usd == 0"], 0),
+        (["p95(duration_s) <= 30"], 0),
         (["none"], 0),
     ],
 )
 def test_the_gate_decides(folder: Path, score: Call, gates: list[str], code: int) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD, LONG, RUDE))
     assert score("log.jsonl", *(part for gate in gates for part in ("--gate", gate)))[0] == code
+
+
+def test_a_gate_on_the_cost_counts_the_lines_that_were_logged_without_one(folder: Path, score: Call) -> None:
+    priced = [{**each, "costUsd": 0.25} for each in answers(GOOD, GOOD)]
+    write_lines(folder / "log.jsonl", *priced)
+    code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
+    assert (code, last_line(out)) == (0, "PASS: cost_usd is 0.5, as <= 0.5. Exit code 0.")
+    write_lines(folder / "log.jsonl", *priced, *answers(GOOD, GOOD))
+    code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
+    wanted = "FAIL: cost_usd could not be measured (2 results have no known cost), so it is not <= 0.5. Exit code 1."
+    assert (code, last_line(out)) == (1, wanted)
 
 
 def test_gates_of_the_configuration_apply_unless_overridden(folder: Path, score: Call) -> None:

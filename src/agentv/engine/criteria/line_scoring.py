@@ -20,13 +20,14 @@ from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
-from agentv.scoring.counting.case_sums import cluster_of
+from agentv.scoring.counting.case_sums import Spill, cluster_of
 from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, run_verdict, stream_summary_for
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
+from agentv.storage.run.spill import TemporarySpill
 from agentv.storage.run.stored import open_run
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import EvalFileError, StorageError
@@ -96,6 +97,7 @@ class LineScoring(Struct):
     by: Sequence[str] = ()
     summary: Summary = field(default_factory=Summary)
     groups: Groups | None = None
+    spill: Spill = field(default_factory=TemporarySpill)
     metadata_keys: set[str] = field(default_factory=set)
     without_target: int = 0
     done: DigestSet | None = None
@@ -107,8 +109,8 @@ class LineScoring(Struct):
         self._count_anew()
 
     def _count_anew(self) -> None:
-        self.summary = stream_summary_for(self.gates)
-        self.groups = Groups(tuple(map(kind_named, self.by))) if self.by else None
+        self.summary = stream_summary_for(self.gates, self.spill)
+        self.groups = Groups(tuple(map(kind_named, self.by)), spill=self.spill) if self.by else None
 
     async def score(self, workers: int) -> None:
         """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
