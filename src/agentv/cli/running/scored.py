@@ -1,6 +1,7 @@
 """Continuation of a run that `agentv score` or Python made: the rest of its lines, or its stored answers again."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -8,10 +9,18 @@ from msgspec.structs import replace
 
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.score import ScoreOptions, Screen, check_sources, finish, load_config, parse_gates
+from agentv.cli.running.score import (
+    ScoreOptions,
+    Screen,
+    check_sources,
+    finish,
+    load_config,
+    parse_gates,
+    sources_of,
+)
 from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
-from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading
+from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading, StoredLines
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
@@ -27,7 +36,7 @@ from agentv.execution.processes.line_stream import STDIN, LineStream
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.run.stored import SCORED, StoredRun
+from agentv.storage.run.stored import SCORED, StoredRun, slot_name
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
@@ -37,20 +46,19 @@ _DISPLAYS = ("auto", "live", "plain", "json", "none")
 
 def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOptions) -> int:
     """Score the lines that a run has not scored yet; return the exit code."""
-    scored = _scored(stored)
-    files = scored.get("files")
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+    scored, files = _scored(stored), _files(stored)
+    if not files:
         raise ConfigError(f"run {stored.run_id} was made from Python, so there are no lines left to score")
-    if STDIN in files:
+    if STDIN in files and sys.stdin.isatty():
         raise ConfigError(
-            f"run {stored.run_id} read standard input, which cannot be read again; score the rest as a run of its own"
+            f"run {stored.run_id} read standard input; pipe the same stream into it again, as in: "
+            f"cat log.jsonl | agentv resume {stored.run_id}; lines that are stored already are skipped"
         )
-    names = [str(file) for file in files]
 
     def lines(_scoring: LineScoring) -> Lines:
-        check_sources(names)
+        check_sources(files)
         sample = make_sample(_text(scored, "sample"), by=_text(scored, "sample_by"), seed=_number(scored, "seed", 0))
-        return DrawnLines(LineStream(names, max_bytes=MAX_LINE_BYTES), sample)
+        return DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), sample)
 
     return _continue(stored, output, continuing, lines, is_rest=True)
 
@@ -120,7 +128,8 @@ def _continue(
         if generation is not None:
             run.store.note(GENERATION_STARTED, generation.to_event())
         scoring.lines = make_lines(scoring)
-        made = finish(scoring, options.workers, screen, max_errors=options.max_errors, can_resume=is_rest)
+        resume_from = sources_of(_files(stored)) if is_rest else None
+        made = finish(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from)
         if output.outputs:
             report(str(folder), ReportOptions(outputs=output.outputs, include_trace=output.include_trace))
     return made.verdict.exit_code
@@ -141,20 +150,29 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
     """Take over what a run has: its rows, the trials of its cases, and answers without a row."""
     run.store  # noqa: B018 - opened now: nothing else may write the run meanwhile
     judged, done = set[int](), DigestSet()
+    streamed = StoredLines() if is_rest and STDIN in _files(stored) else None
     for row in stored.results():
-        run.trials.add(row.slot)
         run.targets[row.slot.target] = None
-        if is_rest:
+        if streamed is not None and row.file == STDIN:
+            streamed.add(row)
+            run.trials.repeats = run.trials.repeats or row.slot.trial > 0
+        else:
+            run.trials.add(row.slot)
             done.add(f"{row.file}:{row.line}")
+        if is_rest:
             scoring.carry(row)
         if row.answer_seq is not None:
             judged.add(row.answer_seq)
     for case in stored.cases():
         run.cases.add(f"{case.suite}\0{case.eval_id}")
     if is_rest:
-        scoring.done = done
+        scoring.done, scoring.stored = done, streamed
         for answer in stored.all_answers():
-            if answer.seq not in judged and answer.origin is not None and answer.generation == 0:
+            if answer.seq in judged or answer.origin is None or answer.generation:
+                continue
+            if streamed is not None and answer.origin.file == STDIN:
+                run.unjudged[slot_name(answer.slot)] = answer
+            else:
                 run.unjudged[f"{answer.origin.file}:{answer.origin.line}"] = answer
                 run.trials.add(answer.slot)
 
@@ -162,6 +180,12 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
 def _scored(stored: StoredRun) -> JsonObject:
     scored = stored.run.plan.get(SCORED)
     return scored if isinstance(scored, Mapping) else {}
+
+
+def _files(stored: StoredRun) -> list[str]:
+    """Return the files that a run's lines were read from; none for a run from Python."""
+    files = _scored(stored).get("files")
+    return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
 
 
 def _text(scored: JsonObject, key: str) -> str | None:

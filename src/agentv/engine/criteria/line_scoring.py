@@ -18,7 +18,7 @@ from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields
 from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
 from agentv.execution.backends.local import YIELD_INTERVAL_S
-from agentv.execution.processes.line_stream import Line, ReadLine
+from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
 from agentv.scoring.counting.case_sums import Spill, cluster_of
 from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
@@ -28,7 +28,7 @@ from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, ru
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.spill import TemporarySpill
-from agentv.storage.run.stored import open_run
+from agentv.storage.run.stored import open_run, slot_name
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
@@ -72,6 +72,32 @@ class Lines(Protocol):
         """Return the sampling key if no line had it."""
 
 
+class StoredLines(Struct):
+    """The lines of standard input that a run has stored. Piped again, they are skipped.
+
+    The n-th line of a case and target is its n-th trial, so that the same stream finds the same result keys. `changed`
+    counts lines that have a stored key, but another answer.
+    """
+
+    slots: DigestSet = field(default_factory=DigestSet)
+    answers: DigestSet = field(default_factory=DigestSet)
+    changed: int = 0
+
+    def add(self, row: CaseResult) -> None:
+        """Add a stored row."""
+        name = slot_name(row.slot)
+        self.slots.add(name)
+        self.answers.add(f"{name}\0{row.candidate_answer}")
+
+    def has(self, slot: ResultKey, answer: str) -> bool:
+        """Return True if a line with this result key is stored."""
+        name = slot_name(slot)
+        if self.slots.add(name):
+            return False
+        self.changed += self.answers.add(f"{name}\0{answer}")
+        return True
+
+
 class LineScoring(Struct):
     """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
 
@@ -101,6 +127,7 @@ class LineScoring(Struct):
     metadata_keys: set[str] = field(default_factory=set)
     without_target: int = 0
     done: DigestSet | None = None
+    stored: StoredLines | None = None
     unchanged: int = 0
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
@@ -145,7 +172,7 @@ class LineScoring(Struct):
     async def _judged(self, line: ReadLine) -> JudgedLine | None:
         """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
 
-        None for a part of a longer trace, which is counted.
+        None for a part of a longer trace, which is counted, and for a line that is stored already.
         """
         if self.done is not None and not self.done.add(f"{line.file}:{line.number}"):
             return None
@@ -161,6 +188,8 @@ class LineScoring(Struct):
             given: EvaluationInput = self.cleaner.clean(logged.given)
             self.runner.check(given.criteria)
             slot = None if self.run is None else self._placed(given, line, self.run)
+            if slot is not None and self._is_stored(line, slot, given.text):
+                return None
             made = await self.runner.judge(given)
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
@@ -204,6 +233,9 @@ class LineScoring(Struct):
         self.unchanged += 1
         self._count(row, has_trials=False)
 
+    def _is_stored(self, line: ReadLine, slot: ResultKey, answer: str = "") -> bool:
+        return self.stored is not None and line.file == STDIN and self.stored.has(slot, answer)
+
     def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
         return run.place(given, self._target_of(given, line.file), f"{line.file}:{line.number}")
 
@@ -220,7 +252,11 @@ class LineScoring(Struct):
         self.mapped.update(logged.mapped)
         self._note(logged.notes)
 
-    def _failed(self, line: ReadLine, message: str) -> JudgedLine:
+    def _failed(self, line: ReadLine, message: str) -> JudgedLine | None:
+        if self.run is not None and self._is_stored(
+            line, self.run.unread_slot(line.file, f"{line.file}:{line.number}")
+        ):
+            return None
         failure = Failure("config_error", message, stage="load")
         return JudgedLine(line.file, line.number, self.clock(), failure=failure)
 
@@ -319,6 +355,11 @@ class LineScoring(Struct):
             yield f"{lines} no {self.target_field!r}; their target is the file's name"
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
+        if self.stored is not None and self.lines is not None and not self.lines.read:
+            yield "standard input was empty; pipe the stream into agentv resume that agentv score had read"
+        if self.stored is not None and self.stored.changed:
+            lines = "1 skipped line has" if self.stored.changed == 1 else f"{self.stored.changed:,} skipped lines have"
+            yield f"{lines} the id of a stored line, but another answer; resume reads the same stream from its start"
         if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
