@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,10 +19,11 @@ from agentv.scoring.results.criteria import ErrorPolicy
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
+from agentv.types.structs.spellings import CamelKeywords
 from agentv.types.targets import TargetConfig
 
 
-class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
+class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):
     """The evaluators that judge an answer, and the storage of the judgement. Reuse one: it is read only once.
 
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
@@ -37,8 +38,16 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     entry there. `gates` are for `agentv score`; "none" turns off the default gate. Relative paths and names are
     resolved from `base_dir`.
 
-    Raises ConfigError for an invalid value.
+    Keywords may be in camelCase, and have the PRD's names (`evaluatorConfigs`, `storageProvider`, `llm`). Raises
+    ConfigError for an invalid value.
     """
+
+    KEYWORDS: ClassVar = {
+        "evaluator_configs": "evaluators",
+        "storage_provider": "storage",
+        "llm": "judge",
+        "evaluator_timeout_seconds": "evaluator_timeout_s",
+    }
 
     evaluators: Sequence[GivenEvaluator]
     judge: JudgeLike | None = None
