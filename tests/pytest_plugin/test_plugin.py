@@ -297,6 +297,30 @@ def test_an_interrupt_that_another_thread_gets_leaves_no_row(project: Path) -> N
     assert [len(run) for run in rows(project)] == [0]
 
 
+def test_an_interrupt_before_the_first_call_ends_the_session(project: Path) -> None:
+    (project / "targets.yaml").write_text(
+        "targets: [{name: default, provider: cli, command_template: 'echo 30 days', "
+        "healthcheck: {type: command, command_template: python3 interrupt.py}}]"
+    )
+    (project / "evals" / "interrupt.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(int(open('../pid').read()), signal.SIGINT)\n"
+        "while not os.path.exists('../ending'): time.sleep(0.01)\n"
+    )
+    (project / "conftest.py").write_text(
+        "import os, threading\n"
+        "open('pid', 'w').write(str(os.getpid()))\n"
+        "def pytest_keyboard_interrupt(excinfo):\n"
+        "    threading.Timer(0.5, lambda: open('ending', 'w').close()).start()\n"
+    )
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/refunds.yaml', case='days')\ndef test_refunds(): pass\n"
+    )
+    session = Session(project)
+    assert session.code == 2, session.output
+    assert [len(run) for run in rows(project)] == [0]
+
+
 def test_the_module_can_be_named_without_autoload(project: Path) -> None:
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     session = Session(project, "-p", "agentv", "-k", "test_checked", env=env)
