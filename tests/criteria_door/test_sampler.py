@@ -318,3 +318,14 @@ def test_a_forked_process_judges_its_own_lines(begun: str) -> None:
     )
     expected = "(False, 0, 0)" if "close" in begun else "(True, 1, 0)"
     assert done.stdout.splitlines() == [expected, expected], done.stderr
+
+
+def test_a_sampler_shows_its_share_and_its_counts() -> None:
+    sampler = Sampler({"evaluators": [{"type": "contains", "value": "Paris"}]}, sample=0.25, by="session_id")
+    assert repr(sampler) == "Sampler(25% by session_id: 0 of 0 sampled, 0 judged)"
+    every = Sampler({"evaluators": [{"type": "contains", "value": "Paris"}]})
+    with every:
+        every.offer({"response": "Paris"})
+        every.offer("no JSON")
+    assert f"{every}" == "Sampler(100%: 2 of 2 sampled, 1 judged, 1 unreadable)"
+    assert f"{Sampler({'evaluators': [{'type': 'contains', 'value': 'x'}]}, sample=0.005)}".startswith("Sampler(0.5%: ")

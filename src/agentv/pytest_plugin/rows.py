@@ -27,7 +27,6 @@ from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
 from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root
-from agentv.loading.targets.choice import choose_target
 from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
 from agentv.scoring.counting.summary import Summary
@@ -334,8 +333,7 @@ def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:
 def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:
     """Return the judge of checks: that of the target that is chosen or is the default; None if there is none."""
     try:
-        config = choose_target(tuple(known.configs.values()), options.targets[0] if options.targets else None)
-        target = known.get(config.name)
+        target = known.choose(options.targets[0] if options.targets else None)
     except AgentvError:  # a judge is needed only by some evaluators, which report that they have none
         return None
     return target.judge_target or (target.name if specs.providers.get(target.provider).can_judge else None)

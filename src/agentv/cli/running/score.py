@@ -32,7 +32,7 @@ from agentv.engine.stored.team_store import kept_name, named_store
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
 from agentv.reports.progress.observers import choose_display
-from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
+from agentv.reports.run.score import ScoreView, Sources, score_json_text, score_progress_text
 from agentv.reports.text.paint import choose_paint
 from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import signs_for
@@ -121,14 +121,16 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             screen,
             max_errors=options.max_errors,
             output=options.output,
-            can_resume=can_be_read_again(files),
+            resume_from=sources_of(files),
         )
     return report.verdict.exit_code
 
 
-def can_be_read_again(files: Sequence[str]) -> bool:
-    """Return True if `agentv resume` can read the rest of these inputs: files, and no streams."""
-    return all(file != STDIN and Path(file).is_file() for file in files)
+def sources_of(files: Sequence[str]) -> Sources | None:
+    """Return what `agentv resume` reads the rest of these inputs from; None for named pipes."""
+    if not all(file == STDIN or Path(file).is_file() for file in files):
+        return None
+    return "stream" if STDIN in files else "files"
 
 
 def finish(
@@ -138,9 +140,9 @@ def finish(
     *,
     max_errors: int,
     output: str | None = None,
-    can_resume: bool = False,
+    resume_from: Sources | None = None,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it; with `can_resume`, show how to go on."""
+    """Judge every line, save the report with the run, and show it; with `resume_from`, show how to go on."""
     state = "failed"
     try:
         asyncio.run(_score(scoring, workers))
@@ -155,7 +157,7 @@ def finish(
                 scoring.run.close(state)
         raise
     groups = () if scoring.groups is None else scoring.groups.summaries()
-    screen.end(report, output, groups, can_resume=can_resume)
+    screen.end(report, output, groups, resume_from=resume_from)
     return report
 
 
@@ -216,7 +218,7 @@ def load_config(options: ScoreOptions) -> EvaluationRunConfig:
 
 def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the command line, else those of the configuration; None means the default gate."""
-    gates = options.gates if options.gates is not None else (tuple(config.gates) or None)
+    gates = options.gates if options.gates is not None else config.stream_gates
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
 
 
@@ -316,7 +318,12 @@ class Screen:
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
     def end(
-        self, report: RunReport, output: str | None, groups: Sequence[GroupSummary] = (), *, can_resume: bool = False
+        self,
+        report: RunReport,
+        output: str | None,
+        groups: Sequence[GroupSummary] = (),
+        *,
+        resume_from: Sources | None = None,
     ) -> None:
         """Print the report, with the groups of `--by`."""
         if self._display == "json":
@@ -326,7 +333,7 @@ class Screen:
             width = shutil.get_terminal_size().columns if is_terminal else None
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
             files = [] if output in (None, _STDOUT) else [str(output)]
-            text = view.report(report, files=files, groups=groups, can_resume=can_resume)
+            text = view.report(report, files=files, groups=groups, resume_from=resume_from)
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
         else:
             click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)

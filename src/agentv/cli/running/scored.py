@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,11 +22,12 @@ from agentv.cli.running.score import (
     finish,
     load_config,
     parse_gates,
+    sources_of,
 )
 from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.calling.budget import Budget
-from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading
+from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading, StoredLines
 from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_lines import ScoredLines
@@ -42,7 +44,7 @@ from agentv.execution.processes.line_stream import STDIN
 from agentv.reports import STDOUT
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.run.stored import SCORED, StoredRun
+from agentv.storage.run.stored import SCORED, StoredRun, slot_name
 from agentv.types.errors import ConfigError
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
@@ -54,23 +56,22 @@ _DISPLAYS = ("auto", "live", "plain", "json", "none")
 
 def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOptions) -> int:
     """Score the lines that a run has not scored yet; return the exit code."""
-    scored = _scored(stored)
-    files = scored.get("files")
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+    scored, files = _scored(stored), _files(stored)
+    if not files:
         raise ConfigError(f"run {stored.run_id} was made from Python, so there are no lines left to score")
-    if STDIN in files:
+    if STDIN in files and sys.stdin.isatty():
         raise ConfigError(
-            f"run {stored.run_id} read standard input, which cannot be read again; score the rest as a run of its own"
+            f"run {stored.run_id} read standard input; pipe the same stream into it again, as in: "
+            f"cat log.jsonl | agentv resume {stored.run_id}; lines that are stored already are skipped"
         )
-    names = [str(file) for file in files]
 
     with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
-        check_sources(names)
-        _refuse_changed_log(stored, names)
+        check_sources(files)
+        _refuse_changed_log(stored, [file for file in files if file != STDIN])
 
     def lines(_scoring: LineScoring) -> Lines:
         sample = make_sample(_text(scored, "sample"), by=_text(scored, "sample_by"), seed=_number(scored, "seed", 0))
-        return lines_of(names, sample)
+        return lines_of(files, sample)
 
     return _continue(stored, output, continuing, lines, is_rest=True)
 
@@ -164,7 +165,8 @@ def _continue(
             if generation is not None:
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
-            made = finish(scoring, options.workers, screen, max_errors=options.max_errors, can_resume=True)
+            resume_from = sources_of(_files(stored)) if is_rest else "files"
+            made = finish(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from)
             run.observe(RunEnded(made))
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
@@ -210,21 +212,30 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
     """Take over what a run has: its rows, the trials of its cases, and answers without a row."""
     run.store  # noqa: B018 - opened now: nothing else may write the run meanwhile
     judged, done = set[int](), DigestSet()
+    streamed = StoredLines() if is_rest and STDIN in _files(stored) else None
     for row in stored.results():
-        run.trials.add(row.slot)
         run.targets[row.slot.target] = None
-        if is_rest:
+        if streamed is not None and row.file == STDIN:
+            streamed.add(row)
+            run.trials.repeats = run.trials.repeats or row.slot.trial > 0
+        else:
+            run.trials.add(row.slot)
             done.add(source_of(row.file, row.line, row.part))
+        if is_rest:
             scoring.carry(row)
         if row.answer_seq is not None:
             judged.add(row.answer_seq)
     for case in stored.cases():
         run.cases.add(f"{case.suite}\0{case.eval_id}")
     if is_rest:
-        scoring.done = done
+        scoring.done, scoring.stored = done, streamed
         for answer in stored.all_answers():
-            if answer.seq not in judged and answer.origin is not None and answer.generation == 0:
-                origin = answer.origin
+            if answer.seq in judged or answer.origin is None or answer.generation:
+                continue
+            origin = answer.origin
+            if streamed is not None and origin.file == STDIN:
+                run.unjudged[slot_name(answer.slot)] = answer
+            else:
                 run.unjudged[source_of(origin.file, origin.line, origin.part)] = answer
                 run.trials.add(answer.slot)
 
@@ -232,6 +243,12 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
 def _scored(stored: StoredRun) -> JsonObject:
     scored = stored.run.plan.get(SCORED)
     return scored if isinstance(scored, Mapping) else {}
+
+
+def _files(stored: StoredRun) -> list[str]:
+    """Return the files that a run's lines were read from; none for a run from Python."""
+    files = _scored(stored).get("files")
+    return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
 
 
 def _text(scored: JsonObject, key: str) -> str | None:

@@ -114,9 +114,8 @@ class JudgedLine(Struct, frozen=True):
             evaluator_results=self.evaluators,
             trace_summary=None if output is None else trace_summary(output, None),
             output_messages=output,
-            # An answer without a logged cost was not paid for here.
-            usage_by=UsageBy(
-                Spent.of(given.usage, given.cost_usd or 0.0), Spent.of(judged.judge_usage, judged.judge_cost_usd)
+            usage_by=UsageBy.of(
+                Spent.of(given.usage, given.cost_usd), Spent.of(judged.judge_usage, judged.judge_cost_usd)
             ),
             cost_usd=self._cost_usd(judged),
             duration_ms=given.duration_ms,
@@ -128,10 +127,11 @@ class JudgedLine(Struct, frozen=True):
         )
 
     def _cost_usd(self, judged: AggregatedEvaluationResult) -> float | None:
-        """Return the cost of answer and judges in dollars, None if it is not known; without a judge's call it is 0."""
+        """Return the cost of answer and judges in dollars, None if one is not known; judges without a call cost 0."""
         is_free = judged.judge_usage is None and not any(map(has_unpriced_call, self.evaluators))
         cost_usd = judged.judge_cost_usd or 0.0 if is_free else judged.judge_cost_usd
-        return None if cost_usd is None else cost_usd + (judged.input_snapshot.cost_usd or 0.0)
+        logged_usd = judged.input_snapshot.cost_usd
+        return None if cost_usd is None or logged_usd is None else cost_usd + logged_usd
 
 
 def _failure(judged: AggregatedEvaluationResult) -> Failure:

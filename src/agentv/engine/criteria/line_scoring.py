@@ -20,16 +20,17 @@ from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields
 from agentv.engine.running.recorder import JudgeFailures, StopSignal, add_note
 from agentv.execution.backends.local import YIELD_INTERVAL_S
-from agentv.execution.processes.line_stream import Line, ReadLine
+from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
-from agentv.scoring.counting.case_sums import cluster_of
+from agentv.scoring.counting.case_sums import Spill, cluster_of
 from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
+from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, run_verdict, stream_summary_for
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.run.stored import open_run
+from agentv.storage.run.spill import TemporarySpill
+from agentv.storage.run.stored import open_run, slot_name
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import EvalFileError, ProviderError, StorageError
 from agentv.types.events import RowKept
@@ -74,6 +75,32 @@ class Lines(Protocol):
         """Return the sampling key if no line had it."""
 
 
+class StoredLines(Struct):
+    """The lines of standard input that a run has stored. Piped again, they are skipped.
+
+    The n-th line of a case and target is its n-th trial, so that the same stream finds the same result keys. `changed`
+    counts lines that have a stored key, but another answer.
+    """
+
+    slots: DigestSet = field(default_factory=DigestSet)
+    answers: DigestSet = field(default_factory=DigestSet)
+    changed: int = 0
+
+    def add(self, row: CaseResult) -> None:
+        """Add a stored row."""
+        name = slot_name(row.slot)
+        self.slots.add(name)
+        self.answers.add(f"{name}\0{row.candidate_answer}")
+
+    def has(self, slot: ResultKey, answer: str) -> bool:
+        """Return True if a line with this result key is stored."""
+        name = slot_name(slot)
+        if self.slots.add(name):
+            return False
+        self.changed += self.answers.add(f"{name}\0{answer}")
+        return True
+
+
 class LineScoring(Struct):
     """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
 
@@ -99,9 +126,11 @@ class LineScoring(Struct):
     by: Sequence[str] = ()
     summary: Summary = field(default_factory=Summary)
     groups: Groups | None = None
+    spill: Spill = field(default_factory=TemporarySpill)
     metadata_keys: set[str] = field(default_factory=set)
     without_target: int = 0
     done: DigestSet | None = None
+    stored: StoredLines | None = None
     unchanged: int = 0
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
@@ -110,8 +139,8 @@ class LineScoring(Struct):
         self._count_anew()
 
     def _count_anew(self) -> None:
-        self.summary = stream_summary_for(self.gates)
-        self.groups = Groups(tuple(map(kind_named, self.by))) if self.by else None
+        self.summary = stream_summary_for(self.gates, self.spill)
+        self.groups = Groups(tuple(map(kind_named, self.by)), spill=self.spill) if self.by else None
 
     async def score(self, workers: int) -> None:
         """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
@@ -154,7 +183,7 @@ class LineScoring(Struct):
     async def _judged(self, line: ReadLine) -> JudgedLine | None:
         """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
 
-        None for a part of a longer trace, which is counted.
+        None for a part of a longer trace, which is counted, and for a line that is stored already.
         """
         if self.done is not None and not self.done.add(source_of(line.file, line.number, line.part)):
             return None
@@ -170,6 +199,8 @@ class LineScoring(Struct):
             given: EvaluationInput = self.cleaner.clean(logged.given)
             self.runner.check(given.criteria)
             slot = None if self.run is None else self._placed(given, line, self.run)
+            if slot is not None and self._is_stored(line, slot, given.text):
+                return None
             made = await self.runner.judge(given)
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
@@ -229,6 +260,9 @@ class LineScoring(Struct):
             self.run.observe(RowKept(row))
         self._count(row, has_trials=False)
 
+    def _is_stored(self, line: ReadLine, slot: ResultKey, answer: str = "") -> bool:
+        return self.stored is not None and line.file == STDIN and self.stored.has(slot, answer)
+
     def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
         return run.place(given, self._target_of(given, line.file), source_of(line.file, line.number, line.part))
 
@@ -245,7 +279,11 @@ class LineScoring(Struct):
         self.mapped.update(logged.mapped)
         self._note(logged.notes)
 
-    def _failed(self, line: ReadLine, message: str) -> JudgedLine:
+    def _failed(self, line: ReadLine, message: str) -> JudgedLine | None:
+        if self.run is not None and self._is_stored(
+            line, self.run.unread_slot(line.file, source_of(line.file, line.number, line.part))
+        ):
+            return None
         failure = Failure("config_error", message, stage="load")
         return JudgedLine(
             line.file, line.number, self.clock(), failure=failure, part=line.part, digest=content_digest(line)
@@ -303,6 +341,8 @@ class LineScoring(Struct):
         self.recount()
         ending = replace(self._ending(), is_stored=is_stored)
         verdict = run_verdict(self.summary, ending, gates=self.gates, max_errors=max_errors)
+        if self.gates is None and verdict.exit_code == GATE_FAILED:
+            self.notes[_DEFAULT_GATE] = None
         return replace(
             self.summary.report("", ending.state, verdict),
             read=self.summary.all.rows if self.lines is None else max(self.lines.read, self.summary.all.rows),
@@ -344,6 +384,11 @@ class LineScoring(Struct):
             yield f"{lines} no {self.target_field!r}; their target is the file's name"
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
+        if self.stored is not None and self.lines is not None and not self.lines.read:
+            yield "standard input was empty; pipe the stream into agentv resume that agentv score had read"
+        if self.stored is not None and self.stored.changed:
+            lines = "1 skipped line has" if self.stored.changed == 1 else f"{self.stored.changed:,} skipped lines have"
+            yield f"{lines} the id of a stored line, but another answer; resume reads the same stream from its start"
         if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
@@ -369,6 +414,9 @@ class LineScoring(Struct):
             noun="line",
             is_judge_stop=self.stop.is_judge_stop,
         )
+
+
+_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none` only measure"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

@@ -51,7 +51,7 @@ class ProcessRun:
         cwd = Path.cwd()
         self._home = find_home(cwd)
         self._judged_by = judged_by(runner.snapshot)
-        gates = tuple(runner.config.gates) or None
+        gates = runner.config.stream_gates
         suite = "run_evaluation" if path is None else suite_of_file(Path(path))
         plan = ScoredPlan(
             suite,

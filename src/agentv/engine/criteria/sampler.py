@@ -94,6 +94,8 @@ class Sampler:
             if least < 1:
                 raise ConfigError(f"{name} must be at least 1, not {least}")
         self._sample = _sample_of(sample, by, seed)
+        share = sample if isinstance(sample, str) else f"{sample:.4%}".rstrip("0%").rstrip(".") + "%"
+        self._share = share if by is None else f"{share} by {by}"
         self._key = self._sample.by[0] if len(self._sample.by) == 1 else None
         self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
         self._limit, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
@@ -127,6 +129,14 @@ class Sampler:
     @property
     def _is_closed(self) -> bool:
         return self._is_closing and self._thread is None and self._warm.done()
+
+    def __repr__(self) -> str:
+        """Return the share and the counts so far, as in `Sampler(5% by session_id: 3 of 60 sampled, 3 judged)`."""
+        now = self.stats
+        others = ("dropped", "unreadable", "failed", "lost", "pending")
+        counts = [f"{now.sampled:,} of {now.offered:,} sampled", f"{now.judged:,} judged"]
+        counts += [f"{getattr(now, name):,} {name}" for name in others if getattr(now, name)]
+        return f"Sampler({self._share}: {', '.join(counts)})"
 
     def offer(self, line: OfferedLine) -> bool:
         """Hand over an answer; return True if it will be judged, False if it is not in the sample or was dropped.

@@ -107,7 +107,7 @@ class ScoredRun(Struct):
     opened: ResultStore | None = None
     cases: DigestSet = field(default_factory=DigestSet)
     unjudged: dict[str, Answer] = field(default_factory=dict)
-    """Stored answers that have no row, because the run was killed, by their source."""
+    """Stored answers that have no row, because the run was killed: by source, of a stream by slot."""
     observe: Callable[[RunEvent], None] = lambda _event: None
     """Is called with every answer and row when it is saved."""
 
@@ -168,7 +168,7 @@ class ScoredRun(Struct):
         self.store.append_case(record)
         key = answer_key(keys.question, digest([slot.target, GIVEN_ANSWER]), slot.trial)
         is_first = self.cases.add(f"{slot.suite}\0{slot.eval_id}")
-        answer = line.answer or self.unjudged.pop(line.source, None)
+        answer = line.answer or self.unjudged.pop(line.source, None) or self.unjudged.pop(slot_name(slot), None)
         if answer is None:
             made = _answer(given, line, slot, key=key, case=record if is_first else None)
             answer = self.store.append_answer(replace(made, repaired=repaired))
@@ -186,10 +186,13 @@ class ScoredRun(Struct):
         return RowPlace(slot, self.plan.dataset, key, answer_ref=ref, generation=line.generation)
 
     def _unread(self, line: JudgedLine) -> RowPlace:
-        """Return the place of a line that could not be read: its case is named by file and line."""
-        target = target_of_file(line.file)
-        trial = self.trials.take(self.suite, line.source, target)
-        return RowPlace(ResultKey(self.suite, line.source, target, trial), self.plan.dataset)
+        slot = self.unread_slot(line.file, line.source)
+        trial = self.trials.take(slot.suite, slot.eval_id, slot.target)
+        return RowPlace(replace(slot, trial=trial), self.plan.dataset)
+
+    def unread_slot(self, file: str, source: str) -> ResultKey:
+        """Return the result key of a line that could not be read: its case is named by file and line."""
+        return ResultKey(self.suite, source, target_of_file(file))
 
 
 def score_keys(answer: str, expectation: str, setup: JudgingSetup) -> dict[str, str]:

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import result_key_of
@@ -15,7 +14,24 @@ from agentv.types.records.result import CaseResult
 
 if TYPE_CHECKING:
     from agentv.engine.running.case import CaseRunner
-    from agentv.engine.running.recorder import RunRecorder
+    from agentv.engine.running.recorder import RunRecorder, StopSignal
+
+
+_SIGNAL_POLL_S = 0.1
+T = TypeVar("T")
+
+
+def _awaited(future: "Future[T]") -> T:
+    """Return the result of a future as soon as it has one, or raise what a signal handler raises meanwhile.
+
+    A signal that another thread gets, or that comes just before a wait begins, does not end a wait without a time-out.
+    """
+    while True:
+        try:
+            return future.result(_SIGNAL_POLL_S)
+        except TimeoutError:
+            if future.done():
+                return future.result()
 
 
 class RunEndedError(AgentvError):
@@ -49,30 +65,29 @@ class RequestedRows:
         Raises RunEndedError if the run has ended before they could be run.
         """
         try:
-            loop = self._opened.result()
-            return asyncio.run_coroutine_threadsafe(self._results(tasks, needed), loop).result()
+            loop = _awaited(self._opened)
+            return _awaited(asyncio.run_coroutine_threadsafe(self._results(tasks, needed), loop))
         except (RuntimeError, asyncio.CancelledError, CancelledError) as error:  # closed, or interrupted
             raise RunEndedError(f"the run has ended: {self._why_ended()}") from error
 
     def close(self) -> None:
         """Let the run end when the rows in flight are finished."""
-        if self._closing is not None:
-            self._call(self._closing.set)
+        self._call(lambda _stop, closing: closing.set())
 
     def drain(self, reason: str) -> None:
         """End the run early, when the rows in flight are finished."""
-        if self._recorder is not None:
-            self._call(partial(self._recorder.stop.drain, reason))
+        self._call(lambda stop, _closing: stop.drain(reason))
 
     def interrupt(self, reason: str) -> None:
         """End the run at once."""
-        if self._recorder is not None:
-            self._call(partial(self._recorder.stop.interrupt, reason))
+        self._call(lambda stop, _closing: stop.interrupt(reason))
 
-    def _call(self, work: Callable[[], object]) -> None:
-        """Call a function in the thread of the run, unless the run has ended."""
+    def _call(self, work: "Callable[[StopSignal, asyncio.Event], object]") -> None:
+        """Call a function in the thread of the run once the run is open, unless it has ended."""
         with suppress(RuntimeError, RunEndedError):
-            self._opened.result().call_soon_threadsafe(work)
+            loop = _awaited(self._opened)
+            if self._recorder is not None and self._closing is not None:
+                loop.call_soon_threadsafe(work, self._recorder.stop, self._closing)
 
     def fail(self, reason: str) -> None:
         """Refuse further rows: the run has ended, or could not begin."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from agentv.scoring.counting.case_sums import Spill
 from agentv.scoring.counting.row_kinds import RowKind, Scored
 from agentv.scoring.counting.tallies import Tally
 from agentv.types.json_value import JsonObject, JsonValue
@@ -40,14 +41,20 @@ class Groups:
     """Tallies by kind and name of group.
 
     `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
-    of their own, also after the first MAX_GROUPS groups. `are_given` is as for Summary.
+    of their own, also after the first MAX_GROUPS groups. `are_given` and `spill` are as for Summary.
     """
 
     def __init__(
-        self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = (), *, are_given: bool = False
+        self,
+        by: Iterable[str] = ALWAYS_BY,
+        named: Collection[tuple[str, str]] = (),
+        *,
+        are_given: bool = False,
+        spill: Spill | None = None,
     ) -> None:
         self._named = named
         self._are_given = are_given
+        self._spill = spill
         self._max_groups = MAX_STREAM_GROUPS if are_given else MAX_GROUPS
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
@@ -94,7 +101,7 @@ class Groups:
         """Return a new tally for a group, or the common tally of all groups after the first ones."""
         tallies = self._tallies[by]
         is_own = by == "tag" or len(tallies) < self._max_groups or (by, group) in self._named
-        return tallies.setdefault(group if is_own else OTHERS, Tally())
+        return tallies.setdefault(group if is_own else OTHERS, Tally(self._spill))
 
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""
