@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
@@ -162,8 +163,8 @@ async def run_evaluation(
 
     Both may be dicts, with the keys of `EvaluationInput` and of a configuration file (`EvaluationRunConfig.from_dict`).
     `store="runs"` stores it in a run as well, which `agentv compare`, `report` and other commands take: one for each
-    configuration of a process. With a `name`, the run of that name is continued. A judgement that could not be stored
-    is in `run_errors`.
+    configuration of a process. With a `name`, the run of that name by an equal configuration is continued. A judgement
+    that could not be stored is in `run_errors`.
 
     Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
@@ -209,14 +210,15 @@ def run_evaluation_sync(
 
 
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
-    """Return the run that a configuration's judgements are stored in: one for each process and name."""
-    from agentv.engine.criteria.process_runs import ProcessRun  # noqa: PLC0415 - only for judgements stored as runs
+    """Return the run that a configuration's judgements are stored in: one for each process, or for each name in it."""
+    from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
     key = f"_run {os.getpid()} {name!r}"
     with _RUNS_LOCK:
         attributes = vars(config)
         if key not in attributes:
-            attributes[key] = ProcessRun(_runner_of(config), name=name, path=config.path)
+            made = ProcessRun if name is None else partial(named_run, name=name)
+            attributes[key] = made(_runner_of(config), path=config.path)
         run: ProcessRun = attributes[key]
     return run
 

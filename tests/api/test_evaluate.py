@@ -394,3 +394,12 @@ def test_a_report_of_many_rows_is_not_written_out_with_them() -> None:
         return len(repr(report))
 
     assert shown(20) - shown(10) < 20
+
+
+@pytest.mark.parametrize(
+    "target", ["{bad", '{"provider": "mock"} more', '{"a":' * 100_000], ids=["broken", "more", "deep"]
+)
+def test_a_target_that_is_not_valid_json_is_a_configuration_error(target: str) -> None:
+    with pytest.raises(ConfigError, match=r"^target \{.*: not valid JSON: .*; write an object such as") as caught:
+        evaluate([EvalCase("a", "Where?")], target=target, evaluators=[])
+    assert len(str(caught.value)) < 400

@@ -14,8 +14,10 @@ from agentv import (
     ConfigError,
     EvalCase,
     EvalFileError,
+    EvaluationContext,
     EvaluationCriteria,
     EvaluationInput,
+    EvaluationRunConfig,
     EvaluationScore,
     LlmJudgeEvaluator,
     Message,
@@ -23,6 +25,7 @@ from agentv import (
     ToolTrajectoryEvaluator,
     TraceEvent,
     evaluate,
+    make_context,
     run_evaluation_sync,
     run_evaluators_for_case,
     summarize_trace,
@@ -271,3 +274,33 @@ def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:
     noted = [note for note in report.notes if "'trace', which is deprecated" in note]
     assert len(noted) == 1
     assert noted[0].startswith("target 'task': its replies have the key 'trace'")
+
+
+def test_a_configuration_takes_the_names_of_the_prd() -> None:
+    rules = [{"type": "contains", "value": "Paris"}]
+    named: dict[str, Any] = {"evaluatorConfigs": rules, "storageProvider": None, "errorPolicy": "zero"}
+    config = EvaluationRunConfig(**named, evaluatorTimeoutSeconds=5)  # type: ignore[call-arg]
+    assert (config.evaluators, config.error_policy, config.evaluator_timeout_s) == (rules, "zero", 5)
+    assert run_evaluation_sync({"response": "Paris"}, config).overall_score == 1.0
+    assert EvaluationRunConfig(rules, llm="openai:gpt-4o-mini").judge == "openai:gpt-4o-mini"  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'evaluators' is given twice"):
+        EvaluationRunConfig(rules, evaluators=rules, evaluatorConfigs=rules)  # type: ignore[call-arg, misc]
+    with pytest.raises(TypeError, match="nonsense"):
+        EvaluationRunConfig(rules, nonsense=1)  # type: ignore[call-arg]
+
+
+def test_a_context_takes_the_names_of_its_specification() -> None:
+    made = make_context(answer="Paris", question="Capital?")
+    named: dict[str, Any] = {
+        "evalCase": made.eval_case,
+        "candidate": "Paris",
+        "target": made.target,
+        "provider": made.provider,
+        "promptInputs": made.prompt_inputs,
+        "judgeProvider": None,
+        "systemPrompt": "Be strict.",
+        "judgeModel": "m",
+        "now": made.now,
+    }
+    context = EvaluationContext(**named)
+    assert (context.eval_case, context.system_prompt, context.judge_model) == (made.eval_case, "Be strict.", "m")

@@ -100,8 +100,9 @@ def test_criteria_that_every_line_brings_anew_are_not_all_kept() -> None:
     ("costs", "total"), [([], 0.0), ([0.25, 0.5], 0.75), ([0.25, None], None), ([None, 0.25], None)]
 )
 def test_one_unknown_price_makes_the_cost_unknown(costs: list[float | None], total: float | None) -> None:
-    lines = (line(1, 1.0, judge_usage=Usage(input=10), judge_cost_usd=cost) for cost in costs)
-    summary = summed(line(0, 1.0), *lines)
+    free = EvaluationInput("x", cost_usd=0.0)
+    lines = (line(1, 1.0, judge_usage=Usage(input=10), judge_cost_usd=cost, input_snapshot=free) for cost in costs)
+    summary = summed(line(0, 1.0, input_snapshot=free), *lines)
     assert measured(summary, "cost_usd") == total
     (target,) = summary.targets()
     assert (target.judge_usage, target.judge_cost_usd) == (Usage(input=10 * len(costs)), total)
@@ -170,7 +171,7 @@ def test_a_line_becomes_a_row_named_by_its_place() -> None:
     assert (row.run_id, row.slot) == ("r-1", ResultKey("log", "log:7", "given_answer"))
     assert (row.file, row.line, row.session_id, row.metadata) == ("log", 7, "s-1", {"n": 1})
     assert (row.status, row.verdict, row.score, row.candidate_answer) == ("fail", "fail", 0.5, "Wait.")
-    assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (0.0, Usage(input=3), None)
+    assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (None, Usage(input=3), None)
     assert (row.duration_ms, row.error) == (None, None)
 
 

@@ -295,6 +295,8 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             partial=maybe(partials),
             file=texts,
             line=counts,
+            part=counts,
+            line_digest=texts,
             seq=maybe(counts),
         )
     )

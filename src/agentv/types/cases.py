@@ -368,7 +368,8 @@ class EvalSuite(Struct, frozen=True):
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
     `pass` from `pass_score` on, else `fail`; None: the usual bands. `budget_usd` limits a run without `--budget-usd`.
     `about` describes the file (author, version). `dialect` says which AgentV's file it is, "" for our own. Each of
-    `targets` answers all cases, else `target` does. `variables` are the names that `--var` may set; `is_filled` is True
+    `targets` answers all cases, else `target` does. `judge` judges them instead of the `judge_target` of each target
+    (types.targets.name_of_target). `variables` are the names that `--var` may set; `is_filled` is True
     for a file that declares variables or reads a dataset. `prompts` are the ids of its prompts: each case comes once
     with each.
     """
@@ -380,6 +381,7 @@ class EvalSuite(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     target: str | None = None
     targets: tuple[str, ...] = ()
+    judge: str | None = None
     evaluators: tuple[EvaluatorLike, ...] | None = None
     evaluator: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()

@@ -216,7 +216,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if self.error is not None or self.verdict is None else self.verdict == "pass"
 
 
-class EvaluationContext(Struct, frozen=True):
+class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     """The read-only input of an evaluator.
 
     `candidate` is the answer's text. `trace` and `candidate_trace` both hold the trace that the provider returned, None

@@ -18,6 +18,7 @@ from agentv.types.json_value import snake_case
 from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCall, TraceEvent
 
 _NO_DEFAULT: tuple[object, ...] = (NODEFAULT, dataclasses.MISSING)
+_NO_NAMES: Mapping[str, str] = {}
 Options = TypeVar("Options", bound=Struct)
 T = TypeVar("T")
 _SHARED = frozenset({type(None), str, bool, int, float})
@@ -108,7 +109,10 @@ def _described(
 
 
 class CamelKeywords(StructMeta):
-    """The metaclass of value classes that take camelCase keywords: `EvalCase(id="a", inputMessages="Hello")`."""
+    """The metaclass of value classes that take camelCase keywords: `EvalCase(id="a", inputMessages="Hello")`.
+
+    `KEYWORDS` of a class maps further names, in snake_case, to its fields.
+    """
 
     if not TYPE_CHECKING:  # type checkers know the signature of the class itself
 
@@ -117,23 +121,26 @@ class CamelKeywords(StructMeta):
             try:
                 return super().__call__(*arguments, **keywords)
             except TypeError:
-                spelled = snake_keywords(keywords, cls.__struct_fields__)
+                spelled = snake_keywords(keywords, cls.__struct_fields__, getattr(cls, "KEYWORDS", _NO_NAMES))
                 if spelled == keywords:
                     raise
             return super().__call__(*arguments, **spelled)
 
 
-def snake_keywords(keywords: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    """Return keywords with those in camelCase renamed to the known names that they spell.
+def snake_keywords(
+    keywords: Mapping[str, Any], known: tuple[str, ...], others: Mapping[str, str] = _NO_NAMES
+) -> dict[str, Any]:
+    """Return keywords with those in camelCase renamed to the known names that they spell; `others` are further names.
 
     Raises TypeError for a name that is given in both spellings.
     """
     spelled: dict[str, Any] = {}
     for name, value in keywords.items():
         own = name if name in known else snake_case(name)
+        own = others.get(own, own)
         own = own if own in known else name
         if own in spelled:
-            raise TypeError(f"{own!r} is given twice, as {own} and in camelCase")
+            raise TypeError(f"{own!r} is given twice, in two spellings")
         spelled[own] = value
     return spelled
 

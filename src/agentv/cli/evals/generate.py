@@ -43,7 +43,6 @@ from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import load_project
 from agentv.loading.suites.recorded import read_records_of
 from agentv.loading.suites.suites import load_suite, read_suite
-from agentv.loading.targets.choice import choose_target
 from agentv.registry import Specs
 from agentv.reports.text.amounts import count_text, money_text, tokens_text
 from agentv.reports.text.printable import one_line, printable, printable_json
@@ -93,10 +92,9 @@ def make_setup(
     prompt: GenerationPrompt, known: KnownTargets, name: str | None, options: GenerateOptions, *, specs: Specs
 ) -> GenerationSetup:
     """Return the target and settings of the calls; `name` is the eval file's own target. Raises TargetError."""
-    config = choose_target(tuple(known.configs.values()), options.target or name)
     return GenerationSetup(
         prompt=prompt,
-        target=known.get(config.name),
+        target=known.choose(options.target or name),
         known=known,
         specs=specs,
         home=str(find_home(Path.cwd())),

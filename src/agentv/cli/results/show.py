@@ -293,12 +293,13 @@ def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[
 
 def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
     from agentv.types.errors import ConfigError, nearest
+    from agentv.types.records.answer import source_of
 
     case = query.case or ""
     known, at_place = set[str](), None
     for row in stored.results():
         known.add(row.eval_id)
-        if f"{row.file}:{row.line}" == case:
+        if source_of(row.file, row.line, row.part) == case:
             at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
         raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; omit --failed to show it")

@@ -54,6 +54,8 @@ def resume(reference: str | None, output: OutputOptions, continuing: ContinueOpt
     _take_over(folder)
     stored = open_run(folder)
     begun = None if fresh else unfinished_generation(stored)
+    if stored.are_given and fresh:
+        raise ConfigError(f"run {stored.run_id} has given answers: no target is called, so that --fresh has no use")
     if stored.are_given and begun is None:
         from agentv.cli.running.scored import score_rest
 

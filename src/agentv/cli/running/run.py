@@ -125,7 +125,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 
 @click.command("run", context_settings={"token_normalize_func": ours})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@_several("--target", "targets", help="Target to run against; repeat to compare several.", metavar="NAME")
+@_several("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
 @click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one).")
 @_several("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
 @_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")

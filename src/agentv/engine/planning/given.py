@@ -133,7 +133,7 @@ def _with_targets(
     if judge is None and not isinstance(target, TargetConfig):
         return known
     added = {config.name: config for config in (target, judge) if isinstance(config, TargetConfig)}
-    judge_name = judge.name if isinstance(judge, TargetConfig) else judge
+    judge_name = (judge.name if isinstance(judge, TargetConfig) else judge) or known.judge
     return replace(known, configs={**known.configs, **added}, judge=judge_name, resolved={})
 
 

@@ -15,7 +15,7 @@ from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.targets.targets import ParsedTargets, read_targets
-from agentv.registry import Specs
+from agentv.registry import Specs, names_model
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import EvalSuite
@@ -104,8 +104,9 @@ def load_inputs(
     """
     plugins, gates = _project_parts(file.parent for file in files)
     specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)
+    are_models = bool(options.targets) and all(names_model(name, specs.providers) for name in options.targets)
     targets_loader = TargetsLoader(
-        options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
+        options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets and not are_models, secrets=secrets
     )
     variables = parse_variables(options.variables)
     suites: list[SuiteInput] = []
@@ -122,7 +123,7 @@ def load_inputs(
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
             )
-            suites.append(SuiteInput(suite, targets_loader.load_targets(file.parent)))
+            suites.append(SuiteInput(suite, targets_loader.load_targets(file.parent).judged_by(suite.judge)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
@@ -154,7 +155,7 @@ def load_inputs_of(
     known = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     ).load_targets(folder)
-    return Inputs((SuiteInput(suite, known),), specs, gates)
+    return Inputs((SuiteInput(suite, known.judged_by(suite.judge)),), specs, gates)
 
 
 def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:

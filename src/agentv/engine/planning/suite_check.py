@@ -186,7 +186,9 @@ class SuiteCheck(Struct):
             try:
                 self._add_judge(self.plan.known.get(target.judge_target))
             except AgentvError as error:
-                self.findings.add(f"{place}: judge_target of {target.name!r}: {error}")
+                is_own = self.plan.suite.judge is not None
+                role = f"{self.plan.suite.path}: judge" if is_own else f"{place}: judge_target of {target.name!r}"
+                self.findings.add(f"{role}: {error}")
         elif not self.specs.providers.get(target.provider).can_judge:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "

@@ -567,9 +567,12 @@ class CaseRunner(Struct, frozen=True):
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""
         task = prepared.task
-        return await self._with_errors_caught(
+        row = await self._with_errors_caught(
             task, prepared.case, self._judge(self._target_session(task), prepared, answer)
         )
+        self.dependencies.begin(task)
+        self.dependencies.end(task, row)
+        return row
 
     async def _with_errors_caught(
         self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]

@@ -40,6 +40,19 @@ if TYPE_CHECKING:
 
 
 MAX_NOTES = 100
+"""The number of different notes of a run."""
+
+
+def add_note(notes: dict[str, None], message: str) -> str | None:
+    """Add a message once; after `MAX_NOTES` different ones only that there are more. Return what was added."""
+    if len(notes) >= MAX_NOTES:
+        message = "there are more notes than can be shown"
+    if message in notes:
+        return None
+    notes[message] = None
+    return message
+
+
 LONG_WAIT_S = 10.0
 """The shortest pause before a retry that is reported to the user."""
 
@@ -203,11 +216,9 @@ class RunRecorder(Struct):
 
     def note(self, message: str, *, is_problem: bool = False) -> None:
         """Report a message to the user, each once; after `MAX_NOTES` different ones, only that there are more."""
-        if len(self.notes) >= MAX_NOTES:
-            message = "there are more notes than can be shown"
-        if message not in self.notes:
-            self.notes[message] = None
-            self.emit(RunNote(message, is_problem))
+        added = add_note(self.notes, message)
+        if added is not None:
+            self.emit(RunNote(added, is_problem))
 
     def case(self, record: CaseRecord) -> None:
         """Save a case before its first call."""

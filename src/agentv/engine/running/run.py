@@ -293,7 +293,8 @@ async def _run_target(
             recorder.note(f"target {target.name!r}: {why}; calling case by case")
         await backend.run(runner.run, tasks(), recorder.row)
         return
-    for batch in batching.cut(tasks(by_trial=True)):
+    batches = (part for batch in batching.cut(tasks(by_trial=True)) for part in runner.dependencies.split(batch))
+    for batch in batches:
         await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 

@@ -80,7 +80,8 @@ def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool
     kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
     choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
     if choices and isinstance(raw, str):
-        allowed = f"allowed: {', '.join(choices)}"
+        others = (kind for kind in kinds if not kind.startswith("one of "))
+        allowed = f"allowed: {' or '.join((', '.join(choices), *others))}"
         return Sentence(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
     is_fraction = isinstance(raw, float) and kinds == ["a whole number"]
     kind = f"the fraction {raw}" if is_fraction else kind_of(raw)

@@ -269,6 +269,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     execution: SuiteExecutionModel | None = None
     target: Name | None = None
+    judge: Name | JsonFields | None = None
     vars: Variables = field(default_factory=dict)
     prompts: Prompts = None
     gates: Gates | None = None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -63,8 +64,9 @@ from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
+from agentv.types.targets import name_of_target
 
 
 class CasesReader(Struct):
@@ -610,6 +612,7 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         tags=tuple(model.tags),
         target=execution.target or model.target,
         targets=tuple(execution.targets),
+        judge=None if model.judge is None else name_of_target(cast(str | JsonObject, model.judge)),
         evaluators=defaults.evaluators,
         evaluator=model.evaluator or grader,
         criteria=defaults.criteria,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from agentv.scoring.counting.case_sums import cluster_of
+from agentv.scoring.counting.case_sums import Spill, cluster_of
 from agentv.scoring.counting.row_kinds import RowKind, Scored, kind_of
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.results.aggregation import row_state
@@ -51,14 +51,20 @@ class Groups:
     """Tallies by kind and name of group.
 
     `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
-    of their own, also after the first MAX_GROUPS groups. `are_given` is as for Summary.
+    of their own, also after the first MAX_GROUPS groups. `are_given` and `spill` are as for Summary.
     """
 
     def __init__(
-        self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = (), *, are_given: bool = False
+        self,
+        by: Iterable[str] = ALWAYS_BY,
+        named: Collection[tuple[str, str]] = (),
+        *,
+        are_given: bool = False,
+        spill: Spill | None = None,
     ) -> None:
         self._named = named
         self._are_given = are_given
+        self._spill = spill
         self._max_groups = MAX_STREAM_GROUPS if are_given else MAX_GROUPS
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
@@ -105,7 +111,7 @@ class Groups:
         """Return a new tally for a group, or the common tally of all groups after the first ones."""
         tallies = self._tallies[by]
         is_own = by == "tag" or len(tallies) < self._max_groups or (by, group) in self._named
-        return tallies.setdefault(group if is_own else OTHERS, Tally())
+        return tallies.setdefault(group if is_own else OTHERS, Tally(self._spill))
 
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""

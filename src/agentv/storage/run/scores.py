@@ -69,7 +69,6 @@ class _Row(Subset, frozen=True):
     usage_by: UsageBy | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
-    file: str | None = None
 
 
 class _RowOfGroup(_Row, frozen=True, kw_only=True):
@@ -160,10 +159,7 @@ def _kind(row: _RowOfGroup, scored: ScoredRow) -> RowKind:
 
 
 def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
-    target = None if row.usage_by is None else row.usage_by.target
-    # A logged answer without a cost is stored with 0, as nothing was paid for it; what it cost is not known.
-    is_unlogged = row.file is not None and target is not None and target.cost_usd == 0
-    if row.cost_usd is not None and not is_unlogged:
+    if row.cost_usd is not None:
         yield COST, row.cost_usd
     if row.duration_ms is not None:
         yield LATENCY, row.duration_ms / 1000

@@ -33,17 +33,27 @@ class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
         return fields
 
 
+def source_of(file: str, line: int, part: int = 1) -> str:
+    """Return the place of an answer in a log: `log.jsonl:2`, or `log.jsonl:2#3` for the third answer of that line."""
+    return f"{file}:{line}" if part == 1 else f"{file}:{line}#{part}"
+
+
 class AnswerRef(Struct, frozen=True, gc=False):
     """The line of answers.jsonl with this `seq`."""
 
     seq: int
 
 
-class Origin(Struct, frozen=True, gc=False):
-    """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python."""
+class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python.
+
+    `part` counts, from 1, the answers of one line. `digest` is that of the line's content, empty if it is not known.
+    """
 
     file: str
     line: int
+    part: int = 1
+    digest: str = ""
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
