@@ -71,6 +71,16 @@ def test_a_model_answers_and_judges_without_an_entry(
     assert (only_row()["target"], only_row()["status"] in ("pass", "fail")) == ("openai:small", True)
 
 
+def test_a_model_is_named_in_the_file(agentv: Call, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-anything-at-all")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{fake_server.url}/v1")
+    write_suite(target="openai:small", judge="openai:large")
+    assert agentv("check", "suite.yaml")[0] == 0
+    code, said, problems = agentv("run", "suite.yaml", "-o", "rows.jsonl", "--gate", "none")
+    assert code == 0, said + problems
+    assert only_row()["target"] == "openai:small"
+
+
 def test_a_misspelt_provider_is_still_an_unknown_target(agentv: Call) -> None:
     write_suite()
     Path("targets.yaml").write_text(TARGETS)

@@ -20,7 +20,8 @@ def command(run: str | None, *, fresh: bool, **given: Any) -> int:
 
     Finished results are kept, stored answers without scores are evaluated, and targets are called only for the
     remaining cases. Cases and evaluators that have been edited since are run again. Results with errors are kept; use
-    `agentv retry` to re-run them.
+    `agentv retry` to re-run them. A run of `agentv score -` needs its stream again on standard input, from the start;
+    stored lines are skipped.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'; default: the latest unfinished run. Exit
     codes are those of `agentv run`.

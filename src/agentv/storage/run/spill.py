@@ -2,25 +2,24 @@
 
 import os
 import tempfile
-from typing import IO
+import weakref
 
 
 class TemporarySpill:
-    """A `Spill` in an unnamed temporary file, which is made for the first data and vanishes with the process."""
+    """A `Spill` in an unnamed temporary file, which is made for the first data and vanishes with this object."""
 
     def __init__(self) -> None:
-        self._file: IO[bytes] | None = None
+        self._descriptor: int | None = None
         self._size = 0
 
     def write(self, data: bytes) -> int | None:
         """Append data and return its offset; None if it cannot be written."""
         offset = self._size
         try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="agentv-", buffering=0)  # noqa: SIM115 - open as long as this
+            descriptor = self._open() if self._descriptor is None else self._descriptor
             rest = memoryview(data)
             while rest:
-                rest = rest[os.pwrite(self._file.fileno(), rest, self._size + len(data) - len(rest)) :]
+                rest = rest[os.pwrite(descriptor, rest, offset + len(data) - len(rest)) :]
         except OSError:
             return None
         self._size += len(data)
@@ -28,4 +27,10 @@ class TemporarySpill:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return data that was written. Raises OSError."""
-        return b"" if self._file is None else os.pread(self._file.fileno(), size, offset)
+        return b"" if self._descriptor is None else os.pread(self._descriptor, size, offset)
+
+    def _open(self) -> int:
+        with tempfile.TemporaryFile(prefix="agentv-") as file:
+            self._descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._descriptor)
+        return self._descriptor
