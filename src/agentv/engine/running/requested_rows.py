@@ -1,4 +1,4 @@
-"""Rows that are run on request of any thread, while their run is open."""
+"""Runs single rows when a thread requests them, as long as the run is open."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunEndedError(AgentvError):
-    """A row was requested that its run does not call any more, for the reason in the message."""
+    """A row was requested after its run ended or was stopped. The message gives the reason."""
 
 
 class RequestedRows:
@@ -43,7 +43,7 @@ class RequestedRows:
             await self._closing.wait()
 
     def get(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
-        """Return the rows of some tasks, which run concurrently; called in another thread than that of the run.
+        """Run some tasks concurrently and return their rows. Call this from another thread than that of the run.
 
         Raises RunEndedError if the run has ended before they could be run.
         """
@@ -80,7 +80,7 @@ class RequestedRows:
 
     async def _results(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
         rows = [self._row(task) for task in tasks]
-        # The rows belong to the run: they go on if one of them, or the thread that asks, fails.
+        # The rows belong to the run: they continue if one of them, or the requesting thread, fails.
         return tuple(await asyncio.gather(*map(asyncio.shield, rows)))
 
     def _row(self, task: CaseTask) -> asyncio.Task[CaseResult]:
@@ -105,7 +105,7 @@ class RequestedRows:
             return row
 
     def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
-        """Return the limit of a target's concurrent rows: its own or its suite's setting; without one, none."""
+        """Return the limit of a target's concurrent rows, if any: its suite's or its own, at most its provider's."""
         key = id(task.target)
         if key not in self._free:
             most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
