@@ -28,7 +28,7 @@ ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Also allow the given files to use files in DIR, a folder outside the project; repeatable.",
+    help="Let eval files and configurations use files in DIR, a folder outside the project; repeatable.",
 )
 
 _OPTIONS = (

@@ -206,7 +206,7 @@ EXIT_PROBLEMS = 4
 @click.option("--online", is_flag=True, help="Also send a request to every target and judge (may cost money).")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="With --online: only this target; repeatable.")
 @click.option(
-    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."
+    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: nearest to the eval file)."
 )
 @click.option("--untrusted", is_flag=True, help="List what the files would execute, read and send.")
 @VAR_OPTION

@@ -444,9 +444,9 @@ def _whole(suite: EvalSuite) -> list[EvalCase]:
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Target that generates; use a strong model."),
+    click.option("--target", metavar="NAME", help="Target that writes the cases or rubrics; use a strong model."),
     click.option(
-        "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
+        "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
     ),
     click.option(
         "--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template to use instead of the built-in one."
@@ -516,7 +516,7 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
 
     The model writes cases for each record of the file --in. In JSON Lines (.jsonl) each line is a record, in a table
     (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the model
-    fails on a record, nothing is written without --keep-going.
+    fails on a record, nothing is written, unless --keep-going is given.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
     """

@@ -334,7 +334,10 @@ def _nothing(comparison: Comparison) -> str:
 @click.option(
     "--unpaired",
     is_flag=True,
-    help="Compare as independent samples instead of case by case; results of one session count as one group.",
+    help=(
+        "Compare as independent samples instead of case by case; results of one session (such as a conversation) "
+        "count as one group."
+    ),
 )
 @click.option(
     "--threshold",

@@ -146,7 +146,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
+    help="Also report if this command is slow because .agentv/index.db cannot be used.",
 )
 def command(
     run: str,
@@ -162,11 +162,13 @@ def command(
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
-    Repeat a filter to select results that match any of its values. --by accepts tag, dataset, criterion, evaluator,
-    target, prompt, suite (the eval file), week, or a metadata key of the cases. Targets and prompts are counted
-    separately: if there are several, each group is a table.
+    Repeat --target, --tag and similar options to select results that match any of the values.
 
-    --side-by-side shows each selected case with all its answers, those of other prompts and targets too.
+    --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
+    the cases. If there are several targets or prompts, each group is a table with a line for each of them.
+
+    --side-by-side shows all answers to each selected case, also those that the other options do not select. Only
+    --target and --prompt limit them.
     """
     from pathlib import Path
 

@@ -119,11 +119,11 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
+    help="Also report if this command is slow because .agentv/index.db cannot be used.",
 )
 def command(*, by: str, **given: Any) -> int:
-    """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.
+    """Show how the scores of each eval file and target change from run to run, oldest first.
 
-    A run without results is shown as a gap, not as zero.
+    Significant changes are marked. A run without results is shown as a gap, not as zero.
     """
     return trend(TrendOptions(by_commit=by == "commit", **given))

@@ -116,8 +116,8 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
     The shards are not changed, and each result records which shard it came from. A result that is in two shards is
-    in the new run once. If its case, target or evaluators differ between the shards, the merge fails. Prints the
-    verdict for all results. Exit codes are those of `agentv run`.
+    in the new run once. The merge fails if the case, target or evaluators of such a result differ between the shards.
+    Prints the verdict for all results. Exit codes are those of `agentv run`.
 
     RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
     """

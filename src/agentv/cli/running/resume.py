@@ -11,7 +11,9 @@ from agentv.cli.running.resume_options import resume_options, take_continue_opti
 @click.command("resume")
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option(
-    "--fresh", is_flag=True, help="Call a target again for all cases if its script or the git commit has changed."
+    "--fresh",
+    is_flag=True,
+    help="If a target's script or the git commit has changed, call this target again for all cases.",
 )
 @resume_options
 @with_output_options()

@@ -126,7 +126,9 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.command("run", context_settings={"token_normalize_func": ours})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @_several("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
-@click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one).")
+@click.option(
+    "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
+)
 @_several("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
 @_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
@@ -212,7 +214,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate; calls nothing without --pilot.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate instead of running.")
 @click.option(
     "--pilot",
     type=click.IntRange(min=1),
@@ -228,7 +230,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; without
     any, every judged result must pass.
 
-    Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, with no gate failed; 3
+    Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, and no gate failed; 3
     incomplete: more errors than --max-errors, no judged result, or the run could not continue; 4 invalid usage or
     files; 5 no case selected; 130 or 143 interrupted by Ctrl-C or SIGTERM.
     """

@@ -1,4 +1,4 @@
-"""Rows that are run on request of any thread, while their run is open."""
+"""Runs single rows when a thread requests them, as long as the run is open."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def _awaited(future: "Future[T]") -> T:
 
 
 class RunEndedError(AgentvError):
-    """A row was requested that its run does not call any more, for the reason in the message."""
+    """A row was requested after its run ended or was stopped. The message gives the reason."""
 
 
 class RequestedRows:
@@ -59,7 +59,7 @@ class RequestedRows:
             await self._closing.wait()
 
     def get(self, tasks: Sequence[CaseTask], *, needed: Sequence[CaseTask] = ()) -> tuple[CaseResult, ...]:
-        """Return the rows of some tasks, which run concurrently; called in another thread than that of the run.
+        """Run some tasks concurrently and return their rows. Call this from another thread than that of the run.
 
         `needed` are those that they depend on, in an order in which each comes after its own; they are begun first.
         Raises RunEndedError if the run has ended before they could be run.
@@ -98,7 +98,7 @@ class RequestedRows:
         for task in needed:
             self._row(task)
         rows = [self._row(task) for task in tasks]
-        # The rows belong to the run: they go on if one of them, or the thread that asks, fails.
+        # The rows belong to the run: they continue if one of them, or the requesting thread, fails.
         return tuple(await asyncio.gather(*map(asyncio.shield, rows)))
 
     def _row(self, task: CaseTask) -> asyncio.Task[CaseResult]:
@@ -123,7 +123,7 @@ class RequestedRows:
             return row
 
     def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
-        """Return the limit of a target's concurrent rows: its own or its suite's setting; without one, none."""
+        """Return the limit of a target's concurrent rows, if any: its suite's or its own, at most its provider's."""
         key = id(task.target)
         if key not in self._free:
             most = None

@@ -104,9 +104,9 @@ async def run_plan(
 ) -> RunReport:
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
-    `resume_plan` is what remains of the plan if `store` is that of a run with rows. With `requested` only the rows that
-    it requests are run. `stop` ends the run early. If the awaiting task is cancelled, the store is closed and the
-    cancellation is raised again.
+    `resume_plan` is given if `store` already has rows of this run: it is what remains to be done. With `requested`,
+    only the rows that other threads request from it are run. `stop` ends the run early. If the awaiting task is
+    cancelled, the store is closed and the cancellation is raised again.
     """
     started = clock()
     stop = stop or StopSignal()
@@ -215,7 +215,7 @@ def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception of a group, which may be nested: workers fail together for one reason."""
+    """Return the first exception of a group, which may be nested. The other workers fail for the same reason."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -337,9 +337,9 @@ def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStart
 
 
 def count_beside(plan: RunPlan, emit: Callable[[RowsCounted], None]) -> Callable[[], None]:
-    """Count the rows of a plan of unknown size in a thread, and emit the result; return a function that cancels this.
+    """Count the rows of a plan of unknown size in a thread, and emit the result. The returned function cancels this.
 
-    Nothing is emitted if a part cannot be counted. The thread does not keep the process from ending.
+    Nothing is emitted if a part cannot be counted. The process can end while the thread is still counting.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True

@@ -51,7 +51,8 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
     samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
     unsigned: Annotated[
-        Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
+        Unsigned,
+        Meta(description="`accept`: use a verdict without the random word (nonce) of its call, as `unverified`"),
     ] = "error"
 
     def __post_init__(self) -> None:
@@ -164,8 +165,9 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
         str | tuple[str, ...],
         Meta(
             description=(
-                "path or paths of the source texts, as in `source`; default: the input's `context`, else the metadata "
-                "`context`, `sources`, `documents`, `passages` or `retrieved_context`, else the tools' results"
+                "where the source texts are: one or several paths, as for `source`; default: the input's `context`, "
+                "else `context`, `sources`, `documents`, `passages` or `retrieved_context` of the metadata, else the "
+                "results of the tool calls"
             )
         ),
     ] = ()

@@ -34,11 +34,11 @@ class ChatCollector:
 
     @property
     def is_complete(self) -> bool:
-        """True if the reason for the end was given; some servers leave out the mark after it."""
+        """True if a finish reason was received; some servers omit the final `[DONE]` after it."""
         return self._finish_reason is not None
 
     def add(self, event: JsonObject) -> int | None:
-        """Add a chunk and return how many characters the model wrote in it; None if it is no chunk."""
+        """Add a chunk and return how many characters the model wrote in it; None if it is not a chunk."""
         choices, usage = event.get("choices"), event.get("usage")
         if not isinstance(choices, list) and not isinstance(usage, Mapping):
             return None
@@ -93,7 +93,7 @@ class ChatCollector:
         return {**self._head, "choices": [choice] if self._began else [], "usage": self._usage}
 
     def _joined_content(self) -> JsonValue:
-        """Return the text, or its parts if the server sends parts; None if there is none, as beside a refusal."""
+        """Return the text, or a list of parts if the server sent parts; None without text, as in a refusal."""
         if all(isinstance(piece, str) for piece in self._content):
             return "".join(map(str, self._content)) or None
         return [{"type": "text", "text": piece} if isinstance(piece, str) else piece for piece in self._content]
@@ -147,7 +147,7 @@ class _Calls:
         self._single: _Call | None = None
 
     def add(self, delta: JsonObject) -> int:
-        """Add a piece to the call at its index; without an index, or with another id, it may begin a call."""
+        """Add a piece to the call at its index, without an index to the last call; a new index or id begins a call."""
         index, id_ = delta.get("index"), delta.get("id")
         call = self._at.get(index) if isinstance(index, int) else self._calls[-1] if self._calls and not id_ else None
         if call is None or (id_ and call.head.get("id", id_) != id_):
