@@ -126,6 +126,7 @@ class Runtime:
         await asyncio.gather(*(embedder.aclose() for embedder in self._embedders.values()))
         closing = [provider.aclose() for _, provider in self._providers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
+        await asyncio.gather(*(limiter.aclose() for limiter in self._limiters.values()))
         if isinstance(self.shared, SharedResources):
             await self.shared.aclose()
 
