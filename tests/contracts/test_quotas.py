@@ -4,25 +4,32 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.postgres_server import upgraded_database
 from tests.support.quotas import Process, most_in_a_window
 
 from agentv.execution.quotas import InProcessQuota
+from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.quotas import PostgresQuota
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.quotas import LEASE_S, Amounts, LeaseUse, QuotaLease, QuotaLimits
 
 
 @dataclass
 class Stage:
-    """A holder of leases and its clock."""
+    """A holder of leases and its clock, which `set_clock` moves where the holder has a clock of its own."""
 
     quota: QuotaLease
     now: float = 0.0
+    set_clock: Callable[[float], None] = lambda _now: None
 
     async def let_pass(self, seconds: float) -> None:
         self.now += seconds
+        self.set_clock(self.now)
 
     def process(self, limits: QuotaLimits, *, account: str = "account", name: str = "process") -> Process:
         return Process(self.quota, limits, account=account, name=name)
@@ -35,8 +42,38 @@ async def in_process() -> AsyncIterator[Stage]:
     yield stage
 
 
+@cache
+def database() -> StoreUrl:
+    """Return a database with a clock that stands still: the function that tells its time reads a table."""
+    url = parse_store_url(upgraded_database())
+    with connect(url) as connection:
+        connection.execute("CREATE TABLE clock AS SELECT timestamptz '2026-01-31 12:00Z' AS now")
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION agentv.quota_now() RETURNS timestamptz LANGUAGE sql VOLATILE "
+            "AS $$ SELECT now FROM public.clock $$"
+        )
+    return url
+
+
+@asynccontextmanager
+async def in_postgres() -> AsyncIterator[Stage]:
+    url = database()
+    with connect(url) as connection:
+        connection.execute("TRUNCATE agentv.quota_leases, agentv.quota_accounts")
+
+        def set_clock(now: float) -> None:
+            connection.execute("UPDATE clock SET now = timestamptz '2026-01-31 12:00Z' + %s * interval '1 s'", [now])
+
+        set_clock(0.0)
+        quota = PostgresQuota(url)
+        try:
+            yield Stage(quota, set_clock=set_clock)
+        finally:
+            await quota.aclose()
+
+
 OpenStage = Callable[[], AbstractAsyncContextManager[Stage]]
-STAGES: dict[str, OpenStage] = {"in process": in_process}
+STAGES: dict[str, OpenStage] = {"in process": in_process, "postgres": in_postgres}
 
 stages = pytest.mark.parametrize("open_stage", STAGES.values(), ids=STAGES)
 

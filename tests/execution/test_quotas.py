@@ -142,6 +142,9 @@ class Silent:
 
     async def aclose(self) -> None: ...
 
+    def __str__(self) -> str:
+        return "the shared quota"
+
 
 def test_calls_stop_within_one_expiry_of_a_silent_quota_and_go_on_after() -> None:
     async def work() -> list[float]:

@@ -28,7 +28,7 @@ from agentv.types.quotas import (
 ROUNDING = 1e-9
 """Tolerance for rounding errors of sums: a budget of ten cents has room for ten calls of one cent."""
 
-_SHARE_OF_BLOCK = 4
+SHARE_OF_BLOCK = 4
 """A process that got nothing comes back when a quarter of a block is free, not for every single permit."""
 
 
@@ -115,7 +115,7 @@ class LeaseBook:
         limits, least = request.limits, request.least
         waits = [account.held_until - now]
         if limits.requests is not None and least.requests > 0:
-            share = min(request.wanted.requests, block_of(limits.requests)) / _SHARE_OF_BLOCK if self._lease_s else 0.0
+            share = min(request.wanted.requests, block_of(limits.requests)) / SHARE_OF_BLOCK if self._lease_s else 0.0
             ready_at = account.filled_from + max(least.requests, share) * _spacing_s(limits.requests)
             waits.append(ready_at - now)
         is_full = limits.requests is not None and limits.requests - account.requests < least.requests
@@ -125,7 +125,7 @@ class LeaseBook:
             others = [each for key, each in account.leases.items() if key != request.lease and each.usd > 0]
             if not any(each.expires_at > now for each in others):
                 return None
-            waits.append(self._lease_s / _SHARE_OF_BLOCK)
+            waits.append(self._lease_s / SHARE_OF_BLOCK)
         return max(0.001, *waits)
 
     def _expiry(self, limits: QuotaLimits, now: float) -> float:
@@ -415,4 +415,4 @@ async def exchange_in_time(quota: QuotaLease, request: QuotaRequest) -> QuotaGra
         async with asyncio.timeout(LEASE_S):
             return await quota.exchange(request)
     except TimeoutError:
-        raise QuotaError(f"the shared quota does not answer within {LEASE_S:g} s") from None
+        raise QuotaError(f"{quota} does not answer within {LEASE_S:g} s") from None
