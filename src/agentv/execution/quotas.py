@@ -213,11 +213,6 @@ class InProcessQuota:
         """Close nothing: this holder has no connections."""
 
 
-def new_holder() -> str:
-    """Return a name for this process, for people who look into the leases."""
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
 class HeldLease(Struct):
     """A lease that this process has: what was granted, and what is used of it. Times are those of the own clock."""
 
@@ -239,33 +234,67 @@ PATIENCE_S = 60.0
 """Seconds without an answer from the holder after which calls fail; no call is sent after the first two."""
 
 
-class LeasedPermits:
-    """The permits and tokens that this process has leased of one account.
+class Line(Struct):
+    """The line to the holder of leases, shared by all accounts of a process, which reports when it is silent.
 
-    `on_silence` is called with a message when the holder of the leases does not answer, and when it is back.
+    `on_silence` is called with a message when the holder does not answer, and when it answers again; `on_loss` with
+    the reason when the holder has not answered for PATIENCE_S. After that every request fails at once.
     """
 
-    def __init__(
-        self,
-        quota: QuotaLease,
-        account: str,
-        *,
-        now: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        holder: str = "",
-        on_silence: Callable[[str], None] = lambda _message: None,
-    ) -> None:
+    quota: QuotaLease
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    on_silence: Callable[[str], None] = lambda _message: None
+    on_loss: Callable[[str], None] = lambda _reason: None
+    holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    silent_since: float | None = None
+    lost: str | None = None
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        """Make an exchange within the time that a lease lasts. Raises QuotaError when there is no answer."""
+        if self.lost is not None:
+            raise QuotaError(self.lost)
+        sent_at = self.now()
+        try:
+            async with asyncio.timeout(LEASE_S):
+                grant = await self.quota.exchange(request)
+        except TimeoutError:
+            raise self._silent(QuotaError(f"{self.quota} does not answer within {LEASE_S:g} s"), sent_at) from None
+        except QuotaError as error:
+            raise self._silent(error, sent_at) from None
+        if self.silent_since is not None:
+            self.silent_since = None
+            self.on_silence(f"{self.quota} answers again")
+        return grant
+
+    async def wait(self, error: QuotaError) -> None:
+        """Wait before the next exchange after one that failed. Raises QuotaError after too long a silence."""
+        if self.lost is not None:
+            raise error
+        await self.sleep(RETRY_S)
+
+    def _silent(self, error: QuotaError, sent_at: float) -> QuotaError:
+        if self.silent_since is None:
+            self.silent_since = sent_at
+            self.on_silence(f"{error}; no call is sent until it answers")
+        elif self.now() - self.silent_since >= PATIENCE_S and self.lost is None:
+            self.lost = f"{error}, for {PATIENCE_S:g} s"
+            self.on_loss(self.lost)
+            return QuotaError(self.lost)
+        return error
+
+
+class LeasedPermits:
+    """The permits and tokens that this process has leased of one account."""
+
+    def __init__(self, line: Line, account: str) -> None:
         self.limits = QuotaLimits()
-        self._quota = quota
+        self._line = line
         self._account = account
-        self._now = now
-        self._sleep = sleep
-        self._holder = holder or new_holder()
-        self._on_silence = on_silence
+        self._now = line.now
         self._current: HeldLease | None = None
         self._uses: dict[str, LeaseUse] = {}
         self._hold_s = 0.0
-        self._silent_since: float | None = None
         # Reports of one lease must arrive in their order.
         self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
@@ -300,11 +329,10 @@ class LeasedPermits:
             grant = await self._exchange(lease, least, wanted)
         except QuotaError as error:
             self._uses.setdefault(lease, LeaseUse(lease, Amounts()))  # it may have been granted
-            await self._wait_in_silence(sent_at, error)
+            await self._line.wait(error)
             return None
-        self._note_answer()
         if not grant.granted.requests:
-            await self._sleep(grant.wait_s or RETRY_S)
+            await self._line.sleep(grant.wait_s or RETRY_S)
             return None
         held = self._current = HeldLease(
             lease, grant.granted, sent_at + grant.expires_in_s, is_shared=grant.expires_in_s > 0
@@ -374,7 +402,7 @@ class LeasedPermits:
             hold_s, self._hold_s = self._hold_s, 0.0
             request = QuotaRequest(
                 account=self._account,
-                holder=self._holder,
+                holder=self._line.holder,
                 lease=lease,
                 limits=self.limits,
                 least=least,
@@ -383,24 +411,11 @@ class LeasedPermits:
                 hold_s=hold_s,
             )
             try:
-                return await exchange_in_time(self._quota, request)
+                return await self._line.exchange(request)
             except BaseException:
                 self._uses = {**uses, **self._uses}
                 self._hold_s = max(self._hold_s, hold_s)
                 raise
-
-    async def _wait_in_silence(self, sent_at: float, error: QuotaError) -> None:
-        if self._silent_since is None:
-            self._silent_since = sent_at
-            self._on_silence(f"{error}; no call is sent until it answers")
-        elif self._now() - self._silent_since >= PATIENCE_S:
-            raise QuotaError(f"{error}, for {PATIENCE_S:g} s") from error
-        await self._sleep(RETRY_S)
-
-    def _note_answer(self) -> None:
-        if self._silent_since is not None:
-            self._silent_since = None
-            self._on_silence("the shared quota answers again")
 
 
 def _used(lease: HeldLease, tokens: float) -> HeldLease:
@@ -409,10 +424,99 @@ def _used(lease: HeldLease, tokens: float) -> HeldLease:
     return lease
 
 
-async def exchange_in_time(quota: QuotaLease, request: QuotaRequest) -> QuotaGrant:
-    """Make an exchange within the time that a lease lasts. Raises QuotaError when there is no answer."""
-    try:
-        async with asyncio.timeout(LEASE_S):
-            return await quota.exchange(request)
-    except TimeoutError:
-        raise QuotaError(f"{quota} does not answer within {LEASE_S:g} s") from None
+class LeasedMoney:
+    """The money that this process has leased of one budget, in dollars.
+
+    `in_use` returns what is spent and reserved for calls in progress. `leased_usd` includes it. What was not used for a
+    while is given back, and a lease with calls in progress is renewed until `aclose`.
+    """
+
+    def __init__(self, line: Line, account: str, limit_usd: float, in_use: "Callable[[], MoneyInUse]") -> None:
+        self.leased_usd = 0.0
+        self.total_usd = 0.0
+        self._line = line
+        self._account = account
+        self._limit_usd = limit_usd
+        self._in_use = in_use
+        self._lease = uuid.uuid4().hex
+        self._turn = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
+        self._reported: LeaseUse | None = None
+
+    async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
+        """Lease what is missing for `amount_usd` beside what is in use, and more up to `wanted_usd`.
+
+        Return 0 if it was leased, else the seconds after which another process may have given some back; None if none
+        has any. Raises QuotaError when the holder of the leases has not answered for PATIENCE_S.
+        """
+        wanted_usd = max(amount_usd, wanted_usd)
+        async with self._turn:
+            in_use = self._in_use().usd
+            if in_use + wanted_usd <= self.leased_usd:
+                return 0.0
+            block_usd = max(wanted_usd, self._limit_usd / BLOCKS_PER_WINDOW)
+            # Free calls need room too: none is made once a budget is exceeded.
+            least_usd = max(amount_usd, ROUNDING)
+            try:
+                grant = await self._exchange(Amounts(usd=least_usd), Amounts(usd=block_usd))
+            except QuotaError as error:
+                await self._line.wait(error)
+                return RETRY_S
+            if grant.granted.usd:
+                self.leased_usd = in_use + grant.granted.usd
+            if math.isfinite(grant.expires_in_s) and self._renewal is None:
+                self._renewal = asyncio.get_running_loop().create_task(self._renew())
+            return 0.0 if grant.granted.usd else grant.wait_s
+
+    async def aclose(self) -> None:
+        """Report what was spent; the rest is free for others."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+        with suppress(QuotaError):  # what was leased counts as spent
+            await self._exchange(Amounts(), Amounts())
+
+    async def _renew(self) -> None:
+        while True:
+            before = self._in_use().calls
+            await self._line.sleep(LEASE_S / 3)
+            async with self._turn:
+                in_use = self._in_use()
+                # A process whose calls follow each other closely keeps its block.
+                keeps = in_use.calls != before
+                use = self._use(in_use, keeps=keeps)
+                if use != self._reported or not use.is_over:
+                    with suppress(QuotaError):
+                        await self._exchange(Amounts(), Amounts(), keeps=keeps)
+
+    def _use(self, in_use: "MoneyInUse", *, keeps: bool) -> LeaseUse:
+        usd = max(self.leased_usd, in_use.usd) if keeps else in_use.usd
+        return LeaseUse(self._lease, Amounts(usd=usd), is_over=not in_use.in_flight and not keeps)
+
+    async def _exchange(self, least: Amounts, wanted: Amounts, *, keeps: bool = False) -> QuotaGrant:
+        use = self._use(self._in_use(), keeps=keeps)
+        # The rest is given back with this exchange. Above the limit nothing has room, not even a free call.
+        self.leased_usd = min(use.used.usd, self._limit_usd)
+        self._reported = None
+        grant = await self._line.exchange(
+            QuotaRequest(
+                account=self._account,
+                holder=self._line.holder,
+                lease=self._lease,
+                limits=QuotaLimits(usd=self._limit_usd),
+                least=least,
+                wanted=wanted,
+                uses=(use,),
+            )
+        )
+        self._reported = use if grant.granted == Amounts() else None
+        self.total_usd = grant.spent_usd
+        return grant
+
+
+class MoneyInUse(Struct, frozen=True):
+    """What a process has spent and reserved, in dollars, and its calls: all so far, and those in progress."""
+
+    usd: float
+    calls: int
+    in_flight: int
