@@ -51,7 +51,9 @@ def share(*, seconds: float, per_minute: int, kills: bool) -> Shared:
     with TemporaryDirectory() as folder, serving_fake(answer=answer_now, latency_s=0.2) as server:
         place, url = Path(folder), upgraded_database()
         write_project(place, f"{server.url}/v1", per_minute, cases=round(per_minute * seconds / 60) + 5 * per_minute)
-        options = [("--shard", f"{number}/{SHARDS}") for number in range(1, SHARDS + 1)] + [()] * OTHERS
+        options: list[tuple[str, ...]] = [("--shard", f"{number}/{SHARDS}") for number in range(1, SHARDS + 1)] + [
+            ()
+        ] * OTHERS
         runs = [started(place, url, each) for each in options]
         killed, ends_at = 0, time.monotonic() + seconds
         while (left_s := ends_at - time.monotonic()) > 0:
@@ -73,8 +75,8 @@ def share(*, seconds: float, per_minute: int, kills: bool) -> Shared:
 def write_project(folder: Path, url: str, per_minute: int, *, cases: int) -> None:
     """Write a suite with so many cases, and a target with the limit."""
     (folder / ".git").mkdir()
-    target = {"name": "model", "provider": "openai", "model": "fake", "base_url": url, "api_key": "sk-none"}
-    target |= {"workers": 16, "requests_per_minute": per_minute}
+    model = {"name": "model", "provider": "openai", "model": "fake", "base_url": url, "api_key": "sk-none"}
+    target = {**model, "workers": 16, "requests_per_minute": per_minute}
     (folder / "targets.yaml").write_text(json.dumps({"targets": [target]}), encoding="utf-8")
     lines = (
         {"id": f"c{number}", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "Say it."}]}
