@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.fake_server import serving_fake
-from tests.support.postgres_server import new_database, upgraded_database
+from tests.support.postgres_server import new_database, own_server, upgraded_database, wait_a_moment
 
 from agentv.cli.main import main
 from agentv.fake import FakeServer
@@ -21,6 +21,7 @@ from agentv.fake.answers import answer
 from agentv.fake.conversation import Question, Reply
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
+from agentv.types.quotas import LEASE_S
 
 PRICED: dict[str, Any] = {"price": {"input_per_million": 0, "output_per_million": 1_000}, "max_output_tokens": 6}
 """Six tokens are what an answer has, so that a reservation is what a call costs."""
@@ -51,19 +52,20 @@ def write_project(folder: Path, server: FakeServer, *, cases: int, **target: Any
     (folder / "suite.yaml").write_text(json.dumps(suite))
 
 
+def start(folder: Path, *options: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "agentv", "run", "suite.yaml", "--display", "none", *options],
+        cwd=folder,
+        env={**os.environ, "AGENTV_STORE": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
 def run_at_once(folder: Path, runs: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
     """Start all runs, and return their exit codes and output."""
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "agentv", "run", "suite.yaml", "--display", "none", *options],
-            cwd=folder,
-            env={**os.environ, "AGENTV_STORE": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for options in runs
-    ]
+    started = [start(folder, *options) for options in runs]
     said = [process.communicate(timeout=120)[0] for process in started]
     return [(process.returncode, text) for process, text in zip(started, said, strict=True)]
 
@@ -124,6 +126,27 @@ def test_a_resumed_run_goes_on_with_the_shared_budget(tmp_path: Path, monkeypatc
         assert call("resume", "--budget-usd", f"{COST * 7.5:.4f}", "--display", "none") == 2
         assert len(list(stored(tmp_path)[0].results())) == 7, "the budget is that of all runs of the name"
         assert call("resume", "--budget-usd", f"{COST * 20:.4f}", "--display", "none") == 0
+
+
+def test_calls_stop_while_the_database_is_gone_and_go_on_after(tmp_path: Path) -> None:
+    times: list[float] = []
+    with own_server() as database, timed_server(times) as server:
+        write_project(tmp_path, server, cases=80, requests_per_minute=600)
+        run = start(tmp_path, "--quota", upgraded_database(database))
+        while len(times) < 20:
+            assert run.poll() is None, run.communicate()
+            wait_a_moment(0.02)
+        database.stop()
+        gone_at = time.monotonic()
+        wait_a_moment(LEASE_S + 3.0)
+        back_at = time.monotonic()
+        database.start()
+        said = run.communicate(timeout=60)[0]
+    assert run.returncode == 0, said
+    assert len(times) == 80
+    assert not [each for each in times if gone_at + LEASE_S + 0.5 < each < back_at]
+    (folder,) = list_run_folders(tmp_path / ".agentv")
+    assert "no call is sent until it answers" in (folder / "events.jsonl").read_text()
 
 
 def test_a_key_is_not_in_the_database(tmp_path: Path) -> None:

@@ -9,14 +9,22 @@ from tests.support.quotas import in_window, most_in_a_window
 from tests.support.virtual_time import let_pass, run_virtually
 
 from agentv.execution.limits import AccountLimiter
-from agentv.execution.quotas import PATIENCE_S, RETRY_S, InProcessQuota, LeasedMoney, LeasedPermits, Line, MoneyInUse
+from agentv.execution.quotas import (
+    PATIENCE_S,
+    RETRY_S,
+    InProcessQuota,
+    LeasedMoney,
+    LeasedPermits,
+    MoneyInUse,
+    QuotaClient,
+)
 from agentv.types.errors import QuotaError
 from agentv.types.quotas import LEASE_S, QuotaGrant, QuotaLease, QuotaRequest
 
 
 def limiter_on(quota: QuotaLease, *, per_minute: float | None = None, tokens: float | None = None) -> AccountLimiter:
     now = asyncio.get_running_loop().time
-    leased = LeasedPermits(Line(quota, now), "account")
+    leased = LeasedPermits(QuotaClient(quota, now), "account")
     return AccountLimiter(now=now, requests_per_minute=per_minute, tokens_per_minute=tokens, leased=leased)
 
 
@@ -151,7 +159,7 @@ def test_calls_stop_within_one_expiry_of_a_silent_quota_and_go_on_after() -> Non
         loop = asyncio.get_running_loop()
         said: list[str] = []
         quota = Silent(InProcessQuota(loop.time, lease_s=LEASE_S), since=10, until=30)
-        leased = LeasedPermits(Line(quota, loop.time, on_silence=said.append), "account")
+        leased = LeasedPermits(QuotaClient(quota, loop.time, on_silence=said.append), "account")
         limiter = AccountLimiter(now=loop.time, requests_per_minute=600, leased=leased)
         times = []
         while loop.time() < 40:
@@ -172,11 +180,11 @@ def test_a_quota_that_stays_silent_fails_the_call() -> None:
     async def work() -> float:
         loop = asyncio.get_running_loop()
         lost: list[str] = []
-        line = Line(Silent(InProcessQuota(loop.time), since=0, until=1e6), loop.time, on_loss=lost.append)
-        leased = LeasedPermits(line, "account")
+        client = QuotaClient(Silent(InProcessQuota(loop.time), since=0, until=1e6), loop.time, on_loss=lost.append)
+        leased = LeasedPermits(client, "account")
         limiter = AccountLimiter(now=loop.time, requests_per_minute=600, leased=leased)
         for _ in range(2):
-            with pytest.raises(QuotaError, match="does not answer within 2 s, for 60 s"):
+            with pytest.raises(QuotaError, match="the shared quota has not answered for 60 s"):
                 await limiter.acquire()
         assert len(lost) == 1
         return loop.time()
@@ -194,14 +202,14 @@ class Spender:
     in_flight: int = 0
 
     @staticmethod
-    def on(line: Line, limit_usd: float) -> "Spender":
+    def on(client: QuotaClient, limit_usd: float) -> "Spender":
         spender: Spender
 
         def in_use() -> MoneyInUse:
             usd = spender.spent + 0.01 * spender.in_flight
             return MoneyInUse(usd, spender.calls, spender.in_flight)
 
-        spender = Spender(LeasedMoney(line, "budget", limit_usd, in_use))
+        spender = Spender(LeasedMoney(client, "budget", limit_usd, in_use))
         return spender
 
     async def call(self, seconds: float) -> bool:
@@ -222,8 +230,8 @@ class Spender:
 def test_processes_spend_a_common_budget_to_the_end_and_no_more() -> None:
     async def work() -> list[float]:
         now = asyncio.get_running_loop().time
-        line = Line(InProcessQuota(now, lease_s=LEASE_S), now)
-        spenders = [Spender.on(line, 1.0) for _ in range(3)]
+        client = QuotaClient(InProcessQuota(now, lease_s=LEASE_S), now)
+        spenders = [Spender.on(client, 1.0) for _ in range(3)]
 
         async def spend(spender: Spender, seconds: float) -> None:
             while await spender.call(seconds):
@@ -243,8 +251,8 @@ def test_processes_spend_a_common_budget_to_the_end_and_no_more() -> None:
 def test_a_long_call_keeps_its_money_and_idle_money_returns() -> None:
     async def work() -> None:
         now = asyncio.get_running_loop().time
-        line = Line(InProcessQuota(now, lease_s=LEASE_S), now)
-        long, other = (Spender.on(line, 0.6) for _ in range(2))
+        client = QuotaClient(InProcessQuota(now, lease_s=LEASE_S), now)
+        long, other = (Spender.on(client, 0.6) for _ in range(2))
         assert await long.call(0.1)
         assert long.money.leased_usd == pytest.approx(0.02), "a block is a thirtieth"
         task = asyncio.create_task(long.call(60.0))
@@ -267,11 +275,11 @@ def test_a_process_that_died_with_money_is_not_waited_for() -> None:
     async def work() -> float:
         now = asyncio.get_running_loop().time
         quota = InProcessQuota(now, lease_s=LEASE_S)
-        dead = Spender.on(Line(quota, now), 0.02)
+        dead = Spender.on(QuotaClient(quota, now), 0.02)
         assert await dead.money.draw(0.01) == 0.0
         assert dead.money._renewal is not None
         dead.money._renewal.cancel()
-        living = Spender.on(Line(quota, now), 0.02)
+        living = Spender.on(QuotaClient(quota, now), 0.02)
         assert await living.call(0.0)
         started = now()
         assert not await living.call(0.0)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from agentv.execution.quotas import HeldLease, InProcessQuota, LeasedPermits, Line
+from agentv.execution.quotas import HeldLease, InProcessQuota, LeasedPermits, QuotaClient
 from agentv.types.provider import Quota
 from agentv.types.quotas import QuotaLimits
 
@@ -137,7 +137,7 @@ class AccountLimiter:
         max_concurrency: float = math.inf,
         leased: LeasedPermits | None = None,
     ) -> None:
-        self.leased = leased or LeasedPermits(Line(InProcessQuota(now), now, sleep), "")
+        self.leased = leased or LeasedPermits(QuotaClient(InProcessQuota(now), now, sleep), "")
         self._now = now
         self._sleep = sleep
         self._most_at_once = max_concurrency

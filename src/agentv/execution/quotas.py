@@ -1,4 +1,4 @@
-"""Quotas in leases: the books of a holder of leases, and the permits that a process has leased of one account."""
+"""Quotas in leases: the books of their holder, and the permits and the money that a process has leased."""
 
 import asyncio
 import heapq
@@ -80,7 +80,7 @@ class LeaseBook:
 
     def _grant(self, account: _Account, request: QuotaRequest, now: float) -> QuotaGrant:
         limits, least = request.limits, request.least
-        wanted = request.wanted if self._lease_s else replace_requests(request.wanted, least)
+        wanted = request.wanted if self._lease_s else _without_blocks(request.wanted, least)
         free = self._free(account, limits, now)
         fits = (
             account.held_until <= now
@@ -148,7 +148,7 @@ class LeaseBook:
         account.tokens += use.used.tokens - known.tokens
         known.requests, known.tokens, known.usd = use.used.requests, use.used.tokens, use.used.usd
         known.expires_at = min(known.expires_at, now) if use.is_over else self._expiry(limits, now)
-        heapq.heappush(account.ends, (known.expires_at + WINDOW_S, use.lease))
+        _count_until(account, known.expires_at, use.lease)
 
     def _add(self, account: _Account, lease: str, granted: Amounts, expires_at: float) -> None:
         known = account.leases.setdefault(lease, _Lease(0, 0.0, 0.0, expires_at))
@@ -158,10 +158,15 @@ class LeaseBook:
         known.expires_at = expires_at
         account.requests += granted.requests
         account.tokens += granted.tokens
+        _count_until(account, expires_at, lease)
+
+
+def _count_until(account: _Account, expires_at: float, lease: str) -> None:
+    if math.isfinite(expires_at):
         heapq.heappush(account.ends, (expires_at + WINDOW_S, lease))
 
 
-def replace_requests(wanted: Amounts, least: Amounts) -> Amounts:
+def _without_blocks(wanted: Amounts, least: Amounts) -> Amounts:
     """Return the wanted money, but only the least of requests and tokens."""
     return Amounts(least.requests, least.tokens, wanted.usd)
 
@@ -234,8 +239,8 @@ PATIENCE_S = 60.0
 """Seconds without an answer from the holder after which calls fail; no call is sent after the first two."""
 
 
-class Line(Struct):
-    """The line to the holder of leases, shared by all accounts of a process, which reports when it is silent.
+class QuotaClient(Struct):
+    """The connection of a process to the holder of leases, for all its accounts; it reports when that is silent.
 
     `on_silence` is called with a message when the holder does not answer, and when it answers again; `on_loss` with
     the reason when the holder has not answered for PATIENCE_S. After that every request fails at once.
@@ -278,7 +283,7 @@ class Line(Struct):
             self.silent_since = sent_at
             self.on_silence(f"{error}; no call is sent until it answers")
         elif self.now() - self.silent_since >= PATIENCE_S and self.lost is None:
-            self.lost = f"{error}, for {PATIENCE_S:g} s"
+            self.lost = f"{self.quota} has not answered for {PATIENCE_S:g} s"
             self.on_loss(self.lost)
             return QuotaError(self.lost)
         return error
@@ -287,11 +292,11 @@ class Line(Struct):
 class LeasedPermits:
     """The permits and tokens that this process has leased of one account."""
 
-    def __init__(self, line: Line, account: str) -> None:
+    def __init__(self, client: QuotaClient, account: str) -> None:
         self.limits = QuotaLimits()
-        self._line = line
+        self._client = client
         self._account = account
-        self._now = line.now
+        self._now = client.now
         self._current: HeldLease | None = None
         self._uses: dict[str, LeaseUse] = {}
         self._hold_s = 0.0
@@ -327,18 +332,23 @@ class LeasedPermits:
         lease = uuid.uuid4().hex
         try:
             grant = await self._exchange(lease, least, wanted)
-        except QuotaError as error:
+        except BaseException as error:
             self._uses.setdefault(lease, LeaseUse(lease, Amounts()))  # it may have been granted
-            await self._line.wait(error)
+            if not isinstance(error, QuotaError):
+                raise
+            await self._client.wait(error)
             return None
         if not grant.granted.requests:
-            await self._line.sleep(grant.wait_s or RETRY_S)
+            await self._client.sleep(grant.wait_s or RETRY_S)
             return None
-        held = self._current = HeldLease(
-            lease, grant.granted, sent_at + grant.expires_in_s, is_shared=grant.expires_in_s > 0
-        )
-        if grant.expires_in_s > 0:
-            self._timer = asyncio.get_running_loop().call_later(grant.expires_in_s, self._end, held)
+        is_shared = grant.expires_in_s > 0
+        held = self._current = HeldLease(lease, grant.granted, sent_at + grant.expires_in_s, is_shared=is_shared)
+        if not is_shared:
+            return _used(held, tokens)
+        if self._now() >= held.expires_at:  # this process was stopped in between
+            self._close()
+            return None
+        self._timer = asyncio.get_running_loop().call_later(grant.expires_in_s, self._end, held)
         return _used(held, tokens)
 
     def correct(self, lease: HeldLease, *, requests: int, tokens: float) -> None:
@@ -395,6 +405,8 @@ class LeasedPermits:
     async def _report(self) -> None:
         with suppress(QuotaError):  # what was not reported counts as used
             await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
+            while self._hold_s:  # refused during the exchange
+                await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
 
     async def _exchange(self, lease: str, least: Amounts, wanted: Amounts) -> QuotaGrant:
         async with self._turn:
@@ -402,7 +414,7 @@ class LeasedPermits:
             hold_s, self._hold_s = self._hold_s, 0.0
             request = QuotaRequest(
                 account=self._account,
-                holder=self._line.holder,
+                holder=self._client.holder,
                 lease=lease,
                 limits=self.limits,
                 least=least,
@@ -411,7 +423,7 @@ class LeasedPermits:
                 hold_s=hold_s,
             )
             try:
-                return await self._line.exchange(request)
+                return await self._client.exchange(request)
             except BaseException:
                 self._uses = {**uses, **self._uses}
                 self._hold_s = max(self._hold_s, hold_s)
@@ -431,10 +443,10 @@ class LeasedMoney:
     while is given back, and a lease with calls in progress is renewed until `aclose`.
     """
 
-    def __init__(self, line: Line, account: str, limit_usd: float, in_use: "Callable[[], MoneyInUse]") -> None:
+    def __init__(self, client: QuotaClient, account: str, limit_usd: float, in_use: "Callable[[], MoneyInUse]") -> None:
         self.leased_usd = 0.0
         self.total_usd = 0.0
-        self._line = line
+        self._client = client
         self._account = account
         self._limit_usd = limit_usd
         self._in_use = in_use
@@ -460,7 +472,7 @@ class LeasedMoney:
             try:
                 grant = await self._exchange(Amounts(usd=least_usd), Amounts(usd=block_usd))
             except QuotaError as error:
-                await self._line.wait(error)
+                await self._client.wait(error)
                 return RETRY_S
             if grant.granted.usd:
                 self.leased_usd = in_use + grant.granted.usd
@@ -479,7 +491,7 @@ class LeasedMoney:
     async def _renew(self) -> None:
         while True:
             before = self._in_use().calls
-            await self._line.sleep(LEASE_S / 3)
+            await self._client.sleep(LEASE_S / 3)
             async with self._turn:
                 in_use = self._in_use()
                 # A process whose calls follow each other closely keeps its block.
@@ -498,17 +510,20 @@ class LeasedMoney:
         # The rest is given back with this exchange. Above the limit nothing has room, not even a free call.
         self.leased_usd = min(use.used.usd, self._limit_usd)
         self._reported = None
-        grant = await self._line.exchange(
-            QuotaRequest(
-                account=self._account,
-                holder=self._line.holder,
-                lease=self._lease,
-                limits=QuotaLimits(usd=self._limit_usd),
-                least=least,
-                wanted=wanted,
-                uses=(use,),
-            )
+        request = QuotaRequest(
+            account=self._account,
+            holder=self._client.holder,
+            lease=self._lease,
+            limits=QuotaLimits(usd=self._limit_usd),
+            least=least,
+            wanted=wanted,
+            uses=(use,),
         )
+        try:
+            grant = await self._client.exchange(request)
+        except QuotaError:
+            self.leased_usd = min(self._in_use().usd, self._limit_usd)  # no call is sent in silence
+            raise
         self._reported = use if grant.granted == Amounts() else None
         self.total_usd = grant.spent_usd
         return grant

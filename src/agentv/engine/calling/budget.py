@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from agentv.engine.calling.calls import cost_of_calls
 from agentv.execution.cancelled_calls import kept_call
-from agentv.execution.quotas import InProcessQuota, LeasedMoney, Line, MoneyInUse
+from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, QuotaClient
 from agentv.execution.user_code import off_the_clock
 from agentv.types.errors import ProviderError, QuotaError
 from agentv.types.failures import Failure
@@ -77,7 +77,7 @@ class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
     `max_call_cost_by_target`, in dollars, is known from earlier processes of the run. A budget with a `name` is shared
-    with all runs that lease from the same quota; `line` leads there.
+    with all runs that lease from the same quota, over `client`.
 
     At every moment the sum of the spent and the reserved amounts is within what is leased, and that within the limit,
     apart from calls that cost more than was reserved for them.
@@ -91,15 +91,15 @@ class Budget(Struct):
     stopped: BudgetStop | None = None
     max_call_cost_by_target: Mapping[str, float] = field(default_factory=dict)
     name: str | None = None
-    line: Line | None = None
+    client: QuotaClient | None = None
     _calls: int = 0
     _money: LeasedMoney | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        """Set up the lease of the money: without a line it is this process's own."""
-        line = self.line or Line(InProcessQuota(time.monotonic), time.monotonic)
-        self._money = LeasedMoney(line, f"budget {self.name or ''}", self.limit_usd, self._in_use)
+        """Set up the lease of the money: without a client it is this process's own."""
+        client = self.client or QuotaClient(InProcessQuota(time.monotonic), time.monotonic)
+        self._money = LeasedMoney(client, f"budget {self.name or ''}", self.limit_usd, self._in_use)
 
     @property
     def money(self) -> LeasedMoney:

@@ -18,7 +18,7 @@ from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
-from agentv.execution.quotas import InProcessQuota, LeasedPermits, Line
+from agentv.execution.quotas import InProcessQuota, LeasedPermits, QuotaClient
 from agentv.execution.sharing import SharedResources
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
@@ -79,8 +79,8 @@ class Runtime:
     Use it as an async context manager, which closes them at the end. `overrides` are evaluators given as objects by
     type name (seed REQ-EVAL-006). `note` reports a message to the user; `workers` returns the number of concurrent
     rows of a target. `cache` holds cached answers, `budget` the money of the run. The targets in `uncalled` will not be
-    called, and need no price for the budget. `quota` is the line to a quota that other processes share; without it the
-    limits of accounts are those of this process alone.
+    called, and need no price for the budget. `quota` leads to
+    a quota that other processes share; without it the limits of accounts are those of this process alone.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Runtime:
         cache: "RunCache | None" = None,
         budget: Budget | None = None,
         uncalled: tuple[ResolvedTarget, ...] = (),
-        quota: Line | None = None,
+        quota: QuotaClient | None = None,
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -209,8 +209,8 @@ class Runtime:
         account = self._account(target)
         if account not in self._limiters:
             now = asyncio.get_running_loop().time
-            line = self._quota or Line(InProcessQuota(now), now)
-            self._limiters[account] = AccountLimiter(now=now, leased=LeasedPermits(line, account))
+            client = self._quota or QuotaClient(InProcessQuota(now), now)
+            self._limiters[account] = AccountLimiter(now=now, leased=LeasedPermits(client, account))
         self._limiters[account].add_target(
             requests_per_minute=target.requests_per_minute,
             tokens_per_minute=target.tokens_per_minute,

@@ -25,7 +25,7 @@ from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
-from agentv.execution.quotas import Line
+from agentv.execution.quotas import QuotaClient
 from agentv.execution.threads import abandoned_calls
 from agentv.execution.user_code import call_user_code
 from agentv.types.errors import AgentvError, ProviderError, StorageError
@@ -164,7 +164,7 @@ async def _work(
 ) -> None:
     """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
     stop = recorder.stop
-    line = None if quota is None else _line(quota, recorder)
+    client = None if quota is None else _quota_client(quota, recorder)
     runtime = Runtime(
         specs=plan.specs,
         clock=clock,
@@ -176,9 +176,9 @@ async def _work(
         note=recorder.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
-        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent, line),
+        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent, client),
         uncalled=_uncalled(plan, resume_plan),
-        quota=line,
+        quota=client,
     )
     async with runtime:
         work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan=resume_plan, requested=requested))
@@ -205,19 +205,19 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
     return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
 
 
-def _line(quota: QuotaLease, recorder: RunRecorder) -> Line:
-    """Return the line to a shared quota. The run ends, to be resumed, when the quota does not answer for long."""
+def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:
+    """Return the client of a shared quota. The run ends, to be resumed, when the quota does not answer for long."""
 
     def stop(reason: str) -> None:
         recorder.stop.drain(f"quota_error: {reason}", state="failed")
 
-    return Line(quota, asyncio.get_running_loop().time, on_silence=recorder.note, on_loss=stop)
+    return QuotaClient(quota, asyncio.get_running_loop().time, on_silence=recorder.note, on_loss=stop)
 
 
-def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None, line: Line | None) -> Budget | None:
+def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None, client: QuotaClient | None) -> Budget | None:
     """Return the budget of the run, None without a limit; the first call that does not fit stops the run.
 
-    `spent` is the cost of the run before it was resumed. A budget with a name is shared over the `line`: what the run
+    `spent` is the cost of the run before it was resumed. A budget with a name is shared over `client`: what the run
     has spent is known there.
     """
     limit, name = plan.options.budget_usd, plan.options.budget_name
@@ -229,9 +229,9 @@ def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None, line: Lin
 
     if limit is None:
         return None
-    if name is not None and line is not None:
+    if name is not None and client is not None:
         known = {} if spent is None else spent.max_call_cost_by_target
-        return Budget(limit, stop, max_call_cost_by_target=known, name=name, line=line)
+        return Budget(limit, stop, max_call_cost_by_target=known, name=name, client=client)
     if spent is None or not spent.usd:
         return Budget(limit, stop)
     recorder.note(spent.message(limit))

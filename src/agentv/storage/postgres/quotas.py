@@ -38,7 +38,7 @@ class _Exchange(Struct):
         """Connect if necessary, and call the function of the database. Raises StorageError."""
         try:
             if self.connection is None:
-                self.connection = connect(self.url)
+                self.connection = _connect(self.url)
             return _exchange(self.connection, self.url, self.request)
         except BaseException:
             self.is_given_up = True
@@ -70,7 +70,7 @@ class PostgresQuota:
 
     def check(self) -> None:
         """Connect. Raises StorageError when the database cannot be reached, or has tables of another version."""
-        connection = connect(self._url)
+        connection = _connect(self._url)
         try:
             with store_errors(self._url, "cannot be read"):
                 check_version(connection, self._url)
@@ -85,7 +85,8 @@ class PostgresQuota:
         try:
             grant = await call_in_thread(exchange.run, timeout_s=None)
         except StorageError as error:
-            raise QuotaError(f"{self} does not answer: {error}") from None
+            reason = str(error).removeprefix(f"the store {self._url} ")
+            raise QuotaError(f"{self} does not answer: {reason}") from None
         except BaseException:
             exchange.is_given_up = True
             raise
@@ -97,6 +98,14 @@ class PostgresQuota:
         """Close the connections."""
         while self._idle:
             self._idle.pop().close()
+
+
+def _connect(url: StoreUrl) -> "Connection":
+    """Connect. What the server has not done when the process gives up, it must not do later."""
+    connection = connect(url)
+    with store_errors(url, "cannot be reached"):
+        connection.execute("SELECT set_config('statement_timeout', %s, false)", [f"{LEASE_S:g}s"])
+    return connection
 
 
 def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest) -> QuotaGrant:
