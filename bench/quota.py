@@ -25,7 +25,7 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.quotas import in_window, most_in_a_window
 
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 
 SHARDS, OTHERS = 3, 2
 LEAST_SHARE = 0.9

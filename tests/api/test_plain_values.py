@@ -1,12 +1,15 @@
 """Plain Python in: dicts wherever a value class is taken, camelCase keywords, and the natural order."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from agentv import (
     AgentvError,
+    CodeEvaluator,
     CompositeEvaluator,
     ConfigError,
     EvalCase,
@@ -130,6 +133,13 @@ def test_an_aggregator_is_named_or_described_as_in_a_file() -> None:
         ("minimum", "unknown aggregator 'minimum'"),
         ({"type": "threshold"}, "aggregator 'threshold': Missing required argument 'at_least'"),
         ({"type": "threshold", "at_least": 0}, "`at_least` must be at least 1"),
+        ({"type": "threshold", "at_least": "1"}, "aggregator 'threshold': `at_least`: Expected `int`, got `str`"),
+        ({"type": "weighted_average", "weights": 5}, "aggregator 'weighted_average': `weights`: Expected `object`"),
+        ({"type": "weighted_average", "weights": {"a": "b"}}, "`weights`: Expected `float`, got `str`"),
+        ({"typ": "min"}, r"an aggregator needs a `type`, one of all, .*; its keys: 'typ'"),
+        ({"type": ["min"]}, r"the type of an aggregator must be a string, not \['min'\]"),
+        (5, "an aggregator must be its type, a dict or an object, not a int"),
+        (["min"], "an aggregator must be its type, a dict or an object, not a list"),
     ):
         given: Any = wrong
         with pytest.raises(ConfigError, match=message):
@@ -181,6 +191,8 @@ def test_a_trace_of_plain_json_is_counted_and_never_silently_zero() -> None:
         ([{"typ": "tool_call"}], r"trace\[0\] has no role; its keys: 'typ'; a trace event has one of the types"),
         (["lookup"], r"trace\[0\] is not a message, but a text"),
         ({"type": "error"}, "trace must be a list of trace events or messages; got dict"),
+        (None, "trace must be a list of trace events or messages; got NoneType"),
+        (5, "trace must be a list of trace events or messages; got int"),
     ):
         with pytest.raises(AgentvError, match=message):
             summarize_trace(wrong)  # type: ignore[arg-type]
@@ -193,6 +205,46 @@ def test_evaluator_classes_take_dicts_and_camel_case() -> None:
     assert items.kind == "llm_judge"
     with pytest.raises(ConfigError, match=r"unknown option 'temprature'.*Did you mean 'temperature'"):
         LlmJudgeEvaluator({"temprature": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (LlmJudgeEvaluator, {"samples": 0}, "`samples` must be at least 1"),
+        (LlmJudgeEvaluator, {"samples": "3"}, "`samples`: Expected `int`, got `str`"),
+        (LlmJudgeEvaluator, {"samples": True}, "`samples`: Expected `int`, got `bool`"),
+        (LlmJudgeEvaluator, {"temperature": -1}, "`temperature` must be at least 0"),
+        (LlmJudgeEvaluator, {"vote": "nope"}, "unknown vote 'nope'; known: .*median"),
+        (LlmJudgeEvaluator, {"prompt": 5}, "`prompt`: Expected `str`, got `int`"),
+        (LlmJudgeEvaluator, {"judges": ("gpt",)}, "`judges`: Expected `Provider`, got `str`"),
+        (LlmJudgeEvaluator, {"resolve_judge_provider": "gpt"}, "`resolve_judge_provider`: Expected `Callable`"),
+        (LlmJudgeEvaluator, {"criteria": "tone"}, "`criteria`: Expected `array`, got `str`"),
+        (LlmJudgeEvaluator, {"rubrics": 5}, "`rubrics`: Expected `array`, got `int`"),
+        (LlmJudgeEvaluator, LlmJudgeEvaluatorOptions(vote=cast(Any, "nope")), "unknown vote 'nope'"),
+        (CodeEvaluator, {"script": 5}, "`script`: Expected `str`, got `int`; Expected `array`, got `int`"),
+        (CodeEvaluator, {"script": ["a", 5]}, "`script`: .*Expected `str`, got `int`"),
+        (CodeEvaluator, {"script": "a", "agentTimeoutMs": "5"}, "`agent_timeout_ms`: Expected `float`, got `str`"),
+        (ToolTrajectoryEvaluator, {"mode": "nope", "forbidden": ["a"]}, "unknown mode 'nope'; known: .*in_order"),
+        (ToolTrajectoryEvaluator, {"forbidden": "delete"}, "`forbidden`: Expected `array`, got `str`"),
+        (ToolTrajectoryEvaluator, {"minimums": {"a": 1.5}}, "`minimums`: Expected `int`, got `float`"),
+        (ToolTrajectoryEvaluator, {"forbidden": ["a"], "withoutMessages": "nope"}, "unknown without_messages 'nope'"),
+        (ToolTrajectoryEvaluator, {"expected": [{"tol": "x"}]}, "unknown option 'tol'.*Did you mean 'tool'"),
+        (ToolTrajectoryEvaluator, {"expected": ["x"]}, r"expected\[0\] must be an ExpectedCall or a dict .*, not 'x'"),
+        (ToolTrajectoryEvaluator, {"expected": [{"input": {}}]}, r"expected\[0\]: Missing required argument 'tool'"),
+        (ToolTrajectoryEvaluator, {"expected": [{"tool": 5}]}, "`tool`: Expected `str`, got `int`"),
+    ],
+)
+def test_options_of_a_wrong_type_are_refused(make: Callable[[Any], object], given: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(given)
+
+
+def test_options_may_be_paths_lists_and_whole_numbers(tmp_path: Path) -> None:
+    (tmp_path / "judge.md").write_text("Judge {{ candidate_answer }}")
+    judge = LlmJudgeEvaluator(prompt=cast(Any, Path("judge.md")), base_dir=cast(Any, tmp_path), temperature=0)
+    assert (judge.options.prompt, judge.options.temperature) == ("judge.md", 0.0)
+    assert CodeEvaluator(script=["a", "b"], cwd=cast(Any, tmp_path)).options.cwd == str(tmp_path)
+    assert CodeEvaluator({"script": "a", "agentTimeoutMs": 30}).options.agent_timeout_ms == 30.0
 
 
 def test_typed_keywords_are_the_fields_of_their_options() -> None:

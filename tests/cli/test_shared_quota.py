@@ -18,7 +18,7 @@ from tests.support.postgres_server import new_database, own_server, upgraded_dat
 from agentv.cli.main import main
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 from agentv.types.quotas import LEASE_S

@@ -17,7 +17,7 @@ from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, T
 from agentv.engine.calling.budget import Budget, BudgetAccount, BudgetStop
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

@@ -7,7 +7,7 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import open_yaml
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.suites.variables import fill_in_place
 from agentv.registry import Specs

@@ -15,7 +15,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
-from agentv.types.structs.spellings import CamelKeywords
+from agentv.types.structs import CamelKeywords
 
 ItemScale: TypeAlias = Literal["likert5", "points10"]
 """The scale of a graded rubric item: 1 to 5, or 0 to 10."""

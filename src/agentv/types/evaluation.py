@@ -17,7 +17,7 @@ from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
 from agentv.types.records.fields import TOLERANCE, StoredScore, always
-from agentv.types.structs.spellings import CamelKeywords
+from agentv.types.structs import CamelKeywords
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

@@ -12,9 +12,8 @@ from urllib.parse import quote
 import click
 from msgspec import Struct, field, structs
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.main import EXIT_NOTHING
-from agentv.cli.variables import VAR_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION, VAR_OPTION
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.reports.run.sarif import SARIF_SCHEMA
 from agentv.reports.text.amounts import count_text

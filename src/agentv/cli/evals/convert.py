@@ -109,7 +109,7 @@ def write_records(records: "Records", paths: list[Path]) -> int:
     """Write all files completely or none; return the number of records."""
     from contextlib import ExitStack
 
-    from agentv.loading.files.atomic_write import open_atomically
+    from agentv.loading.files.text import open_atomically
 
     with ExitStack() as stack:
         files = [stack.enter_context(open_atomically(path)) for path in paths]

@@ -13,8 +13,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
-from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
 from agentv.engine.generate.generation import (
@@ -37,9 +37,8 @@ from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.targets import KnownTargets
 from agentv.execution.processes.live_trees import kill_all
 from agentv.loading.edit.cases_file import CasesFile, open_cases
-from agentv.loading.files.atomic_write import replace_content, write_text
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
-from agentv.loading.files.text import read_text, shown
+from agentv.loading.files.text import read_text, replace_content, shown, write_text
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import load_project
 from agentv.loading.suites.recorded import read_records_of

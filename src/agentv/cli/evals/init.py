@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from agentv.cli.evals.schema_files import SCHEMAS, schema_files
+from agentv.cli.evals.schema import SCHEMAS, schema_files
 from agentv.types.errors import ConfigError, StorageError
 
 _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")

@@ -35,8 +35,7 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import BY, RowChoice, grouping_named, pair_groups
-from agentv.scoring.comparison.rows import evaluator_of
-from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
 from agentv.scoring.counting.groups import nothing_grouped
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
-from agentv.cli.results.grouping import count_groups
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
+from agentv.scoring.counting.groups import count_groups
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
@@ -21,7 +21,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.summaries import GroupSummary
 
 if TYPE_CHECKING:
-    from agentv.reports.run.case_view import CaseView
+    from agentv.reports.run.views import CaseView
     from agentv.types.json_value import JsonValue
 
 
@@ -270,7 +270,7 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 def _print_corrected(stored: "StoredRun") -> None:
     from agentv.cli.screen import terminal_style
     from agentv.engine.stored.corrected_rates import corrected_or_note
-    from agentv.reports.run.notes import corrected_notes, corrected_rows
+    from agentv.reports.run.figures import corrected_notes, corrected_rows
     from agentv.reports.text.printable import one_line
     from agentv.reports.text.table import table
 
@@ -283,7 +283,7 @@ def _print_corrected(stored: "StoredRun") -> None:
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
     from agentv.engine.stored.report_tools import read_details
-    from agentv.reports.run.case_view import CaseView
+    from agentv.reports.run.views import CaseView
 
     rows = list(shown.rows)
     if not rows:
@@ -315,8 +315,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
-    from agentv.storage.records.encode import to_record
-    from agentv.storage.records.export import export_record
+    from agentv.storage.records.encode import export_record, to_record
     from agentv.types.messages_json import pretty_json
 
     output: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
@@ -336,8 +335,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
 
-    from agentv.storage.records.encode import to_record
-    from agentv.storage.records.export import export_record
+    from agentv.storage.records.encode import export_record, to_record
 
     return {
         "case": None if view.case is None else to_record(view.case),

@@ -9,15 +9,13 @@ import click
 from msgspec import Struct
 
 from agentv.cli.indexed import run_index
-from agentv.cli.results.sheets import refuse_unwritable, write_sheets
-from agentv.cli.screen import terminal_style
+from agentv.cli.screen import refuse_unwritable, terminal_style, write_sheets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.reports.trend.views import TrendView, trend_sheet, trend_to_json
-from agentv.reports.trend.words import TrendWords
+from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_json
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
 from agentv.storage.run.checksums import edit_warning_of_results, load_checksums
 from agentv.storage.run.find import ListedRun

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from agentv.cli.options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.running.resume_options import STORE_OPTION, ContinueOptions, take_continue_options
 from agentv.cli.running.resuming import continue_run
-from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.report import refuse_changed_results

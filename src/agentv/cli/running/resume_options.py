@@ -7,7 +7,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION
 
 
 class ContinueOptions(Struct, frozen=True):

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from agentv.cli.options import OutputOptions
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.running import run_and_report
-from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS

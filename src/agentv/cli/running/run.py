@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.main import EXIT_INTERRUPTED
-from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
-from agentv.cli.spans import Span
+from agentv.cli.options import (
+    ALLOW_PATH_OPTION,
+    VAR_OPTION,
+    OutputOptions,
+    Span,
+    take_output_options,
+    with_output_options,
+)
 from agentv.cli.terminal import own_stdout
-from agentv.cli.variables import VAR_OPTION
 from agentv.cli.words_of_others import ours
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.running.early_import import import_beside

@@ -15,8 +15,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.main import exit_code_after_write_error
+from agentv.cli.options import OutputOptions
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
-from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import broken_pipe_error, for_commands
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
@@ -29,11 +29,9 @@ from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.paint import choose_paint
-from agentv.reports.text.printable import printable
-from agentv.reports.text.signs import UNICODE, signs_for
-from agentv.reports.text.workflow_commands import harmless, reads_commands
-from agentv.storage.records.export import export_record
+from agentv.reports.text.printable import harmless, printable, reads_commands
+from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock, ResultStore
@@ -133,7 +131,7 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     )
     yield CheckedOutput("the screen", shown)
     if output.verbose:
-        from agentv.reports.progress.verbose import VerboseLines
+        from agentv.reports.progress.plain import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
         width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None

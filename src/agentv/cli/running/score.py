@@ -15,7 +15,7 @@ from typing import Any, Literal, TextIO
 import click
 from msgspec import Struct
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
@@ -35,9 +35,8 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
-from agentv.reports.text.paint import choose_paint
 from agentv.reports.text.printable import printable, printable_json
-from agentv.reports.text.signs import signs_for
+from agentv.reports.text.signs import choose_paint, signs_for
 from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import parse_gate

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.score import ScoreOptions, Screen, check_sources, finish, load_config, parse_gates
-from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading
 from agentv.engine.criteria.runner import EvaluationRunner

@@ -39,7 +39,7 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
 
     from agentv.cli.indexed import run_index
     from agentv.loading.files.places import find_home
-    from agentv.reports.run.run_view import counts_text
+    from agentv.reports.run.views import counts_text
     from agentv.reports.text.printable import one_line
 
     home = find_home(Path.cwd())

@@ -44,7 +44,7 @@ from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
-from agentv.types.structs.deep_copies import deep_copy
+from agentv.types.structs import deep_copy
 from agentv.types.targets import ResolvedTarget
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.project import NO_STORE, choose_store
-from agentv.storage.stores import STORES
+from agentv.storage import STORES
 from agentv.templating.store_url import StoreUrl, parse_store_url, store_secrets
 from agentv.types.errors import ConfigError
 from agentv.types.records.run import RunRecord

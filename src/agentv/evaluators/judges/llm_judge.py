@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Task, criterion_section, user_template
 from agentv.evaluators.judges.code_judge import judge_payload, print_text
 from agentv.evaluators.judges.contracts import Contract, payload_for
 from agentv.evaluators.judges.judging import (
@@ -25,8 +24,13 @@ from agentv.evaluators.judges.judging import (
     present_judge,
 )
 from agentv.evaluators.judges.prompts import (
+    COMPARED,
     RUBRIC_INSTRUCTIONS,
     TEXT,
+    USER_TEMPLATE,
+    WHOLE,
+    Task,
+    criterion_section,
     fence_rule,
     freeform_contract,
     freeform_schema,
@@ -37,6 +41,7 @@ from agentv.evaluators.judges.prompts import (
     strict_object,
     unit_score,
     usable_prompt,
+    user_template,
 )
 from agentv.evaluators.judges.ready_made import READY_MADE, ReadyMade, numbered_sources
 from agentv.evaluators.judges.settings import (
@@ -44,6 +49,7 @@ from agentv.evaluators.judges.settings import (
     LlmJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
+    check_numbers,
 )
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
@@ -76,7 +82,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
 from agentv.types.targets import Unsigned
 
 
@@ -440,8 +446,8 @@ class LlmJudgeKeywords(TypedDict, total=False):
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option,
-    for a prompt with unknown names, or one that never shows the answer.
+    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option, a
+    value of the wrong type, a prompt with unknown names, or one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -456,6 +462,10 @@ class LlmJudgeEvaluator:
         **keywords: Unpack[LlmJudgeKeywords],
     ) -> None:
         given = make_options(LlmJudgeEvaluatorOptions, options, keywords)
+        try:
+            check_numbers(given.samples, given.max_output_tokens, given.temperature)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given

@@ -56,12 +56,7 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
-        if self.samples < 1:
-            raise ValueError("`samples` must be at least 1")
-        if self.max_output_tokens is not None and self.max_output_tokens < 1:
-            raise ValueError("`max_output_tokens` must be at least 1")
-        if self.temperature is not None and not self.temperature >= 0:
-            raise ValueError("`temperature` must be at least 0")
+        check_numbers(self.samples, self.max_output_tokens, self.temperature)
         if self.target is not None and self.judges:
             raise ValueError("`target` and `judges` exclude each other")
 
@@ -75,6 +70,16 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     def needs_judge(self) -> bool:
         """True if the judge of the target under test is used."""
         return not self.judge_targets
+
+
+def check_numbers(samples: int, max_output_tokens: int | None, temperature: float | None) -> None:
+    """Raise ValueError for numbers of a judge that are too small."""
+    if samples < 1:
+        raise ValueError("`samples` must be at least 1")
+    if max_output_tokens is not None and max_output_tokens < 1:
+        raise ValueError("`max_output_tokens` must be at least 1")
+    if temperature is not None and not temperature >= 0:
+        raise ValueError("`temperature` must be at least 0")
 
 
 class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):

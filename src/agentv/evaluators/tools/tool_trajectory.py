@@ -18,9 +18,10 @@ from agentv.scoring.tools.trajectory import (
     score_trajectory,
 )
 from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
 
 
 class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
@@ -104,7 +105,7 @@ class ToolTrajectoryEvaluator:
         given = make_options(ToolTrajectorySettings, settings, keywords)
         self._wanted = Trajectory(
             mode=given.mode or "any_order",
-            expected=tuple(ExpectedCall(**call) if isinstance(call, Mapping) else call for call in given.expected),
+            expected=tuple(_expected_call(call, place) for place, call in enumerate(given.expected)),
             minimums=given.minimums,
             maximums=given.maximums,
             forbidden=tuple(given.forbidden),
@@ -132,6 +133,16 @@ class ToolTrajectoryEvaluator:
         if counts is None and self._without_messages == "no_calls":
             return score_trajectory(self._wanted, ())
         return TrajectoryScore(0.0, misses=(NO_TRACE,))
+
+
+def _expected_call(given: ExpectedCall | Mapping[str, Any], place: int) -> ExpectedCall:
+    """Return an expected call from one or from a dict, as in a file. Raises ConfigError for anything else."""
+    if not isinstance(given, ExpectedCall | Mapping):
+        raise ConfigError(f"expected[{place}] must be an ExpectedCall or a dict of its fields, not {given!r}")
+    try:
+        return make_options(ExpectedCall, given, {})
+    except TypeError as error:
+        raise ConfigError(f"expected[{place}]: {error}") from error
 
 
 def make_tool_trajectory(

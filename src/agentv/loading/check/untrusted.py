@@ -18,7 +18,7 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import SKILLS_FILE, YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
 from agentv.loading.files.text import decode, read_lines, shown
-from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import open_yaml
 from agentv.loading.project import config_files, find_criteria_file, paths_to_read
 from agentv.loading.suites.prompts import file_of
 from agentv.loading.suites.suites import read_suite

@@ -8,8 +8,7 @@ from typing import NamedTuple, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.datasets.log_rows import records_of
-from agentv.loading.datasets.logged import LoggedRow, is_logged, read_logged_row
+from agentv.loading.datasets.log_rows import LoggedRow, is_logged, read_logged_row, records_of
 from agentv.loading.datasets.rows import Row, RowFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.models.reader import Reader, in_order, kind_of

@@ -23,8 +23,7 @@ from agentv.loading.files.text import (
     read_text,
     shown,
 )
-from agentv.loading.files.yaml import open_yaml
-from agentv.loading.models.reader import kind_of
+from agentv.loading.models.reader import kind_of, open_yaml
 from agentv.types.errors import EvalFileError, MissingExtraError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem

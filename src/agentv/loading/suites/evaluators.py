@@ -34,7 +34,7 @@ from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, PluginError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import struct_fields
 
 
 class SharedLists:

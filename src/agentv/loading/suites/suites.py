@@ -21,7 +21,6 @@ from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_files import (
     AgentvImport,
     check_readable,
@@ -30,7 +29,7 @@ from agentv.loading.importers.agentv_files import (
     problems_of,
     start_import,
 )
-from agentv.loading.models.reader import Reader, kind_of, raise_errors
+from agentv.loading.models.reader import Reader, kind_of, open_yaml, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import (
     LINES_CHECKED_AT_LOAD,

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.run.case_view import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.run.chosen_rows import shortened
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import compact_json, content_text, pretty_json
 from agentv.types.records.result import CaseResult
 
@@ -185,11 +185,7 @@ def _message(message: Message) -> Iterator[Html]:
     text = content_text(message.content)
     if text or not message.tool_calls:
         yield element("li", element("b", message.role), _block(text))
-    yield from map(_tool_call, message.tool_calls)
-
-
-def _tool_call(call: ToolCall) -> Html:
-    return _call(call.tool, call.input, call.output)
+    yield from (_call(call.tool, call.input, call.output) for call in message.tool_calls)
 
 
 def _event(event: TraceEvent) -> Html:

@@ -19,9 +19,8 @@ from agentv.reports.text.amounts import (
     tokens_text,
     took_text,
 )
-from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.table import side_by_side, table, with_reason
 from agentv.scoring.counting.tallies import Tally, TargetTally, target_summary
 from agentv.scoring.results.aggregation import row_state

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agentv.scoring.tools.message_calls import calls_in
+from agentv.scoring.tools.tool_calls import calls_in
 from agentv.types.errors import MessageError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.message_shapes.reading import read_message
@@ -23,7 +23,7 @@ def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
     >>> summarize_trace([TraceEvent(type="tool_call", name="search"), {"type": "error"}]).error_count
     1
     """
-    if isinstance(steps, str | Mapping | TraceEvent | Message):
+    if not hasattr(steps, "__iter__") or isinstance(steps, str | Mapping | TraceEvent | Message):
         raise MessageError("trace", "must be a list of trace events or messages", f"got {type(steps).__name__}")
     read = [each for place, step in enumerate(steps) for each in _read_step(step, f"trace[{place}]")]
     messages = [step for step in read if isinstance(step, Message)]

@@ -10,21 +10,21 @@ import msgspec
 from msgspec import Struct
 
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
-from agentv.scoring.comparison.rows import (
+from agentv.scoring.comparison.sides import (
     COST,
     LATENCY,
     TOKENS,
     Place,
     ScoredRow,
+    Side,
     evaluator_measure,
     judged_measures,
 )
-from agentv.scoring.comparison.sides import Side
 from agentv.scoring.counting.row_kinds import RowKind
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
 from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.score_file import load_score_file

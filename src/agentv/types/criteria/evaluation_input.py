@@ -17,7 +17,7 @@ from agentv.types.message_shapes.reading import read_answer, read_message
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
-from agentv.types.structs.spellings import CamelKeywords
+from agentv.types.structs import CamelKeywords
 from agentv.types.usage import Usage
 
 _FOREIGN_NAMES = {

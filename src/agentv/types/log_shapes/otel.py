@@ -12,9 +12,8 @@ from typing import TypeGuard, cast
 from msgspec.structs import replace
 
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found
+from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found, milliseconds_between
 from agentv.types.log_shapes.phoenix import nested_attributes, read_phoenix
-from agentv.types.log_shapes.times import milliseconds_between
 
 _NO_ANSWERS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
 """The operations and kinds of spans whose output is no answer."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentv.reports.text.paint import choose_paint
+from agentv.reports.text.signs import choose_paint
 
 
 @pytest.mark.parametrize(

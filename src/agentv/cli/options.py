@@ -1,5 +1,6 @@
-"""The display and export options of every command that runs something."""
+"""The options that several commands share: of display and exports, `--allow-path`, `--var`, and time spans."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,26 @@ import click
 from msgspec import Struct, field
 
 from agentv.reports import STDOUT
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
+
+VAR_OPTION: Callable[..., Any] = click.option(
+    "--var",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of a variable of the eval files; repeatable.",
+)
+
+ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
+    "--allow-path",
+    "allow_paths",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Also allow the given files to use files in DIR, a folder outside the project; repeatable.",
+)
 
 _OPTIONS = (
     click.option(
@@ -31,6 +52,22 @@ _OPTIONS = (
     click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
     click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
 )
+
+
+class Span(click.ParamType[float]):
+    """A click parameter type for time spans; its value is in seconds."""
+
+    name = "span"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return a time span in seconds. Fails for 0 and for anything that is not a span."""
+        if isinstance(value, float):
+            return value
+        found = _SPAN.fullmatch(str(value).strip().lower())
+        seconds = float(found[1]) * _UNITS_S[found[2]] if found else 0.0
+        if seconds <= 0:
+            self.fail(f"{value!r} is not a time span; write a number with s, m, h, d or w: 45m, 12h, 7d", param, ctx)
+        return seconds
 
 
 class OutputOptions(Struct, frozen=True):
