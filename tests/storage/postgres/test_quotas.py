@@ -99,3 +99,21 @@ def test_a_database_without_the_tables_is_refused() -> None:
     quota = PostgresQuota(parse_store_url(new_database()))
     with pytest.raises(StorageError, match="agentv store upgrade"):
         quota.check()
+
+
+def test_a_user_who_may_not_lease_is_refused_at_the_start() -> None:
+    url = upgraded_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS reader")
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA agentv TO reader")
+        connection.execute("GRANT SELECT ON agentv.schema_versions TO reader")
+        quota = PostgresQuota(parse_store_url(url.replace("postgres@", "reader@")))
+        with pytest.raises(StorageError, match=r"permission denied .*--quota none"):
+            quota.check()
+        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON agentv.quota_leases TO reader")
+        connection.execute("GRANT SELECT, INSERT, UPDATE ON agentv.quota_accounts TO reader")
+        quota.check()
+        assert connection.execute("SELECT count(*) FROM agentv.quota_accounts").fetchone() == (0,)
+        asyncio.run(quota.exchange(wanted(1)))
+        asyncio.run(quota.aclose())

@@ -12,7 +12,7 @@ from agentv.storage.postgres.connection import check_driver, connect, store_erro
 from agentv.storage.postgres.migrations import check_version
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import QuotaError, StorageError
-from agentv.types.quotas import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaRequest
+from agentv.types.quotas import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaLimits, QuotaRequest
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
@@ -24,6 +24,9 @@ SELECT requests, tokens, usd, wait_s, spent_usd FROM agentv.quota_exchange(
     %s::jsonb, %s::float8, %s::float8, %s::float8
 )
 """
+
+
+_NOTHING = QuotaRequest(account="", holder="", lease="", limits=QuotaLimits())
 
 
 class _Exchange(Struct):
@@ -69,11 +72,13 @@ class PostgresQuota:
         return f"the shared quota in {self._url}"
 
     def check(self) -> None:
-        """Connect. Raises StorageError when the database cannot be reached, or has tables of another version."""
+        """Connect. Raises StorageError when the database cannot be reached, has other tables, or does not let us."""
         connection = _connect(self._url)
         try:
             with store_errors(self._url, "cannot be read"):
                 check_version(connection, self._url)
+            with connection.transaction(force_rollback=True):
+                _exchange(connection, self._url, _NOTHING, hint="To run without a shared quota: --quota none")
         except BaseException:
             connection.close()
             raise
@@ -108,7 +113,7 @@ def _connect(url: StoreUrl) -> "Connection":
     return connection
 
 
-def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest) -> QuotaGrant:
+def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest, *, hint: str = "") -> QuotaGrant:
     values = [
         request.account,
         request.holder,
@@ -121,7 +126,7 @@ def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest) ->
         LEASE_S,
         SHARE_OF_BLOCK,
     ]
-    with store_errors(url, "cannot lease a quota"):
+    with store_errors(url, "cannot lease a quota", hint=hint):
         row = connection.execute(_EXCHANGE, values).fetchone()
     if row is None:
         raise StorageError(f"the store {url} answered nothing")
