@@ -15,6 +15,7 @@ import pytest
 from tests.support.fake_server import serving_fake
 from tests.support.postgres_server import new_database, own_server, upgraded_database, wait_a_moment
 
+from agentv import EvalCase, EvaluatorConfig, Message, TargetConfig, evaluate
 from agentv.cli.main import main
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
@@ -147,6 +148,27 @@ def test_calls_stop_while_the_database_is_gone_and_go_on_after(tmp_path: Path) -
     assert not [each for each in times if gone_at + LEASE_S + 0.5 < each < back_at]
     (folder,) = list_run_folders(tmp_path / ".agentv")
     assert "no call is sent until it answers" in (folder / "events.jsonl").read_text()
+
+
+def test_runs_from_python_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = upgraded_database()
+    cases = [EvalCase(f"c{n}", (Message("user", "Say it again."),), expected_outcome="x") for n in range(3)]
+    with timed_server([]) as server:
+        settings = {"model": "fake", "base_url": f"{server.url}/v1", "api_key": KEY, **PRICED}
+        codes = [
+            evaluate(
+                cases,
+                target=TargetConfig("model", "openai", settings),
+                evaluators=[EvaluatorConfig("said", "contains", {"value": "again"})],
+                budget_usd=COST * 4.5,
+                budget_name="notebook",
+                quota=url,
+            ).exit_code
+            for _ in range(2)
+        ]
+        assert codes == [0, 2]
+        assert len(server.calls) == 4
 
 
 def test_a_key_is_not_in_the_database(tmp_path: Path) -> None:

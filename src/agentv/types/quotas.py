@@ -46,7 +46,7 @@ class LeaseUse(Struct, frozen=True):
 
 
 class QuotaRequest(Struct, frozen=True, kw_only=True):
-    """A request for a lease, or only a report when `wanted` is empty.
+    """A request for a lease, or only a report when `least` is empty.
 
     `least` is granted or nothing is; up to `wanted` is granted if it is free. `lease` is the id of the new lease, which
     the process chooses, or of one that it has, to which the grant is added. `uses` are recorded before anything is
