@@ -45,6 +45,7 @@ _BEYOND_A_SCHEMA = frozenset(
         "single-needs-settings",
         "single-unknown-type",
         "top-gate",
+        "turns-options-alone",
         "top-no-cases",
         "top-cases-null",
         "two-lists",

@@ -147,7 +147,9 @@ def _prepared_for(prepared: PreparedCase, target: ResolvedTarget, runtime: Runti
     spec = runtime.specs.providers.get(target.provider)
     task = replace(prepared.task, target=target)
     own = prepare_case(task, prepared.case, target_key="", quotes_paths_only=spec.reads_files)
-    return replace(prepared, request=replace(own.request, workspace=prepared.request.workspace))
+    return replace(
+        prepared, request=replace(own.request, workspace=prepared.request.workspace, turn=prepared.request.turn)
+    )
 
 
 def _joined(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:

@@ -114,7 +114,10 @@ async def _call_batch(
     cases = {
         result_key_of(task): runner.open(task, task.case)
         for task in tasks
-        if isinstance(task.case, EvalCase) and task.stored is None and not runner.has_nothing_to_score(task)
+        if isinstance(task.case, EvalCase)
+        and not task.case.turns
+        and task.stored is None
+        and not runner.has_nothing_to_score(task)
     }
     if not cases:
         return {}

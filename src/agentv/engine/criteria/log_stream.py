@@ -51,12 +51,20 @@ class LogStream:
 
 
 def _spans(line: ReadLine) -> Iterator[ReadLine]:
-    """Yield the spans of an OTLP export as lines of their own; any other line as it is."""
+    """Yield the spans of an OTLP export as lines of their own, or the export as lost if it has wrong parts.
+
+    Any other line is yielded as it is.
+    """
     if isinstance(line, Line) and (b'"resourceSpans"' in line.data or b'"resource_spans"' in line.data):
         with suppress(ValueError):  # a line that is not valid JSON is reported when it is read
             export = decode_value(line.data)
             if is_otlp(export):
-                yield from (replace(line, data=compact_json(span).encode()) for span in spans_of(export))
+                try:
+                    yield from (replace(line, data=compact_json(span).encode()) for span in spans_of(export))
+                except EvalFileError as error:
+                    yield LostLine(
+                        line.file, line.number, "; ".join(f"{p.json_path} {p.message}" for p in error.problems)
+                    )
                 return
     yield line
 

@@ -47,6 +47,7 @@ from agentv.evaluators.judges.ready_made import READY_MADE, ReadyMade, numbered_
 from agentv.evaluators.judges.settings import (
     JudgeCallSettings,
     LlmJudgeSettings,
+    RecallJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
     check_numbers,
@@ -74,6 +75,7 @@ from agentv.scoring.judge_replies.replies import (
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
+from agentv.scoring.results.sources import source_text
 from agentv.templating.variables import ANSWER_NAMES, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
@@ -203,8 +205,14 @@ def _freeform_score(
     )
 
 
-def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...]) -> JudgedText:
-    """Return the subject with its source texts. Raises EvaluatorError if something that the judge needs is missing."""
+def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...], reference: str | None) -> JudgedText:
+    """Return the subject with its source texts, and the reference answer at a path if one is given.
+
+    Raises EvaluatorError if something that the judge needs is missing.
+    """
+    if reference is not None:
+        answer = source_text(judged.context, reference)
+        judged = replace(judged, context=replace(judged.context, ground_truth=answer))
     if "sources" in ready.sections:
         judged = replace(judged, sources=numbered_sources(judged.context, paths))
     for name in ready.needs:
@@ -379,9 +387,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     nonce of its call as unverified. `plain_prompt="outcome"` takes a prompt without variables as the expected outcome;
     `prompt_script` prints the prompt. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
     aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
-    prompt. `ready_made` replaces prompt, criteria and rubrics; `sources` are the paths of its source texts. `config` is
-    set if the judge depends on nothing else and can be reused. `nonce` and `timer` are the sources of randomness and
-    time, replaceable in tests.
+    prompt. `ready_made` replaces prompt, criteria and rubrics; `sources` are the paths of its source texts, `reference`
+    that of its reference answer. `config` is set if the judge depends on nothing else and can be reused. `nonce` and
+    `timer` are the sources of randomness and time, replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -404,6 +412,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     vars: Mapping[str, JsonValue] = {}
     ready_made: ReadyMade | None = None
     sources: tuple[str, ...] = ()
+    reference: str | None = None
     is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
@@ -435,6 +444,7 @@ class LlmJudgeKeywords(TypedDict, total=False):
     vars: Mapping[str, JsonValue]
     ready_made: ReadyMade | None
     sources: tuple[str, ...]
+    reference: str | None
     is_aggregator: bool
     source: str
     base_dir: str
@@ -551,7 +561,7 @@ class LlmJudgeEvaluator:
         config, criterion, vote = judged.config, judged.basis.criterion, self.options.vote
         ready, task = self.options.ready_made, self.options.ready_made or judged.basis
         if ready is not None:
-            judged = _with_sources(judged, ready, self.options.sources)
+            judged = _with_sources(judged, ready, self.options.sources, self.options.reference)
         opening = "" if criterion is None or ready is not None else criterion_section(criterion)
         if criterion is not None and _has_scale(criterion):
             return await self._call_judges(providers, ScaledMode(criterion, vote, task), judged, opening=opening)
@@ -671,6 +681,7 @@ def make_ready_made(
         **own,
         ready_made=READY_MADE[config.type],
         sources=paths,
+        reference=settings.reference if isinstance(settings, RecallJudgeSettings) else None,
         **_judges_of(config, settings, tools),
     )
 

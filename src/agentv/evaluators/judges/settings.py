@@ -185,6 +185,24 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
         return (self.sources,) if isinstance(self.sources, str) else self.sources
 
 
+class RecallJudgeSettings(SourcedJudgeSettings, frozen=True, kw_only=True):
+    """Settings of the ready-made judge that compares sources with a reference answer."""
+
+    reference: Annotated[
+        str | None,
+        Meta(description="path of the reference answer, as in `source`; default: that of the case"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for settings that cannot be used."""
+        SourcedJudgeSettings.__post_init__(self)
+        if self.reference is not None:
+            try:
+                parse_source(self.reference)
+            except ValueError as error:
+                raise ValueError(f"`reference`: {error}") from None
+
+
 class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
     """Settings of `llm_judge`."""
 

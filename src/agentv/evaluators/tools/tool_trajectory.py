@@ -1,7 +1,7 @@
 """`tool_trajectory`: deterministic requirements on an agent's tool calls."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypedDict, Unpack
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
@@ -18,10 +18,12 @@ from agentv.scoring.tools.trajectory import (
     score_trajectory,
 )
 from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.structs import make_options
+
+UnknownDuration: TypeAlias = Literal["error", "skip"]
 
 
 class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
@@ -52,6 +54,10 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         ),
     ] = "strict"
     without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
+    unknown_duration: Annotated[
+        UnknownDuration,
+        Meta(description="a `max_duration_ms` of a call whose duration is not recorded: `error`, or `skip` it"),
+    ] = "error"
 
     def __post_init__(self) -> None:
         """Choose the default mode; raise ValueError for settings that require nothing, or do not fit the mode."""
@@ -81,6 +87,7 @@ class ToolTrajectoryKeywords(TypedDict, total=False):
     expected: Sequence[ExpectedCall | Mapping[str, Any]]
     score: Scoring
     without_messages: WithoutMessages
+    unknown_duration: UnknownDuration
 
 
 class ToolTrajectoryEvaluator:
@@ -112,11 +119,20 @@ class ToolTrajectoryEvaluator:
             scoring=given.score,
         )
         self._without_messages = given.without_messages
+        self._unknown_duration = given.unknown_duration
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`."""
+        """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`.
+
+        Raises EvaluatorError for a limit on the time of a call that is not known.
+        """
         compared = self._compare(context)
+        names = ", ".join(dict.fromkeys(compared.unknown))
+        unknown = f"the duration of {names} is not recorded, so that `max_duration_ms` was not checked"
+        if names and self._unknown_duration == "error":
+            raise EvaluatorError(f"{unknown}; `unknown_duration: skip` leaves such limits out")
         return EvaluationScore(
+            reasoning=unknown if names else None,
             score=compared.score,
             hits=compared.hits,
             misses=compared.misses,

@@ -26,9 +26,9 @@ from agentv.loading.targets.settings import check_target
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators
 from agentv.templating.variables import variable_names
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, Location, targets_of
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, Location, targets_of
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
 from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
@@ -60,7 +60,7 @@ def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> It
 
 def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
-    evaluators = [each for case in cases for each in applicable_evaluators(case, suite)[0]]
+    evaluators = [each for case in cases for each in all_evaluators(case, suite)]
     known: dict[str, Collection[str]] = {
         "dataset": {suite.dataset},
         "tag": {tag for case in cases for tag in (*suite.tags, *case.tags)},
@@ -251,10 +251,16 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
     return targets.with_used([*used, *(name for name in targets.names if name in named and name is not None)])
 
 
+def _own_evaluators(case: EvalCase) -> Iterator[EvaluatorLike]:
+    yield from case.evaluators or ()
+    for turn in case.turns:
+        yield from turn.evaluators
+
+
 def _texts_in(suite: EvalSuite) -> Iterator[str]:
     """Yield the texts in the settings of a suite's evaluators, of which some name targets."""
     cases = [case for case in suite.cases if isinstance(case, EvalCase)] if suite.cases.count is not None else []
-    evaluators = [*(suite.evaluators or ()), *(each for case in cases for each in case.evaluators or ())]
+    evaluators = [*(suite.evaluators or ()), *(each for case in cases for each in _own_evaluators(case))]
     waiting: list[object] = [each.settings for each in evaluators if isinstance(each, EvaluatorConfig)]
     while waiting:
         value = waiting.pop()

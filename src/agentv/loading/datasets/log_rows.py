@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.execution.processes.line_stream import PAGES, split_document
 from agentv.loading.datasets.rows import PARQUET, TABLES, Row, SpanFile, is_span_file, open_rows
@@ -67,7 +68,10 @@ def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     for row in rows:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
-        yield from ((row.line, each) for each in records_of(row.values))
+        try:
+            yield from ((row.line, each) for each in records_of(row.values))
+        except EvalFileError as error:
+            raise EvalFileError(shown(path), in_line(error, shown(path), row.line)) from None
 
 
 def _document(path: Path) -> Iterator[Row]:
@@ -84,24 +88,33 @@ def _document(path: Path) -> Iterator[Row]:
         raise EvalFileError(shown(path), (problem,)) from None
 
 
-def records_of(values: JsonObject) -> Iterator[JsonObject]:
-    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is."""
+def in_line(error: EvalFileError, path: str, line: int) -> tuple[Problem, ...]:
+    """Return the problems of a record at the line of its file."""
+    return tuple(replace(each, path=path, line=line, column=1) for each in error.problems)
+
+
+def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonObject]:
+    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is.
+
+    The records of a page are exports of known programs; in an object that `is_whole`, all of a file, any with an `id`.
+    Raises EvalFileError for an OTLP export with wrong parts.
+    """
     if is_otlp(values):
         yield from spans_of(values)
         return
-    page = next((values[key] for key in PAGES if _is_page(values.get(key))), None)
+    page = next((values[key] for key in PAGES if _is_page(values.get(key), is_whole=is_whole)), None)
     if isinstance(page, list) and not _OWN & values.keys():
         yield from (cast(JsonObject, each) for each in page)
     else:
         yield values
 
 
-def _is_page(value: JsonValue) -> bool:
+def _is_page(value: JsonValue, *, is_whole: bool) -> bool:
     is_list = isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
-    return is_list and all("id" in each or is_export(each) for each in cast(list[JsonObject], value))
+    return is_list and all((is_whole and "id" in each) or is_export(each) for each in cast(list[JsonObject], value))
 
 
-_OWN = frozenset({"id", "input", "question", "prompt", "response", "messages", "input_messages", "vars"})
+_OWN = frozenset("id input question prompt response expected messages input_messages vars".split())  # noqa: SIM905 - a list of words
 """Keys of an object that is a record itself."""
 
 

@@ -15,7 +15,7 @@ from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
 from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_rows
 from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, SpanFile, is_span_file, open_rows
 from agentv.loading.files.attached import FileFinder
-from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.documents import Document, JsonPath, shown_path
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
@@ -84,6 +84,8 @@ class CasesReader(Struct):
     code: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
     _being_read: set[Path] = field(default_factory=set)
+    _dependent: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
+    """The places of listed cases that depend on others, by id."""
 
     def source(self) -> CaseSource:
         """Return all cases as one source."""
@@ -153,7 +155,20 @@ class CasesReader(Struct):
             if first is not place:
                 problem = repeated_id(case_id, place, first)
                 reader.error((*at, "id"), problem.message, allowed=problem.allowed)
-        return read_case(reader, at, scope)
+        case = read_case(reader, at, scope)
+        if case is not None and case.depends_on:
+            self._dependent[case.id] = (reader.document, at)
+        return case
+
+    def dependency_problem(self, case: EvalCase, index: int, message: str) -> Problem:
+        """Return a problem at an entry of the `depends_on` of a case; for one of a row, at its line."""
+        if case.id in self._dependent:
+            document, at = self._dependent[case.id]
+            at = (*at, "execution", "depends_on", index)
+            return Problem(document.path, message, *document.mark(at), json_path=shown_path(at))
+        place = case.location or Location(self.scope.file)
+        name = shown(self.scope.files.repository_root / place.path)
+        return Problem(name, message, place.line, 1 if place.line else 0)
 
     def _read_named(self, reader: Reader, at: JsonPath, name: str, rules: RowRules) -> None:
         """Read the cases of the files that a path or pattern names, or of a function."""
@@ -460,7 +475,7 @@ def read_suite(
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
-    suite, order_problems = _in_order(suite, reader.document.path)
+    suite, order_problems = _in_order(suite, cases)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if has_errors and (other := _of_another_program(path)) is not None:
@@ -484,11 +499,11 @@ def read_suite(
 _LINES_LOOKED_AT = 100
 
 
-def _in_order(suite: EvalSuite | None, path: str) -> tuple[EvalSuite | None, Sequence[Problem]]:
+def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite | None, Sequence[Problem]]:
     """Return a suite with its cases after those that they depend on, and the problems of these dependencies."""
     if suite is None:
         return None, ()
-    cases, problems = in_order_of_dependencies(suite.cases, path)
+    cases, problems = in_order_of_dependencies(suite.cases, reader.dependency_problem)
     return replace(suite, cases=cases), problems
 
 

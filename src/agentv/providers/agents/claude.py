@@ -117,7 +117,7 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
                 parent=parent,
             )
         elif kind.endswith("tool_result"):
-            yield Returned(str(block.get("tool_use_id", "")), _output(block))
+            yield Returned(str(block.get("tool_use_id", "")), _output(block), received_at)
 
 
 def _used_so_far(message: JsonObject) -> Iterator[Step]:

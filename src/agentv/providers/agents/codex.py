@@ -111,7 +111,7 @@ def _read_item(item: JsonObject, received_at: str, *, is_completed: bool) -> Ite
     tool, given, output = call
     yield Called(item_id, tool, given, received_at)
     if is_completed:
-        yield Returned(item_id, output)
+        yield Returned(item_id, output, received_at)
 
 
 def _call(item: JsonObject) -> tuple[str, JsonValue, JsonValue] | None:

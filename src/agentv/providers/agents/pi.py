@@ -112,7 +112,7 @@ def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
         case "tool_execution_end":
             output = parts_text(object_of(event.get("result")).get("content"))
             failed = event.get("isError") is True
-            yield Returned(str(event.get("toolCallId", "")), {"error": output} if failed else output)
+            yield Returned(str(event.get("toolCallId", "")), {"error": output} if failed else output, received_at)
         case "auto_retry_start":
             yield Noted(f"retry {event.get('attempt')} of {event.get('maxAttempts')}: {event.get('errorMessage')}")
 

@@ -158,7 +158,8 @@ class McpSessions:
 
 def timed_out(session: McpSession, timeout_s: float, *, start: int) -> Failure:
     """Return the failure of a call that took too long."""
-    what = "; the server was ended" if session.process is not None else ""
+    when = "" if session.users <= 1 else " after its other calls"
+    what = f"; the server is ended{when}" if session.process is not None else ""
     message = f"no answer of the server within {timeout_s:g} s{what}"
     return _described(Failure("target_timeout", message), session, start)
 

@@ -9,7 +9,8 @@ from agentv.reports.text.amounts import count_text, money_text, score_text, seco
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.width import clip, pad, wrap_lines
-from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.aggregation import TURN, row_state
+from agentv.scoring.results.turns import turn_name
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
@@ -86,7 +87,7 @@ class CaseView(Struct, frozen=True):
             *self._partial(),
             *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
             self._section("human labels", "\n".join(map(_label_text, self.labels))),
-            self._section("transcript", _transcript_text(self._messages(), self._trace())),
+            *self._transcript(),
             self._facts(),
         ]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -102,12 +103,23 @@ class CaseView(Struct, frozen=True):
         return f"{mark} {PLAIN_LABELS.label(result)} on {target}: {state}{score}{place}"
 
     def _texts(self) -> Iterator[tuple[str, str]]:
+        turns = self._turns()
         if self.case is not None:
-            yield "question", self.case.question
+            if turns:
+                yield "messages before the first turn", _transcript_text(self.case.input_messages, ())
+            else:
+                yield "question", self.case.question
             yield "expected outcome", self.case.expected_outcome
             yield "reference answer", self.case.reference_answer or ""
+        if turns:
+            return
         yield "answer", self.result.candidate_answer or ("(empty)" if self.result.empty_answer else "")
         yield "reasoning of the model", (self.answer.reasoning if self.answer else None) or ""
+
+    def _turns(self) -> Mapping[str, str]:
+        """Return what was said in each turn of a conversation, by the names of their results."""
+        said = self.answer.messages_by_turn if self.answer else ()
+        return {turn_name(number): _transcript_text(messages, ()) for number, messages in enumerate(said, start=1)}
 
     def _section(self, title: str, text: str) -> list[str]:
         return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []
@@ -142,6 +154,13 @@ class CaseView(Struct, frozen=True):
             "required" if result.required else "",
         ]
         yield indent + "  ".join(part for part in parts if part)
+        if result.type == TURN:
+            said = self._turns().get(result.name)
+            yield from self._behind_gutter(said, indent) if said else ()
+            if result.evaluator_results:
+                for member in result.evaluator_results:
+                    yield from self._evaluator(member, f"{indent}  ")
+                return
         if result.error is not None:
             yield from self._behind_gutter(f"error ({result.error.kind}): {result.error.message}", indent)
         lines = [f"+ {one_line(hit)}" for hit in result.hits] + [f"- {one_line(miss)}" for miss in result.misses]
@@ -158,6 +177,10 @@ class CaseView(Struct, frozen=True):
     def _trace(self) -> Sequence[TraceEvent]:
         return (self.answer.trace if self.answer else self.result.trace) or ()
 
+    def _transcript(self) -> Iterator[list[str]]:
+        if not self._turns():
+            yield self._section("transcript", _transcript_text(self._messages(), self._trace()))
+
     def _facts(self) -> list[str]:
         result = self.result
         facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
@@ -171,7 +194,8 @@ class CaseView(Struct, frozen=True):
                     f"{name}: {tokens} tokens, cost {money_text(cost)}{' (estimated)' if is_estimated else ''}"
                 )
         if self.answer is not None and len(self.answer.calls) > 1:
-            facts.append(f"attempts: {', '.join(call.kind for call in self.answer.calls)}")
+            name = "calls" if self.answer.turns else "attempts"
+            facts.append(f"{name}: {', '.join(call.kind for call in self.answer.calls)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
         return facts
 

@@ -35,7 +35,7 @@ class ExpectedCall(Struct, frozen=True):
     `args` says how they are compared: `subset` (more is fine at every depth; the default), `exact`, `named_keys` (these
     keys have exactly these values, further keys are fine), `known_keys` (no other key, but keys may be missing),
     `ignore`, a list of paths of fields to compare, or a matcher for each field that differs from `exact`. Without both
-    any input matches.
+    any input matches. `max_duration_ms` limits how long the call that was found may take; it is not part of matching.
 
     >>> ExpectedCall("lookup", args={"order": "1001"}).matches(ToolCall("lookup", {"order": "1001", "full": True}))
     True
@@ -52,11 +52,14 @@ class ExpectedCall(Struct, frozen=True):
             )
         ),
     ] = "subset"
+    max_duration_ms: Annotated[float | None, Meta(description="how long the call may take, in milliseconds")] = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for an empty tool, an unknown matcher, or a matcher without an input."""
         if not self.tool:
             raise ValueError("`tool` must not be empty")
+        if self.max_duration_ms is not None and self.max_duration_ms < 0:
+            raise ValueError("`max_duration_ms` must be at least 0")
         if self.input is not None:
             _check_matcher(self.args)
         elif isinstance(self.args, Mapping):
