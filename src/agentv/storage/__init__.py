@@ -22,6 +22,7 @@ STORES: Registry = make_registry(
             factory="agentv.storage.postgres.judgements:make_postgres",
             aliases=("postgresql", "Postgres", "PostgresStorageProvider"),
             run_store="agentv.storage.postgres.store:PostgresStore",
+            quota="agentv.storage.postgres.quotas:PostgresQuota",
             password_variable="PGPASSWORD",  # noqa: S106 - its name
         ),
     ),

@@ -95,7 +95,8 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
                 )
     options = _without_own(first.run.plan.get("options"))
     if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
-        options["budget_usd"] = budget * len(runs)  # each shard had its own
+        # Each shard had its own, unless they shared one by its name.
+        options["budget_usd"] = budget if options.get("budget_name") else budget * len(runs)
     rows = [run.run.plan.get("rows") for run in runs]
     known = [count for count in rows if isinstance(count, int)]
     return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}

@@ -35,6 +35,7 @@ from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock, ResultStore
+from agentv.types.quotas import QuotaLease
 from agentv.types.results import RunReport
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]
 """Opens the store of a run; for a stored run that is continued, also returns its resume plan."""
 
 
-def run_and_report(plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore) -> int:
+def run_and_report(
+    plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore, *, quota: QuotaLease | None = None
+) -> int:
     """Run, print the report, then what could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
@@ -181,6 +184,7 @@ def run_and_report(plan: RunPlan, output: OutputOptions, stdout: TextIO, open_st
                 observers=observers,
                 clock=clock,
                 rng=rng,
+                quota=quota,
                 cleanup=_terminal_cleanup(stdout),
             )
         )
@@ -211,6 +215,7 @@ async def _run_with_signals(
     clock: Clock,
     rng: random.Random,
     *,
+    quota: QuotaLease | None,
     cleanup: Callable[[], None],
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
@@ -218,5 +223,12 @@ async def _run_with_signals(
     store, resume_plan = opened
     with stopping_on_signals(stop, cleanup=cleanup):
         return await run_plan(
-            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, resume_plan=resume_plan
+            plan,
+            store=store,
+            observers=observers,
+            clock=clock,
+            rng=rng,
+            stop=stop,
+            resume_plan=resume_plan,
+            quota=quota,
         )

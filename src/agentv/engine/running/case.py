@@ -577,7 +577,7 @@ class CaseRunner(Struct, frozen=True):
     async def _with_errors_caught(
         self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]
     ) -> CaseResult:
-        with NO_REFUSALS if self.runtime.budget is None else refused_calls() as refused:
+        with refused_calls() if self.runtime.may_refuse_calls else NO_REFUSALS as refused:
             try:
                 row = await work
             except StorageError:

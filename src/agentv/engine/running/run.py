@@ -25,6 +25,7 @@ from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
+from agentv.execution.quotas import QuotaClient
 from agentv.execution.threads import abandoned_calls
 from agentv.execution.user_code import call_user_code
 from agentv.types.errors import AgentvError, ProviderError, StorageError
@@ -32,6 +33,7 @@ from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, Run
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
 from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderResponse
+from agentv.types.quotas import QuotaLease
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -101,12 +103,14 @@ async def run_plan(
     stop: StopSignal | None = None,
     resume_plan: "ResumePlan | None" = None,
     requested: "RequestedRows | None" = None,
+    quota: QuotaLease | None = None,
 ) -> RunReport:
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
     `resume_plan` is given if `store` already has rows of this run: it is what remains to be done. With `requested`,
     only the rows that other threads request from it are run. `stop` ends the run early. If the awaiting task is
     cancelled, the store is closed and the cancellation is raised again.
+    `quota` is shared with other processes, and closed at the end.
     """
     started = clock()
     stop = stop or StopSignal()
@@ -123,7 +127,9 @@ async def run_plan(
         stop_counting = count_beside(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
-        await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan, requested=requested)
+        await _work(
+            plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan, requested=requested, quota=quota
+        )
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
@@ -153,9 +159,11 @@ async def _work(
     rng: random.Random,
     resume_plan: "ResumePlan | None",
     requested: "RequestedRows | None",
+    quota: QuotaLease | None,
 ) -> None:
     """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
     stop = recorder.stop
+    client = None if quota is None else _quota_client(quota, recorder)
     runtime = Runtime(
         specs=plan.specs,
         clock=clock,
@@ -167,8 +175,9 @@ async def _work(
         note=recorder.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
-        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent),
+        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent, client),
         uncalled=_uncalled(plan, resume_plan),
+        quota=client,
     )
     async with runtime:
         work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan=resume_plan, requested=requested))
@@ -195,19 +204,33 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
     return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
 
 
-def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget | None:
+def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:
+    """Return the client of a shared quota. The run ends, to be resumed, when the quota does not answer for long."""
+
+    def stop(reason: str) -> None:
+        recorder.stop.drain(f"quota_error: {reason}", state="failed")
+
+    return QuotaClient(quota, asyncio.get_running_loop().time, on_silence=recorder.note, on_loss=stop)
+
+
+def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None, client: QuotaClient | None) -> Budget | None:
     """Return the budget of the run, None without a limit; the first call that does not fit stops the run.
 
-    `spent` is the cost of the run before it was resumed.
+    `spent` is the cost of the run before it was resumed. A budget with a name is shared over `client`: what the run
+    has spent is known there.
     """
-    limit = plan.options.budget_usd
+    limit, name = plan.options.budget_usd, plan.options.budget_name
 
     def stop(why: BudgetStop) -> None:
         recorder.stop.drain(why.reason, needs="--budget-usd X")
-        recorder.store.note("budget_stop", structs.asdict(why))
+        fields = {name: value for name, value in structs.asdict(why).items() if value is not None}
+        recorder.store.note("budget_stop", fields)
 
     if limit is None:
         return None
+    if name is not None and client is not None:
+        known = {} if spent is None else spent.max_call_cost_by_target
+        return Budget(limit, stop, max_call_cost_by_target=known, name=name, client=client)
     if spent is None or not spent.usd:
         return Budget(limit, stop)
     recorder.note(spent.message(limit))
