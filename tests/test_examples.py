@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "agents")
 ROWS = {
     "a2a": 3,
-    "agentv-files": 4,
+    "agentv-files": 5,
     "batch-cli": 3,
     "code-judge": 2,
     "custom-evaluator": 2,

@@ -39,7 +39,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "EvaluationRunError",
         "EvaluationStorageProvider",
     ),
-    "agentv.types.cases": ("EvalCase", "EvalSuite", "EvaluatorConfig", "RubricItem"),
+    "agentv.types.cases": ("CaseTurn", "EvalCase", "EvalSuite", "EvaluatorConfig", "RubricItem", "TurnRules"),
     "agentv.types.errors": (
         "AgentvError",
         "ConfigError",

@@ -31,10 +31,12 @@ from agentv.scoring.judges.agreement import krippendorff_alpha as krippendorff_a
 from agentv.scoring.judges.agreement import weighted_kappa as weighted_kappa
 from agentv.scoring.tools.traces import summarize_trace as summarize_trace
 from agentv.storage.judgements.json_file import JsonFileStorageProvider as JsonFileStorageProvider
+from agentv.types.cases import CaseTurn as CaseTurn
 from agentv.types.cases import EvalCase as EvalCase
 from agentv.types.cases import EvalSuite as EvalSuite
 from agentv.types.cases import EvaluatorConfig as EvaluatorConfig
 from agentv.types.cases import RubricItem as RubricItem
+from agentv.types.cases import TurnRules as TurnRules
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult as AggregatedEvaluationResult
 from agentv.types.criteria.aggregated_result import CriteriaEvaluator as CriteriaEvaluator
 from agentv.types.criteria.aggregated_result import EvaluationRunError as EvaluationRunError

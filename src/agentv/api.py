@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
@@ -22,9 +23,9 @@ from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run import run_plan
-from agentv.engine.running.run_stores import make_store
+from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.stored.report_tools import SavedReports
-from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
+from agentv.engine.stored.team_store import kept_name, named_quota, named_store, secrets_of_store
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
@@ -60,10 +61,11 @@ class _Rows(Struct):
 
 
 class _Destination(Struct, frozen=True):
-    """The destination of a run: a `.agentv` folder, the team's database, or both."""
+    """The destination of a run: a `.agentv` folder, the team's database, or both. `quota` is that of its calls."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None
+    quota: str | None = None
 
 
 def evaluate(
@@ -75,6 +77,7 @@ def evaluate(
     judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
+    quota: str | None = None,
     observers: Sequence[Observer] = (),
     **options: Unpack[RunKeywords],
 ) -> RunReport:
@@ -86,8 +89,9 @@ def evaluate(
     with evaluators of its own uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to
     store the run in: by default the nearest one for an eval file, and none (memory only) for cases given as objects.
     `store` is the URL of a team's store (`postgresql://…`) to store the run in as well; it also needs a folder, and is
-    never read from an environment variable. `options` are the fields of RunOptions: `workers=4`, `trials=3`,
-    `gates=("mean >= 0.8",)`.
+    never read from an environment variable. `quota` is the URL of the database in which rate limits are shared with
+    other runs; by default `store`, and "none" shares none. `options` are the fields of RunOptions: `workers=4`,
+    `trials=3`, `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 
@@ -100,7 +104,7 @@ def evaluate(
         _evaluate(
             source,
             given=given,
-            destination=_Destination(folder, store),
+            destination=_Destination(folder, store, quota),
             observers=observers,
             options=make_options(options),
         )
@@ -116,13 +120,18 @@ async def evaluate_async(
     judge: JudgeLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     store: str | None = None,
+    quota: str | None = None,
     observers: Sequence[Observer] = (),
     **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
     return await _evaluate(
-        source, given=given, destination=_Destination(folder, store), observers=observers, options=make_options(options)
+        source,
+        given=given,
+        destination=_Destination(folder, store, quota),
+        observers=observers,
+        options=make_options(options),
     )
 
 
@@ -135,10 +144,13 @@ async def _evaluate(
 ) -> RunReport:
     cwd = Path.cwd()
     store_url = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
-    inputs, options = load_given(source, given, options, secrets_of_store(store_url, os.environ))
+    shared = named_quota(destination.quota, store_url)
+    secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ))
+    inputs, options = load_given(source, given, options, secrets)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    plan = replace(plan, store=kept_name(destination.store, store_url))
+    plan = replace(plan, store=kept_name(destination.store, store_url), quota=shared.kept)
+    quota = open_quota(shared, plan)
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
     store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
@@ -147,7 +159,7 @@ async def _evaluate(
     with ExitStack() as watching:
         for observer in observers:
             watching.callback(observer.close)
-        report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
+        report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng, quota=quota)
     return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
 
 
@@ -162,8 +174,8 @@ async def run_evaluation(
 
     Both may be dicts, with the keys of `EvaluationInput` and of a configuration file (`EvaluationRunConfig.from_dict`).
     `store="runs"` stores it in a run as well, which `agentv compare`, `report` and other commands take: one for each
-    configuration of a process. With a `name`, the run of that name is continued. A judgement that could not be stored
-    is in `run_errors`.
+    configuration of a process. With a `name`, the run of that name by an equal configuration is continued. A judgement
+    that could not be stored is in `run_errors`.
 
     Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
@@ -209,14 +221,15 @@ def run_evaluation_sync(
 
 
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
-    """Return the run that a configuration's judgements are stored in: one for each process and name."""
-    from agentv.engine.criteria.process_runs import ProcessRun  # noqa: PLC0415 - only for judgements stored as runs
+    """Return the run that a configuration's judgements are stored in: one for each process, or for each name in it."""
+    from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
     key = f"_run {os.getpid()} {name!r}"
     with _RUNS_LOCK:
         attributes = vars(config)
         if key not in attributes:
-            attributes[key] = ProcessRun(_runner_of(config), name=name, path=config.path)
+            made = ProcessRun if name is None else partial(named_run, name=name)
+            attributes[key] = made(_runner_of(config), path=config.path)
         run: ProcessRun = attributes[key]
     return run
 

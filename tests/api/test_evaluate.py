@@ -165,7 +165,7 @@ def test_an_exception_group_is_reported_by_its_first_cause() -> None:
 def test_a_key_of_a_reply_that_is_not_read_is_noted_once_for_its_target() -> None:
     report = evaluate([SUM, SUM_AGAIN], task=lambda _: {"text": "4", "txet": "5"}, evaluators=[FOUR])
     assert [note for note in report.notes if "txet" in note] == [
-        "target 'task': its replies have the key 'txet', which is not read; did you mean 'text'?"
+        "target 'task': its replies have the unknown key 'txet', which is ignored; did you mean 'text'?"
     ]
 
 
@@ -394,3 +394,12 @@ def test_a_report_of_many_rows_is_not_written_out_with_them() -> None:
         return len(repr(report))
 
     assert shown(20) - shown(10) < 20
+
+
+@pytest.mark.parametrize(
+    "target", ["{bad", '{"provider": "mock"} more', '{"a":' * 100_000], ids=["broken", "more", "deep"]
+)
+def test_a_target_that_is_not_valid_json_is_a_configuration_error(target: str) -> None:
+    with pytest.raises(ConfigError, match=r"^target \{.*: not valid JSON: .*; write an object such as") as caught:
+        evaluate([EvalCase("a", "Where?")], target=target, evaluators=[])
+    assert len(str(caught.value)) < 400

@@ -72,3 +72,15 @@ def test_an_unknown_store_is_refused() -> None:
     config = EvaluationRunConfig(evaluators=CONFIG)
     with pytest.raises(ConfigError, match="must be 'runs'"):
         run_evaluation_sync(EvaluationInput("a"), config, store="files")  # type: ignore[arg-type]
+
+
+def test_a_named_run_is_continued_by_its_own_configuration_only(home: Path) -> None:
+    for value in ("please", "thanks", "please"):
+        program = (
+            "from agentv import *\n"
+            f"config = EvaluationRunConfig(evaluators=[{{'type': 'contains', 'name': 'polite', 'value': {value!r}}}])\n"
+            "run_evaluation_sync(EvaluationInput('Wait.', prompt='Where?'), config, store='runs', name='shop')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert [[row.slot.trial for row in run.results()] for run in runs(home)] == [[0, 1], [0]]

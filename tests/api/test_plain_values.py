@@ -1,18 +1,23 @@
 """Plain Python in: dicts wherever a value class is taken, camelCase keywords, and the natural order."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from agentv import (
     AgentvError,
+    CodeEvaluator,
     CompositeEvaluator,
     ConfigError,
     EvalCase,
     EvalFileError,
+    EvaluationContext,
     EvaluationCriteria,
     EvaluationInput,
+    EvaluationRunConfig,
     EvaluationScore,
     LlmJudgeEvaluator,
     Message,
@@ -20,6 +25,7 @@ from agentv import (
     ToolTrajectoryEvaluator,
     TraceEvent,
     evaluate,
+    make_context,
     run_evaluation_sync,
     run_evaluators_for_case,
     summarize_trace,
@@ -130,6 +136,13 @@ def test_an_aggregator_is_named_or_described_as_in_a_file() -> None:
         ("minimum", "unknown aggregator 'minimum'"),
         ({"type": "threshold"}, "aggregator 'threshold': Missing required argument 'at_least'"),
         ({"type": "threshold", "at_least": 0}, "`at_least` must be at least 1"),
+        ({"type": "threshold", "at_least": "1"}, "aggregator 'threshold': `at_least`: Expected `int`, got `str`"),
+        ({"type": "weighted_average", "weights": 5}, "aggregator 'weighted_average': `weights`: Expected `object`"),
+        ({"type": "weighted_average", "weights": {"a": "b"}}, "`weights`: Expected `float`, got `str`"),
+        ({"typ": "min"}, r"an aggregator needs a `type`, one of all, .*; its keys: 'typ'"),
+        ({"type": ["min"]}, r"the type of an aggregator must be a string, not \['min'\]"),
+        (5, "an aggregator must be its type, a dict or an object, not a int"),
+        (["min"], "an aggregator must be its type, a dict or an object, not a list"),
     ):
         given: Any = wrong
         with pytest.raises(ConfigError, match=message):
@@ -181,6 +194,8 @@ def test_a_trace_of_plain_json_is_counted_and_never_silently_zero() -> None:
         ([{"typ": "tool_call"}], r"trace\[0\] has no role; its keys: 'typ'; a trace event has one of the types"),
         (["lookup"], r"trace\[0\] is not a message, but a text"),
         ({"type": "error"}, "trace must be a list of trace events or messages; got dict"),
+        (None, "trace must be a list of trace events or messages; got NoneType"),
+        (5, "trace must be a list of trace events or messages; got int"),
     ):
         with pytest.raises(AgentvError, match=message):
             summarize_trace(wrong)  # type: ignore[arg-type]
@@ -193,6 +208,46 @@ def test_evaluator_classes_take_dicts_and_camel_case() -> None:
     assert items.kind == "llm_judge"
     with pytest.raises(ConfigError, match=r"unknown option 'temprature'.*Did you mean 'temperature'"):
         LlmJudgeEvaluator({"temprature": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (LlmJudgeEvaluator, {"samples": 0}, "`samples` must be at least 1"),
+        (LlmJudgeEvaluator, {"samples": "3"}, "`samples`: Expected `int`, got `str`"),
+        (LlmJudgeEvaluator, {"samples": True}, "`samples`: Expected `int`, got `bool`"),
+        (LlmJudgeEvaluator, {"temperature": -1}, "`temperature` must be at least 0"),
+        (LlmJudgeEvaluator, {"vote": "nope"}, "unknown vote 'nope'; known: .*median"),
+        (LlmJudgeEvaluator, {"prompt": 5}, "`prompt`: Expected `str`, got `int`"),
+        (LlmJudgeEvaluator, {"judges": ("gpt",)}, "`judges`: Expected `Provider`, got `str`"),
+        (LlmJudgeEvaluator, {"resolve_judge_provider": "gpt"}, "`resolve_judge_provider`: Expected `Callable`"),
+        (LlmJudgeEvaluator, {"criteria": "tone"}, "`criteria`: Expected `array`, got `str`"),
+        (LlmJudgeEvaluator, {"rubrics": 5}, "`rubrics`: Expected `array`, got `int`"),
+        (LlmJudgeEvaluator, LlmJudgeEvaluatorOptions(vote=cast(Any, "nope")), "unknown vote 'nope'"),
+        (CodeEvaluator, {"script": 5}, "`script`: Expected `str`, got `int`; Expected `array`, got `int`"),
+        (CodeEvaluator, {"script": ["a", 5]}, "`script`: .*Expected `str`, got `int`"),
+        (CodeEvaluator, {"script": "a", "agentTimeoutMs": "5"}, "`agent_timeout_ms`: Expected `float`, got `str`"),
+        (ToolTrajectoryEvaluator, {"mode": "nope", "forbidden": ["a"]}, "unknown mode 'nope'; known: .*in_order"),
+        (ToolTrajectoryEvaluator, {"forbidden": "delete"}, "`forbidden`: Expected `array`, got `str`"),
+        (ToolTrajectoryEvaluator, {"minimums": {"a": 1.5}}, "`minimums`: Expected `int`, got `float`"),
+        (ToolTrajectoryEvaluator, {"forbidden": ["a"], "withoutMessages": "nope"}, "unknown without_messages 'nope'"),
+        (ToolTrajectoryEvaluator, {"expected": [{"tol": "x"}]}, "unknown option 'tol'.*Did you mean 'tool'"),
+        (ToolTrajectoryEvaluator, {"expected": ["x"]}, r"expected\[0\] must be an ExpectedCall or a dict .*, not 'x'"),
+        (ToolTrajectoryEvaluator, {"expected": [{"input": {}}]}, r"expected\[0\]: Missing required argument 'tool'"),
+        (ToolTrajectoryEvaluator, {"expected": [{"tool": 5}]}, "`tool`: Expected `str`, got `int`"),
+    ],
+)
+def test_options_of_a_wrong_type_are_refused(make: Callable[[Any], object], given: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(given)
+
+
+def test_options_may_be_paths_lists_and_whole_numbers(tmp_path: Path) -> None:
+    (tmp_path / "judge.md").write_text("Judge {{ candidate_answer }}")
+    judge = LlmJudgeEvaluator(prompt=cast(Any, Path("judge.md")), base_dir=cast(Any, tmp_path), temperature=0)
+    assert (judge.options.prompt, judge.options.temperature) == ("judge.md", 0.0)
+    assert CodeEvaluator(script=["a", "b"], cwd=cast(Any, tmp_path)).options.cwd == str(tmp_path)
+    assert CodeEvaluator({"script": "a", "agentTimeoutMs": 30}).options.agent_timeout_ms == 30.0
 
 
 def test_typed_keywords_are_the_fields_of_their_options() -> None:
@@ -219,3 +274,33 @@ def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:
     noted = [note for note in report.notes if "'trace', which is deprecated" in note]
     assert len(noted) == 1
     assert noted[0].startswith("target 'task': its replies have the key 'trace'")
+
+
+def test_a_configuration_takes_the_names_of_the_prd() -> None:
+    rules = [{"type": "contains", "value": "Paris"}]
+    named: dict[str, Any] = {"evaluatorConfigs": rules, "storageProvider": None, "errorPolicy": "zero"}
+    config = EvaluationRunConfig(**named, evaluatorTimeoutSeconds=5)  # type: ignore[call-arg]
+    assert (config.evaluators, config.error_policy, config.evaluator_timeout_s) == (rules, "zero", 5)
+    assert run_evaluation_sync({"response": "Paris"}, config).overall_score == 1.0
+    assert EvaluationRunConfig(rules, llm="openai:gpt-4o-mini").judge == "openai:gpt-4o-mini"  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'evaluators' is given twice"):
+        EvaluationRunConfig(rules, evaluators=rules, evaluatorConfigs=rules)  # type: ignore[call-arg, misc]
+    with pytest.raises(TypeError, match="nonsense"):
+        EvaluationRunConfig(rules, nonsense=1)  # type: ignore[call-arg]
+
+
+def test_a_context_takes_the_names_of_its_specification() -> None:
+    made = make_context(answer="Paris", question="Capital?")
+    named: dict[str, Any] = {
+        "evalCase": made.eval_case,
+        "candidate": "Paris",
+        "target": made.target,
+        "provider": made.provider,
+        "promptInputs": made.prompt_inputs,
+        "judgeProvider": None,
+        "systemPrompt": "Be strict.",
+        "judgeModel": "m",
+        "now": made.now,
+    }
+    context = EvaluationContext(**named)
+    assert (context.eval_case, context.system_prompt, context.judge_model) == (made.eval_case, "Be strict.", "m")

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from agentv.cli.main import agentv
-from agentv.cli.spans import Span
+from agentv.cli.options import Span
 from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache, CachedAnswer
 from agentv.storage.cache.embeddings import EMBEDDINGS_FOLDER, EmbeddingCache
 from agentv.types.provider import CachedFrom, Embedding, ProviderResponse

@@ -53,6 +53,13 @@ def test_the_card_says_how_far_the_judge_agrees_with_people(project: JudgedProje
     assert "\x1b" not in rest
 
 
+def test_grouping_by_tag_needs_a_tag(project: JudgedProject) -> None:
+    project.tags = ("", "")
+    code, _, err = labelled(project).call("judge", "calibrate", "--by", "tag")
+    assert (code, "no labelled case has a tag to group by" in err) == (4, True)
+    assert project.files() == []
+
+
 def test_the_page_and_the_markdown_hold_what_the_judge_said_as_text(project: JudgedProject) -> None:
     code, _, _ = labelled(project).call("judge", "calibrate", "-o", "card.html", "-o", "card.md")
     page, markdown = (Path(name).read_text() for name in ("card.html", "card.md"))

@@ -1,6 +1,8 @@
 """`agentv label agreement`: how far the annotators of a run agree."""
 
 import json
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,19 +31,26 @@ refund-7,agent-v2,right,0,ben
 """
 
 
-@pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return the command line on a run in which three targets answered a case."""
-    store = RunFolder(runs_folder(tmp_path / ".agentv"), RUN.run_id, clock=at_noon)
+KIND = {"name": "kind", "description": "", "scale": "custom", "weight": 1.0}
+
+
+def store_run(folder: Path, tags: tuple[str, ...]) -> None:
+    """Store a run in which three targets answered a case with these tags."""
+    store = RunFolder(runs_folder(folder / ".agentv"), RUN.run_id, clock=at_noon)
     store.begin(make_run())
-    store.append_case(make_case(criteria=(TONE,)))
+    store.append_case(make_case(criteria=(TONE, KIND), tags=tags))
     for target in ("agent-v1", "agent-v2", "agent-v3"):
         slot = replace(make_result().slot, target=target)
         answer = store.append_answer(make_answer(slot=slot))
-        store.append(make_result(slot=slot, answer_ref=AnswerRef(answer.seq or 0)))
+        store.append(make_result(slot=slot, answer_ref=AnswerRef(answer.seq or 0), tags=tags))
     store.close("finished")
+    (folder / "said.csv").write_text(LABELS)
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Return the command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "said.csv").write_text(LABELS)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
@@ -50,6 +59,20 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         return int(left.value.code or 0), said.out, said.err
 
     return call
+
+
+@pytest.fixture
+def call(command: Call, tmp_path: Path) -> Call:
+    """Return the command line on a run in which three targets answered a case."""
+    store_run(tmp_path, tags=("refund",))
+    return command
+
+
+@pytest.fixture
+def untagged(command: Call, tmp_path: Path) -> Call:
+    """Return the command line on such a run of a case without tags."""
+    store_run(tmp_path, tags=())
+    return command
 
 
 def test_agreement_of_imported_labels_by_criterion(call: Call) -> None:
@@ -78,6 +101,51 @@ def test_agreement_of_a_file_on_the_screen_and_in_a_report(call: Call) -> None:
         assert word in out
     assert "fewer than 20 cases" in out
     assert "Cohen's kappa" in Path("agreement.md").read_text()
+    for text in (out, Path("agreement.md").read_text()):
+        assert [line.split()[:2] for line in plain_rows(text) if line.split()[1:2] == ["refund"]] == [
+            ["tone", "refund"],
+            ["right", "refund"],
+        ]
+
+
+def plain_rows(text: str) -> list[str]:
+    """Return the lines of a table on the screen or in Markdown, without the signs of Markdown."""
+    return [re.sub(r"[`|]", " ", line).strip() for line in text.splitlines()]
+
+
+def test_grouping_by_tag_needs_a_tag(untagged: Call) -> None:
+    code, _, err = untagged("label", "agreement", "--labels", "said.csv", "--by", "tag")
+    assert (code, "no labelled case has a tag to group by" in err) == (4, True)
+
+
+def test_the_file_of_labels_may_be_standard_input(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = call("label", "agreement", "--labels", "said.csv", "--json")
+    with Path("said.csv").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert call("label", "agreement", "--labels", "-", "--json") == expected
+
+
+@pytest.mark.parametrize("metric", ["ordinal", "interval"])
+def test_a_custom_scale_has_no_order(call: Call, metric: str) -> None:
+    Path("said.csv").write_text(LABELS + "refund-7,agent-v1,kind,fact,anna\nrefund-7,agent-v1,kind,joke,ben\n")
+    code, _, err = call("label", "agreement", "--labels", "said.csv", "--metric", metric)
+    assert code == 4
+    assert err.splitlines()[-2:] == [
+        "error: refund-7, kind, anna: 'fact' is on a custom scale, which has no order",
+        "labels without an order need --metric nominal; --criterion NAME selects others",
+    ]
+    call("label", "--in", "said.csv")
+    assert call("label", "agreement", "--metric", metric)[0] == 4
+    assert call("label", "agreement", "--metric", "nominal")[0] == 0
+    for labels in ((), ("--labels", "said.csv")):
+        code, out, _ = call("label", "agreement", *labels, "--metric", metric, "--criterion", "tone")
+        assert (code, "kind" in out) == (0, False)
+
+
+def test_a_label_off_the_scale_is_refused_with_the_nominal_metric_too(call: Call) -> None:
+    Path("said.csv").write_text(LABELS.replace("2/5", "rude"))
+    code, _, err = call("label", "agreement", "--labels", "said.csv", "--metric", "nominal")
+    assert (code, "said.csv:4:1  $  'rude' cannot be read on the scale likert5" in err) == (4, True)
 
 
 def test_an_unreadable_label_of_a_file_is_named_with_its_line(call: Call) -> None:

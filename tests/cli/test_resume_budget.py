@@ -6,7 +6,7 @@ from tests.support.carrying import Project
 from tests.support.fake_server import serving_fake
 
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 
 PAID_AGENT = """
 from pathlib import Path

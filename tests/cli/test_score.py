@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from agentv.cli.main import main
+from agentv.storage.run.find import list_run_folders
+from agentv.storage.run.stored import StoredRun
 
 AGENTV = [sys.executable, "-m", "agentv"]
 CONFIG = """
@@ -102,13 +104,24 @@ def test_every_line_is_judged_kept_with_its_place_and_counted(folder: Path, scor
         (["mean >= 0.9"], 1),
         (["pass_rate >= 30%", "criterion(short).mean >= 0.6", "criterion(polite).pass_rate >= 60%"], 0),
         (["criterion(polite).mean > 0.7"], 1),
-        (["p95(duration_s) <= 30", "cost_usd == 0"], 0),
+        (["p95(duration_s) <= 30"], 0),
         (["none"], 0),
     ],
 )
 def test_the_gate_decides(folder: Path, score: Call, gates: list[str], code: int) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD, LONG, RUDE))
     assert score("log.jsonl", *(part for gate in gates for part in ("--gate", gate)))[0] == code
+
+
+def test_a_gate_on_the_cost_counts_the_lines_that_were_logged_without_one(folder: Path, score: Call) -> None:
+    priced = [{**each, "costUsd": 0.25} for each in answers(GOOD, GOOD)]
+    write_lines(folder / "log.jsonl", *priced)
+    code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
+    assert (code, last_line(out)) == (0, "PASS: cost_usd is 0.5, as <= 0.5. Exit code 0.")
+    write_lines(folder / "log.jsonl", *priced, *answers(GOOD, GOOD))
+    code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
+    wanted = "FAIL: cost_usd could not be measured (2 results have no known cost), so it is not <= 0.5. Exit code 1."
+    assert (code, last_line(out)) == (1, wanted)
 
 
 def test_gates_of_the_configuration_apply_unless_overridden(folder: Path, score: Call) -> None:
@@ -470,3 +483,118 @@ def test_a_closed_screen_costs_no_score(folder: Path) -> None:
         running.wait()
     assert running.returncode == 0
     assert len(kept(folder / "out.jsonl")) == 2
+
+
+def test_without_a_gate_a_failure_says_how_to_only_measure(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD, RUDE))
+    code, out, _ = score("log.jsonl")
+    assert (code, "--gate none or `gates: none` only measure" in out) == (1, True)
+    assert "gates: none" not in score("log.jsonl", "--gate", "mean >= 1")[1]
+    assert "gates: none" not in score("log.jsonl", config=CONFIG + 'gates: ["mean >= 1"]')[1]
+
+
+def test_a_configuration_without_gates_only_measures(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD, RUDE))
+    code, out, _ = score("log.jsonl", config=CONFIG + "gates: none")
+    assert (code, last_line(out)) == (0, "NO GATE: 1 of 2 judged lines passed (50 %). Exit code 0.")
+    assert score("log.jsonl", "--gate", "mean >= 1")[0] == 1
+
+
+def test_gates_that_are_no_list_are_refused(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(GOOD))
+    code, _, problems = score("log.jsonl", config=CONFIG + "gates: off")
+    assert (code, "gates" in problems, "none or a list" in problems) == (4, True, True)
+
+
+def run_of(folder: Path) -> StoredRun:
+    return StoredRun(list_run_folders(folder / ".agentv")[-1])
+
+
+def killed_after(folder: Path, judgements: int, *lines: str | dict[str, Any]) -> None:
+    """Score a stream from a pipe, and kill the process when it has printed that number of judgements."""
+    with scoring(folder, "-o", "-", "--name", "live", "--workers", "1", "--gate", "none") as running:
+        assert running.stdin is not None
+        for line in lines[:judgements]:
+            running.stdin.write(line if isinstance(line, str) else json.dumps(line) + "\n")
+            running.stdin.flush()
+            next_judgement(running)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+
+
+def piped(folder: Path, *lines: str | dict[str, Any]) -> "subprocess.CompletedProcess[str]":
+    text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
+    return subprocess.run(
+        [*AGENTV, "resume", "live"], cwd=folder, input=text, capture_output=True, text=True, check=False
+    )
+
+
+STREAM: tuple[str | dict[str, Any], ...] = (
+    {"id": "a", "prompt": "Where?", "response": GOOD},
+    {"response": RUDE},
+    "no JSON\n",
+    {"id": "a", "prompt": "Where?", "response": LONG},
+    {"prompt": "When?", "response": GOOD},
+    {"id": "a", "prompt": "Where?", "response": RUDE},
+    {"response": GOOD},
+)
+"""A stream in which ids repeat, and lines have none."""
+
+
+@pytest.mark.parametrize("judgements", [1, 4, 6])
+def test_a_stream_that_was_killed_is_resumed_from_the_same_stream(folder: Path, judgements: int) -> None:
+    (folder / "own.py").write_text(
+        "from pathlib import Path\n"
+        "def judge(context):\n"
+        "    with Path('calls.txt').open('a') as calls:\n"
+        "        calls.write(context['candidate_answer'] + '\\n')\n"
+        "    return 1.0\n"
+    )
+    (folder / "config.yaml").write_text("evaluators: [{type: code_judge, name: own, python: 'own.py:judge'}]")
+    killed_after(folder, judgements, *STREAM)
+    assert len(list(run_of(folder).results())) in (judgements - 1, judgements)
+    done = piped(folder, *STREAM)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "7 of 7" in done.stdout
+    rows = sorted(run_of(folder).results(), key=lambda row: row.line or 0)
+    assert [(row.line, row.slot.trial, row.status) for row in rows] == [
+        (1, 0, "pass"),
+        (2, 0, "pass"),
+        (3, 0, "error"),
+        (4, 1, "pass"),
+        (5, 0, "pass"),
+        (6, 2, "pass"),
+        (7, 0, "pass"),
+    ]
+    calls = (folder / "calls.txt").read_text().splitlines()
+    assert len(calls) in (6, 7)  # the kill may have come between a judgement and its row
+    assert len(list(run_of(folder).answers())) == 6
+
+
+def test_a_stream_that_went_on_is_resumed_by_its_new_ids(folder: Path) -> None:
+    killed_after(folder, 3, *({"id": each, "response": GOOD} for each in "abc"))
+    assert "standard input was empty" in piped(folder).stdout
+    done = piped(folder, {"id": "b", "response": RUDE}, {"id": "c", "response": GOOD})
+    assert "1 skipped line has the id of a stored line, but another answer" in done.stdout
+    assert [row.eval_id for row in run_of(folder).results()] == ["a", "b", "c"]
+
+
+def test_resuming_a_stream_from_a_terminal_says_what_to_pipe(folder: Path) -> None:
+    killed_after(folder, 1, {"id": "a", "response": GOOD})
+    terminal, other = os.openpty()
+    with os.fdopen(terminal), os.fdopen(other) as screen:
+        done = subprocess.run(
+            [*AGENTV, "resume", "live"], cwd=folder, stdin=screen, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 4
+    assert "pipe the same stream into it again, as in: cat log.jsonl | agentv resume" in done.stderr
+
+
+def test_an_interrupted_stream_says_how_to_resume_it(folder: Path) -> None:
+    with scoring(folder, "-o", "-") as running:
+        say(running, {"response": GOOD})
+        next_judgement(running)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        report = running.stderr.read()
+    assert "Resume: pipe the same stream into agentv resume 2" in report

@@ -162,3 +162,11 @@ def test_the_conversations_of_an_otlp_export_are_judged(score: Call, name: str) 
     assert len(Path("judged.jsonl").read_text().splitlines()) == 20
     assert "20 OpenTelemetry unanswered spans" in out
     assert "20 OpenTelemetry inner spans" in out
+
+
+def test_an_otlp_export_with_a_wrong_part_is_an_error(score: Call) -> None:
+    wrong = {**conversation(1), "resourceSpans": [*conversation(1)["resourceSpans"], {"scopeSpans": {}}]}
+    Path("spans.jsonl").write_text(f"{json.dumps(wrong)}\n{json.dumps(conversation(2))}\n")
+    code, out = score([], "spans.jsonl")
+    assert code == 3
+    assert "! spans.jsonl:1  $.resourceSpans[1].scopeSpans must be a list of objects, got dict" in out

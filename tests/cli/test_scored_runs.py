@@ -291,6 +291,7 @@ def test_costs_that_were_not_logged_are_compared_with_nothing(folder: Path, agen
     log(folder / "v2.jsonl", given)
     for name in ("v1", "v2"):
         score(agentv, name)
+    assert [(row.cost_usd, row.target_cost_usd) for row in stored(folder).results()] == [(None, None)]
     found = json.loads(agentv("compare", "v1", "v2", "--format", "json")[1])
     assert [each["measure"] for each in found["measures"] if each["measure"] == "cost_usd"] == []
 

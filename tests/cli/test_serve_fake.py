@@ -13,8 +13,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from agentv.cli.tools.serve_fake import targets_yaml, welcome
 from agentv.engine.plugins.loading import load_specs
-from agentv.fake.welcome import targets_yaml, welcome
 from agentv.loading.targets.targets import load_targets
 
 AGENTV = [sys.executable, "-m", "agentv"]

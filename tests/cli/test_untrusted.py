@@ -117,3 +117,13 @@ def test_files_of_prompts_are_paths_and_their_texts_are_not(capsys: pytest.Captu
     paths = {value for kind, value in used(capsys) if kind == "path"}
     assert {"v1.tmpl", "v2", "v3"} <= paths
     assert "Be short." not in paths
+
+
+def test_models_in_place_of_targets_are_providers(capsys: pytest.CaptureFixture[str]) -> None:
+    judges = "{name: q, type: llm_judge, judges: ['gemini:g', {provider: azure, endpoint: 'https://z.example'}]}"
+    Path("evals/a.yaml").write_text(
+        f"judge: openai:gpt-4o-mini\nexecution: {{targets: ['anthropic:c', model], evaluators: [{judges}]}}\n"
+        "evalcases: [{id: a, expected_outcome: b, input_messages: [{role: user, content: 'target: x:y'}]}]\n"
+    )
+    found = {value for kind, value in used(capsys) if kind == "provider"}
+    assert found == {"openai:gpt-4o-mini", "anthropic:c", "gemini:g", "azure", "openai", "cli", "python"}

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 from tests.support.cluster import QUICK, Calls, ProcessMachines, plan_of, run_on, stored_rows
+from tests.support.fake_server import serving_fake
 
-from agentv.engine.cluster.driver import MOST_LOSSES
+from agentv.engine.cluster.driver import MOST_LOSSES, Node
 from agentv.engine.running.recorder import StopSignal
+from agentv.storage.records.decode import ANSWERS
 from agentv.types.errors import ConfigError
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished
+from agentv.types.provider import CallRecord
+from agentv.types.results import RunReport
 
 TARGET = """
 import asyncio, os, pathlib
@@ -165,13 +169,13 @@ def test_a_node_that_joins_later_takes_rows(folder: Path) -> None:
 def test_a_node_that_the_driver_does_not_call_stops_its_calls(folder: Path) -> None:
     """As when only the process that connects a machine to its cluster was killed."""
     machines = ProcessMachines(2)
-    lost = Calls(RowBegun, lambda _event: None)
 
     async def run() -> float:
         loop = asyncio.get_running_loop()
-        running = asyncio.create_task(run_on(folder, machines, observers=(lost,)))
-        while not machines.nodes or not machines.nodes[0].given:
-            await asyncio.sleep(0.005)
+        begun = asyncio.Event()
+        beginning = Calls(RowBegun, lambda _event: begun.set())
+        running = asyncio.create_task(run_on(folder, machines, observers=(beginning,)))
+        await begun.wait()
         machines.nodes[0].lose()
         began = loop.time()
         await machines.nodes[0].has_stopped_itself.wait()
@@ -186,7 +190,7 @@ def test_a_node_with_other_files_takes_no_rows(folder: Path) -> None:
     plan_of(folder)
 
     class OtherFiles(ProcessMachines):
-        async def find(self) -> list:  # type: ignore[type-arg]
+        async def find(self) -> list[Node]:
             write_cases(folder, ["another"])
             return await super().find()
 
@@ -234,3 +238,38 @@ def test_a_target_that_no_node_can_run_is_an_error_before_the_first_call(folder:
     with pytest.raises(ConfigError, match=r"target 'upper': no node of the cluster has gpu: 1"):
         asyncio.run(run_on(folder, ProcessMachines(2)))
     assert not (folder / "calls.txt").exists()
+
+
+def with_fake_model(folder: Path, url: str, keys: str) -> None:
+    (folder / ".agentv" / "targets.yaml").write_text(
+        "targets:\n  - {name: upper, provider: openai, model: m, api_key: k, workers: 4, "
+        f"base_url: {url}/v1, {keys}}}\n"
+    )
+
+
+def test_nodes_share_one_budget(folder: Path) -> None:
+    write_cases(folder, [f"case-{number}" for number in range(100)])
+    with serving_fake() as server:
+        with_fake_model(folder, server.url, "price: {input_per_million: 1000, output_per_million: 1000}")
+        report = asyncio.run(run_on(folder, ProcessMachines(3), budget_usd=0.5))
+    spent = sum(row.cost_usd or 0.0 for row in stored_rows(report))
+    assert report.state == "stopped"
+    assert 0.2 < spent <= 0.5
+    assert report.needs == "--budget-usd X"
+
+
+def test_nodes_share_one_rate_limit(folder: Path) -> None:
+    write_cases(folder, [f"case-{number}" for number in range(60)])
+    with serving_fake() as server:
+        with_fake_model(folder, server.url, "requests_per_minute: 600")
+        report = asyncio.run(run_on(folder, ProcessMachines(3)))
+    started = sorted(call.started_at for call in calls_of(report))
+    assert len(started) == 60
+    soon = sum((each - started[0]).total_seconds() < 1 for each in started)
+    assert soon <= 20 + 10 + 1  # two seconds' worth at once, then ten a second
+
+
+def calls_of(report: RunReport) -> list[CallRecord]:
+    assert report.folder is not None
+    lines = Path(report.folder, "answers.jsonl").read_bytes().splitlines()
+    return [call for line in lines for call in ANSWERS.of_line(line).calls]

@@ -21,7 +21,7 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
 from agentv.types.messages import Message, ToolCall
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import struct_fields
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SETTINGS: dict[str, dict[str, Any]] = {

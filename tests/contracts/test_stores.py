@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.postgres_server import upgraded_database
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
@@ -78,8 +79,10 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 def test_rows_come_back_numbered_in_the_order_of_writing(opened: Opened) -> None:
+    slot = make_result().slot
     kept = [
-        opened.store.append(make_result(candidate_answer=text, answer_ref=AnswerRef(0))) for text in ("a", "b", "c")
+        opened.store.append(make_result(slot=replace(slot, trial=trial), candidate_answer=text))
+        for trial, text in enumerate(("a", "b", "c"))
     ]
     assert [row.seq for row in kept] == [0, 1, 2]
     assert opened.results() == kept

@@ -13,12 +13,14 @@ from tests.support.strategies import units
 
 from agentv import CriteriaEvaluator, EvaluationCriteria, EvaluationRunConfig, EvaluationRunner
 from agentv.engine.criteria.judged_lines import JudgedLine
+from agentv.scoring.counting.case_sums import MAX_HELD
 from agentv.scoring.counting.groups import MAX_STREAM_GROUPS, OTHERS
 from agentv.scoring.counting.summary import MAX_WORST, Summary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
 from agentv.scoring.gates.run_verdict import stream_summary_for
 from agentv.scoring.results.aggregation import row_state
+from agentv.storage.run.spill import TemporarySpill
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import ConfigError
@@ -100,8 +102,9 @@ def test_criteria_that_every_line_brings_anew_are_not_all_kept() -> None:
     ("costs", "total"), [([], 0.0), ([0.25, 0.5], 0.75), ([0.25, None], None), ([None, 0.25], None)]
 )
 def test_one_unknown_price_makes_the_cost_unknown(costs: list[float | None], total: float | None) -> None:
-    lines = (line(1, 1.0, judge_usage=Usage(input=10), judge_cost_usd=cost) for cost in costs)
-    summary = summed(line(0, 1.0), *lines)
+    free = EvaluationInput("x", cost_usd=0.0)
+    lines = (line(1, 1.0, judge_usage=Usage(input=10), judge_cost_usd=cost, input_snapshot=free) for cost in costs)
+    summary = summed(line(0, 1.0, input_snapshot=free), *lines)
     assert measured(summary, "cost_usd") == total
     (target,) = summary.targets()
     assert (target.judge_usage, target.judge_cost_usd) == (Usage(input=10 * len(costs)), total)
@@ -170,7 +173,7 @@ def test_a_line_becomes_a_row_named_by_its_place() -> None:
     assert (row.run_id, row.slot) == ("r-1", ResultKey("log", "log:7", "given_answer"))
     assert (row.file, row.line, row.session_id, row.metadata) == ("log", 7, "s-1", {"n": 1})
     assert (row.status, row.verdict, row.score, row.candidate_answer) == ("fail", "fail", 0.5, "Wait.")
-    assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (0.0, Usage(input=3), None)
+    assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (None, Usage(input=3), None)
     assert (row.duration_ms, row.error) == (None, None)
 
 
@@ -202,3 +205,20 @@ def test_each_evaluator_of_a_judgement_has_the_results_of_its_criteria(own: Crit
     assert sorted(results, key=lambda each: each.criterion_name) == sorted(
         made.result.results, key=lambda each: each.criterion_name
     )
+
+
+def test_sums_of_many_sessions_are_the_same_outside_of_memory() -> None:
+    spill = TemporarySpill()
+    held, spilled = stream_summary_for(None), stream_summary_for(None, spill)
+    polite = EvaluationResult("polite", 1, value=1.0, evaluator_type="length")
+    for number in range(2 * MAX_HELD + 100):
+        given = EvaluationInput("x", session_id=f"s-{number * 7 % (MAX_HELD + 50)}", duration_ms=1.0)
+        row = line(number, (number % 4) / 4, polite, input_snapshot=given, session_id=given.session_id).to_row()
+        for summary in (held, spilled):
+            summary.add(row, has_trials=False)
+    assert spill.write(b"") not in (None, 0)  # some sums are in the file
+    assert held.targets() == spilled.targets()
+    assert held.groups() == spilled.groups()
+    assert held.evaluators() == spilled.evaluators()
+    (target,) = spilled.targets()
+    assert target.mean_interval is not None

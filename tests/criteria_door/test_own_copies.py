@@ -18,7 +18,7 @@ from agentv import (
     run_evaluation_sync,
 )
 from agentv.types.messages import DataPart, TextPart
-from agentv.types.structs.deep_copies import deep_copy
+from agentv.types.structs import deep_copy
 
 CALL = Message("assistant", "Found.", tool_calls=(ToolCall("lookup", {"id": 7}, "found", id="c1"),))
 

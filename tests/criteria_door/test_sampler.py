@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -216,3 +217,115 @@ def test_wrong_options_are_refused_when_it_is_made(options: dict[str, Any]) -> N
         Sampler(CONFIG, **options)
     with pytest.raises(EvalFileError, match="did you mean 'contains'"):
         Sampler({"evaluators": [{"type": "contain", "value": "x"}]})
+
+
+class Uncopyable:
+    """An object whose copies fail."""
+
+    def __deepcopy__(self, _memo: object) -> None:
+        raise LookupError("no copies")
+
+
+def test_a_judgement_that_fails_is_counted_and_logged_as_such(caplog: pytest.LogCaptureFixture) -> None:
+    results = Results()
+    metadata: Any = {"x": Uncopyable()}
+    config = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "Paris"}], metadata=metadata)
+    with Sampler(config, on_result=results) as sampler:
+        sampler.offer(line(1))
+    assert (sampler.stats, results.all) == (SamplerStats(offered=1, sampled=1, failed=1), [])
+    assert [each.getMessage() for each in caplog.records if "on_result" in each.getMessage()] == []
+    assert any("no copies" in each.getMessage() for each in caplog.records)
+
+
+def test_an_object_that_cannot_be_copied_is_an_unreadable_line(caplog: pytest.LogCaptureFixture) -> None:
+    given = EvaluationInput("Paris", session_id="s", metadata={"x": Uncopyable()})  # type: ignore[dict-item]
+    with Sampler(CONFIG, by="session_id") as sampler:
+        assert not sampler.offer(given)
+    assert sampler.stats == SamplerStats(offered=1, sampled=1, unreadable=1)
+    assert "no copies" in caplog.text
+
+
+def test_on_result_that_exits_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def leaves(_result: object) -> None:
+        sys.exit(3)
+
+    with Sampler(CONFIG, on_result=leaves, workers=1) as sampler:
+        for number in range(3):
+            sampler.offer(line(number))
+    assert sampler.stats.judged == 3
+    assert caplog.text.count("on_result failed") == 3
+
+
+def test_after_its_thread_has_died_the_next_line_starts_it_again(caplog: pytest.LogCaptureFixture) -> None:
+    results, release = Results(), threading.Event()
+
+    def dies_once(result: AggregatedEvaluationResult) -> None:
+        results(result)
+        if len(results.all) == 1:
+            release.wait(20)
+            raise KeyboardInterrupt
+
+    sampler = Sampler(CONFIG, on_result=dies_once, workers=1, queue=1)
+    sampler.start()
+    (thread,) = [each for each in threading.enumerate() if each.name == "agentv-sampler"]
+    assert sampler.offer(line(1))
+    while sampler.stats.judged == 0:
+        thread.join(0.01)
+    assert sampler.offer(line(2))
+    release.set()
+    thread.join(20)
+    assert sampler.stats == SamplerStats(offered=2, sampled=2, judged=1, lost=1)
+    assert "stopped with 1 lines that were not judged" in caplog.text
+
+    async def put() -> bool:
+        return await asyncio.wait_for(sampler.put(line(3)), 20)
+
+    assert asyncio.run(put())
+    sampler.close()
+    assert results.ids == ["a1", "a3"]
+    assert sampler.stats == SamplerStats(offered=3, sampled=3, judged=2, lost=1)
+
+
+def test_messages_name_the_number_of_the_line(held: Held, caplog: pytest.LogCaptureFixture) -> None:
+    with Sampler(EvaluationRunConfig(evaluators=[held]), workers=1) as sampler:
+        sampler.offer(line(1))
+        assert held.began.wait(20)
+        for wrong in ("first", "second"):
+            sampler.offer({"id": wrong, "reply": "Paris"})
+        held.release.set()
+    places = [each.getMessage() for each in caplog.records if "cannot be judged" in each.getMessage()]
+    assert ["sampler:2" in places[0], "sampler:3" in places[1]] == [True, True], places
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("begun", ["sampler.start()", "pass", "sampler.start(); sampler.close()"])
+def test_a_forked_process_judges_its_own_lines(begun: str) -> None:
+    program = (
+        "import agentv, os, sys\n"
+        "config = agentv.EvaluationRunConfig(evaluators=[{'type': 'contains', 'value': 'Paris'}])\n"
+        "sampler = agentv.Sampler(config, queue=1)\n"
+        f"{begun}\n"
+        "child = os.fork()\n"
+        "taken = sampler.offer({'id': '1', 'prompt': 'q', 'response': 'Paris'})\n"
+        "sampler.close()\n"
+        "found = (taken, sampler.stats.judged, sampler.stats.pending)\n"
+        "print(found, flush=True)\n"
+        "if child: os.waitpid(child, 0)\n"
+        "else: os._exit(0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    expected = "(False, 0, 0)" if "close" in begun else "(True, 1, 0)"
+    assert done.stdout.splitlines() == [expected, expected], done.stderr
+
+
+def test_a_sampler_shows_its_share_and_its_counts() -> None:
+    sampler = Sampler({"evaluators": [{"type": "contains", "value": "Paris"}]}, sample=0.25, by="session_id")
+    assert repr(sampler) == "Sampler(25% by session_id: 0 of 0 sampled, 0 judged)"
+    every = Sampler({"evaluators": [{"type": "contains", "value": "Paris"}]})
+    with every:
+        every.offer({"response": "Paris"})
+        every.offer("no JSON")
+    assert f"{every}" == "Sampler(100%: 2 of 2 sampled, 1 judged, 1 unreadable)"
+    assert f"{Sampler({'evaluators': [{'type': 'contains', 'value': 'x'}]}, sample=0.005)}".startswith("Sampler(0.5%: ")

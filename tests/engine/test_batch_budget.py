@@ -12,7 +12,7 @@ from tests.support.fake_server import serving_fake
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 from agentv.types.events import Observer, RowBegun, RowFinished, RowLeft, RunEvent
 from agentv.types.json_value import JsonObject
 

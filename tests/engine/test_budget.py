@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.fake_server import serving_fake
@@ -17,7 +17,7 @@ from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, T
 from agentv.engine.calling.budget import Budget, BudgetAccount, BudgetStop
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
@@ -60,6 +60,7 @@ class Shop:
             self.refused += 1
 
 
+@example(limit=2.0, calls=[(0, 1e-9, None, 0)], workers=1)
 @given(
     limit=st.floats(min_value=0.01, max_value=5),
     calls=st.lists(

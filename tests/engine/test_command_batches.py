@@ -126,3 +126,31 @@ def test_a_batch_reply_to_a_single_call_is_never_the_answer(project: Path, mode:
     report = run(project, mode, "{EVAL_ID} {FILES} {PROMPT_FILE}")
     assert set(rows(report).values()) == {("error", "")}
     assert report.exit_code == 3
+
+
+def with_dependency(project: Path, **more: Any) -> None:
+    suite = json.loads((project / "suite.yaml").read_text())
+    suite["evalcases"][1]["execution"] = {"depends_on": ["a"], **more}
+    (project / "suite.yaml").write_text(json.dumps(suite))
+
+
+def test_a_case_that_depends_on_another_is_in_a_later_batch(project: Path) -> None:
+    with_dependency(project)
+    report = run(project, "good")
+    assert calls(project) == [["batch", ["a.txt"]], ["batch", ["b.txt", "c.txt"]]]
+    assert rows(report) == {name: ("pass", f"answer {name}") for name in "abc"}
+
+
+def test_a_failed_case_keeps_those_that_depend_on_it_out_of_the_batch(project: Path) -> None:
+    with_dependency(project)
+    report = run(project, "breaks")
+    assert calls(project) == [["batch", ["a.txt"]], ["batch", ["c.txt"]]]
+    assert report.folder is not None
+    found = [json.loads(line) for line in (Path(report.folder) / "results.jsonl").read_text().splitlines()]
+    assert {row["eval_id"]: row["error"]["kind"] for row in found if row["eval_id"] == "b"} == {"b": "dependency"}
+
+
+def test_a_case_may_run_although_the_one_before_it_failed(project: Path) -> None:
+    with_dependency(project, on_dependency_failure="run")
+    run(project, "breaks")
+    assert calls(project) == [["batch", ["a.txt"]], ["batch", ["b.txt", "c.txt"]]]

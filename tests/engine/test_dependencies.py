@@ -99,6 +99,34 @@ def test_a_circle_and_an_unknown_case_are_errors_with_their_line(cases: str, mes
     assert problem.line == 2
 
 
+LINE = '"input_messages": [{"role": "user", "content": "q"}], "expected_outcome": "ok"'
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"suite.eval.yaml": "tests:\n" + case("a", ", depends_on: [prepar]") + case("prepare")},
+         r"suite\.eval\.yaml:2:\d\d+ +\$\.evalcases\[0\]\.execution\.depends_on\[0\] .*did you mean 'prepare'"),
+        ({"suite.eval.yaml": "evalcases:\n  - {id: a, expected_outcome: ok, input_messages: [{role: user, content: q}]"
+          ",\n     execution: {depends_on: [b, zz]}}\n"
+          "  - {id: b, expected_outcome: ok, input_messages: [{role: user, content: q}]}\n"},
+         r"suite\.eval\.yaml:3:34 +\$\.evalcases\[0\]\.execution\.depends_on\[1\] +case 'a': it depends on 'zz'"),
+        ({"suite.eval.yaml": "evalcases: {file: more/cases.jsonl}\n",
+          "more/cases.jsonl": f'{{"id": "b", {LINE}}}\n{{"id": "a", {LINE}, "execution": {{"depends_on": ["zz"]}}}}\n'},
+         r"more/cases\.jsonl:2:1 +\$ +case 'a': it depends on 'zz'"),
+        ({"suite.eval.yaml": "evalcases: {file: more/cases.yaml}\n",
+          "more/cases.yaml": f'evalcases:\n  - {{"id": "a", {LINE},\n     "execution": {{"depends_on": ["a"]}}}}\n'},
+         r"more/cases\.yaml:3:35 +\$\.evalcases\[0\]\.execution\.depends_on\[0\] .* in a circle"),
+    ],
+)  # fmt: skip
+def test_a_wrong_dependency_is_an_error_with_its_place(files: dict[str, str], expected: str) -> None:
+    for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
+    with pytest.raises(EvalFileError, match=f"^{expected}"):
+        load_suite("suite.eval.yaml", specs=load_specs())
+
+
 def test_our_own_files_have_it_under_execution() -> None:
     Path("suite.eval.yaml").write_text(
         "evalcases:\n"

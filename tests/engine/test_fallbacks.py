@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.fake_server import serving_fake
 
 from agentv import ConfigError, RunReport, evaluate
 
@@ -115,3 +116,34 @@ def test_a_fallback_needs_a_price_under_a_budget(run: Callable[..., RunReport]) 
             "name: second, provider: openai, model: m, base_url: 'http://127.0.0.1:9/v1'",
             budget_usd=1.0,
         )
+
+
+def test_failed_attempts_of_a_target_are_billed_and_estimated_also_before_a_cached_answer(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "agent.py").write_text(
+        "from agentv.types.errors import ProviderError\n"
+        "from agentv.types.failures import Failure\n"
+        "from agentv.types.provider import ProviderResponse\n"
+        "def fails(request):\n"
+        "    raise ProviderError(Failure('server_error', 'down'), partial=ProviderResponse('I begin to answer'))\n"
+    )
+    (tmp_path / "suite.yaml").write_text(SUITE.format(execution=""))
+    with serving_fake() as server:
+        settings = f"base_url: '{server.url}/v1', api_key: sk-none-none, model: fake"
+        (tmp_path / "targets.yaml").write_text(
+            "targets:\n"
+            "  - {name: first, provider: python, callable: 'agent.py:fails', max_retries: 0,\n"
+            "     fallback_targets: [second], price: {input_per_million: 1000, output_per_million: 1000}}\n"
+            f"  - {{name: second, provider: openai, {settings},\n"
+            "     price: {input_per_million: 10, output_per_million: 10}}\n"
+        )
+        live, cached = (
+            answer(evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", targets=["first"], cache="on"))
+            for _ in range(2)
+        )
+    lost = live["calls"][0]["cost_usd"]
+    assert lost > 0
+    assert (live["estimated"], cached["estimated"]) == (True, True)
+    assert live["billed_usd"] == live["cost_usd"] > lost
+    assert "cached" in cached
+    assert (cached["billed_usd"], cached["cost_usd"]) == (lost, live["cost_usd"])

@@ -18,7 +18,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.fake import FakeServer, Quota
 from agentv.reports.progress.json_lines import JsonLines
 from agentv.reports.progress.observers import make_observer
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 
 KINDS: dict[str, set[str | None]] = {
     "429": {"rate_limited"},

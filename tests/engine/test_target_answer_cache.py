@@ -13,7 +13,7 @@ from tests.support.loopback import reply, serving
 from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Question, Reply
 from agentv.types.messages import FilePart, TextPart
 
 JUDGE = EvaluatorConfig("judge", "llm_judge", {})

@@ -89,6 +89,13 @@ def test_context_recall_needs_a_reference_answer() -> None:
         evaluate("context_recall", context)
 
 
+def test_context_recall_may_have_a_reference_answer_of_its_own() -> None:
+    judge = judge_saying(HALF)
+    context = make_context(judge=judge, context={"documents": ["a"]}, metadata={"facts": "Paris is the capital."})
+    evaluate("context_recall", context, reference="metadata.facts")
+    assert "Paris is the capital." in judge.requests[0].question
+
+
 def test_action_claims_shows_the_calls_even_if_there_are_none() -> None:
     judge = judge_saying(HALF, HALF)
     evaluate("action_claims", make_context(judge=judge, output_messages=CALLED))

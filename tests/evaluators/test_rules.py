@@ -160,12 +160,42 @@ def test_rules_say_what_they_expected_and_what_they_got(
         ("length", {}, "`length` needs `min`, `max` or both"),
         ("length", {"min": 2, "max": 1}, "$.min  `min` 2 is larger than `max` 1"),
         ("is_json", {"schema": {"type": "objekt"}}, "$.schema  `schema` is not a valid JSON Schema: $.type: 'objekt'"),
+        ("is_json", {"inside": True, "fenced": True}, "$.inside  `inside` and `fenced` cannot be combined"),
         ("contains", {}, "the key 'value' is missing"),
     ],
 )
 def test_bad_settings_are_refused_before_the_run(type_: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(EvalFileError, match=re.escape(message)):
         evaluator_of(type_, **settings)
+
+
+LONG = json.dumps({"a": "x" * 100_001})
+
+
+@pytest.mark.parametrize("schema", [None, {"required": ["a"]}, {"required": ["b"]}])
+def test_an_answer_that_is_a_long_object_is_read(schema: dict[str, Any] | None) -> None:
+    score = judge("is_json", LONG, inside=True, schema=schema).score
+    assert score == judge("is_json", LONG, schema=schema).score
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"See {LONG}", "over 100,000 characters"),
+        ("See " + json.dumps({"a": ["x"] * 100_001}), "over 100,000 characters"),
+        ('{ "' * 2001 + '{"b": 1}', "after 2,000"),
+    ],
+)
+def test_a_search_for_objects_that_was_given_up_is_no_judgement(text: str, message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        judge("is_json", text, inside=True)
+    with pytest.raises(EvaluatorError, match=message):
+        judge("is_json", '{"a": 1} ' + text, inside=True, schema={"required": ["b"]})
+    assert judge("is_json", '{"a": 1} ' + text, inside=True).score == 1.0
+
+
+def test_long_text_with_braces_but_no_object_is_judged() -> None:
+    assert judge("is_json", '{"a": x}\n' + "word " * 100_000, inside=True).score == 0.0
 
 
 def test_a_rule_looks_where_its_source_says() -> None:

@@ -5,6 +5,7 @@ from tests.support.judging import make_context
 
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator, ToolTrajectorySettings
 from agentv.scoring.tools.traces import summarize_trace
+from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall, TraceEvent
 
@@ -88,3 +89,15 @@ def test_without_order_a_miss_shows_expected_and_actual_arguments() -> None:
     evaluator = ToolTrajectoryEvaluator(mode="superset", expected=({"tool": "find", "args": {"id": 1}},))
     score = evaluator.evaluate(make_context(output_messages=tool_calls(("find", {"id": 2}))))
     assert score.misses == ('Expected find with {"id":1}, found find with {"id":2}',)
+
+
+def test_an_unknown_duration_under_a_limit_is_an_error_unless_it_is_skipped() -> None:
+    context = make_context(output_messages=(Message("assistant", tool_calls=(ToolCall("a"),)),))
+    expected = [{"tool": "a", "max_duration_ms": 5}]
+    with pytest.raises(EvaluatorError, match="the duration of a is not recorded"):
+        ToolTrajectoryEvaluator(expected=expected).evaluate(context)
+    score = ToolTrajectoryEvaluator(expected=expected, unknown_duration="skip").evaluate(context)
+    assert (score.score, score.reasoning) == (
+        1.0,
+        "the duration of a is not recorded, so that `max_duration_ms` was not checked",
+    )

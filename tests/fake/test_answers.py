@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.fake.answers import answer, example_object, example_of
-from agentv.fake.conversation import Question, Tool, Turn, count_tokens
+from agentv.fake.api import Question, Tool, Turn, count_tokens
 from agentv.fake.embeddings import embed
 
 LOOKUP = Tool("lookup", {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]})

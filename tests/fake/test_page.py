@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agentv.cli.tools.serve_fake import targets_yaml, welcome
 from agentv.fake import FAULTS
-from agentv.fake.welcome import targets_yaml, welcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers" / "fake-server.md"
 URL = "http://127.0.0.1:8808"

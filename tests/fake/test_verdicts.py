@@ -5,12 +5,19 @@ from typing import Any
 
 import pytest
 
-from agentv.evaluators.judges.basis import USER_TEMPLATE, WHOLE
 from agentv.evaluators.judges.llm_judge import CriteriaMode
 from agentv.evaluators.judges.pairwise import PAIR_ANSWERS, PairMode
-from agentv.evaluators.judges.prompts import fence, freeform_contract, rubric_contract, rubric_section, unit_score
+from agentv.evaluators.judges.prompts import (
+    USER_TEMPLATE,
+    WHOLE,
+    fence,
+    freeform_contract,
+    rubric_contract,
+    rubric_section,
+    unit_score,
+)
 from agentv.fake.answers import answer
-from agentv.fake.conversation import Question, Turn
+from agentv.fake.api import Question, Turn
 from agentv.scoring.judge_replies.replies import ReplyRules, parse_freeform, parse_rubric
 from agentv.types.cases import RubricItem
 from agentv.types.criteria.scales import EvaluationCriteria

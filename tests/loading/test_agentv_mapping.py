@@ -34,6 +34,12 @@ class Row(NamedTuple):
 
 CASE_LISTS = ("tests:", "eval_cases:", "evalcases:", "cases:")
 
+TALK = "mode: conversation\n    turns:"
+TURNS = (
+    "mode: conversation\n    "
+    "turns: [{input: hi, assertions: [Says hi, {type: contains, value: hi}]}, {input: again, expected_output: hi}]"
+)
+
 FOURTH = [
     Row("S1 eval_cases", "suite", "eval_cases: [{id: z, criteria: ok, input: hi}]"),
     Row("S2 name", "suite", "name: refunds"),
@@ -90,11 +96,31 @@ FOURTH = [
     Row("C6 skip_defaults", "case", "execution: {skip_defaults: true}"),
     Row("C7 input_files", "case", "input_files: [note.txt]"),
     Row("C8 vars", "case", "vars: {a: {b: 1}}"),
-    Row("C9 mode", "case", "mode: conversation", "refused"),
-    Row("C9 turns", "case", "turns: [{input: hi}]", "refused"),
-    Row("C9 aggregation", "case", "aggregation: mean", "refused"),
-    Row("C9 on_turn_failure", "case", "on_turn_failure: stop", "refused"),
-    Row("C9 window_size", "case", "window_size: 2", "refused"),
+    Row("C9 turns", "case", f"{TURNS}"),
+    Row("C9 aggregation", "case", f"{TURNS}\n    aggregation: min"),
+    Row("C9 on_turn_failure", "case", f"{TURNS}\n    on_turn_failure: stop"),
+    Row("C9 window_size", "case", f"{TURNS}\n    window_size: 2"),
+    Row("C9 content of a turn", "case", "mode: conversation\n    turns: [{input: {a: 1}, expected_output: [{b: 2}]}]"),
+    Row("C9 parts", "case", f"{TALK} [{{input: [a, {{type: text, value: b}}], expected_output: 5}}]"),
+    Row("C9 message", "case", f"{TALK} [{{input: [{{role: user, content: a}}], expected_output: b}}]"),
+    Row("C9 vars", "case", f"{TURNS}\n    vars: {{a: 1}}"),
+    Row("C9 nothing to check", "case", "mode: conversation\n    turns: [{input: hi}]", "warned"),
+    Row("C9 unknown key of a turn", "case", f"{TURNS[:-2]}, wait: 1}}]", "warned"),
+    Row("C9 expected_output beside turns", "case", f"{TURNS}\n    expected_output: hi", "warned"),
+    Row(
+        "C9 several messages in a turn",
+        "case",
+        "mode: conversation\n    turns: [{input: [{role: user, content: a}, {role: user, content: b}]}]",
+        "refused",
+    ),
+    Row("C9 unknown aggregation", "case", f"{TURNS}\n    aggregation: median", "refused"),
+    Row("C9 unknown on_turn_failure", "case", f"{TURNS}\n    on_turn_failure: retry", "refused"),
+    Row("C9 mode alone", "case", "mode: conversation", "refused"),
+    Row("C9 unknown mode", "case", "mode: monologue", "refused"),
+    Row("C9 turns without mode", "case", "turns: [{input: hi}]", "refused"),
+    Row("C9 aggregation without mode", "case", "aggregation: mean", "refused"),
+    Row("C9 on_turn_failure without mode", "case", "on_turn_failure: stop", "refused"),
+    Row("C9 window_size without mode", "case", "window_size: 2", "refused"),
     Row("C10 on_dependency_failure", "case", "on_dependency_failure: run"),
     Row(
         "C10 depends_on",
@@ -191,7 +217,6 @@ FOURTH = [
         "E22 duration",
         "evaluator",
         "{type: tool-trajectory, mode: exact, expected: [{tool: a, max_duration_ms: 5}]}",
-        "warned",
     ),
     Row("E21 output", "evaluator", "{type: tool-trajectory, mode: exact, expected: [{tool: a, output: x}]}"),
     Row(

@@ -16,7 +16,7 @@ from agentv.loading.importers.generations import find_generation
 from agentv.loading.models.schemas import KINDS, json_schema
 from agentv.loading.suites.suites import load_suite
 from agentv.registry import Specs
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json
@@ -45,6 +45,7 @@ _BEYOND_A_SCHEMA = frozenset(
         "single-needs-settings",
         "single-unknown-type",
         "top-gate",
+        "turns-options-alone",
         "top-no-cases",
         "top-cases-null",
         "two-lists",

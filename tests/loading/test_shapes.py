@@ -20,15 +20,15 @@ from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.files.documents import Document
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import Limits, SpellingNotes, has_members, key_of, names_of
-from agentv.loading.models.json_schema import describe, rewritten
 from agentv.loading.models.reader import Reader
+from agentv.loading.models.schemas import describe, rewritten
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import CaseModel, CriterionModel, EvaluatorModel, MessageModel, SuiteModel
 from agentv.loading.targets.models import RetryModel, TargetModel
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
-from agentv.types.structs.struct_fields import has_fields, struct_fields
+from agentv.types.structs import has_fields, struct_fields
 
 MODELS: tuple[type, ...] = (
     *(SuiteModel, CaseModel, MessageModel, EvaluatorModel, CriterionModel),

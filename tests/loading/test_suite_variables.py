@@ -7,7 +7,7 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import open_yaml
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.suites.variables import fill_in_place
 from agentv.registry import Specs
@@ -125,8 +125,8 @@ def test_a_built_in_name_wins_in_a_prompt_with_a_warning() -> None:
     found = suite(JUDGE.replace("PROMPT", "'{{ question }} {{ answer }}'"), ALL)
     (warning,) = found.warnings
     assert warning.render() == (
-        "suite.yaml:4:51  $.execution.evaluators[0].prompt  warning: {{ question }} is not the variable 'question' in "
-        "a prompt: the built-in name wins; write {{ vars.question }} for the variable"
+        "suite.yaml:4:51  $.execution.evaluators[0].prompt  warning: in a prompt, {{ question }} is the built-in "
+        "variable, not your variable 'question'; write {{ vars.question }} for the variable"
     )
 
 

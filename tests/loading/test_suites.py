@@ -278,3 +278,73 @@ def test_cases_with_equal_evaluators_share_one_list(tmp_path: Path) -> None:
     assert first is second
     assert first is not third
     assert first != third
+
+
+TURNS = """
+execution: {timeout_seconds: 9}
+vars: {order: "1001"}
+evalcases:
+  - id: a
+    input_messages: [{role: system, content: Be short}]
+    turns:
+      - input: Order {{ order }}
+        expected_output: "Paid: {{ order }}"
+      - input: [{type: text, value: And now?}]
+        expected_outcome: says when
+        rubrics: [Names a day]
+        evaluators: [{name: has, type: contains, value: "{{ order }}"}]
+      - input: Thanks
+    execution: {turn_aggregate: min, on_turn_failure: stop, turn_window: 2}
+"""
+
+
+def test_turns_of_a_conversation(tmp_path: Path) -> None:
+    case = only_case(tmp_path, TURNS)
+    first, second, third = case.turns
+    assert (first.input.content, [each.content for each in first.expected_messages]) == ("Order 1001", ["Paid: 1001"])
+    assert (second.input.content, second.expected_outcome) == ((TextPart("And now?"),), "says when")
+    assert [item.description for item in second.rubrics] == ["Names a day"]
+    (judge,) = second.evaluators
+    assert isinstance(judge, EvaluatorConfig)
+    assert (judge.type, judge.settings) == ("contains", {"value": "1001"})
+    assert (third.expected_messages, third.evaluators) == ((), ())
+    assert (case.turn_rules.aggregate, case.turn_rules.on_failure, case.turn_rules.window) == ("min", "stop", 2)
+    assert [message.content for message in case.input_messages] == ["Be short"]
+
+
+def test_a_case_with_turns_needs_no_messages_before_them(tmp_path: Path) -> None:
+    case = only_case(tmp_path, "evalcases: [{id: a, turns: [{input: hi, expected: yo}]}]")
+    assert (case.input_messages, len(case.turns)) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("turns", "problem"),
+    [
+        ("[{input: hi}]", "no turn of the case has anything to check, and the case has no evaluators"),
+        ("[{input: 5, expected: x}]", "must be a string, a list of parts or an object, but is a number"),
+        ("[{input: hi, evaluators: [{name: a, type: contians, value: x}]}]", "unknown evaluator type 'contians'"),
+        ("[{input: hi, evaluators: [{name: a, type: llm_judge}]}]", "the key 'expected_outcome' is missing"),
+    ],
+)
+def test_wrong_turns_are_refused_with_their_place(turns: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(EvalFileError) as raised:
+        load(tmp_path, f"evalcases:\n  - id: a\n    turns: {turns}\n")
+    (found,) = raised.value.problems
+    assert problem in found.message
+    assert found.line == 3
+    assert found.json_path.startswith("$.evalcases[0].turns")
+
+
+def test_options_of_conversations_need_turns(tmp_path: Path) -> None:
+    with pytest.raises(EvalFileError, match="`turn_window` needs `turns`"):
+        load(tmp_path, CASE + "    execution: {turn_window: 2}\n")
+
+
+def test_turns_of_a_dataset_s_template_and_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,question,more\na,Who?,yes\n")
+    turns = '[{input: "{{ question }}", expected: "{{ more }}"}]'
+    case = only_case(tmp_path, f"evalcases: {{file: rows.csv, case: {{turns: {turns}}}}}")
+    assert (case.input_messages, [turn.input.content for turn in case.turns]) == ((), ["Who?"])
+    (tmp_path / "lines.jsonl").write_text('{"id": "b", "turns": [{"input": "hi", "expected": "yo"}]}\n')
+    case = only_case(tmp_path, "evalcases: lines.jsonl")
+    assert (case.input_messages, [turn.input.content for turn in case.turns]) == ((), ["hi"])

@@ -20,7 +20,7 @@ from agentv.providers import PROVIDERS
 from agentv.providers.protocols.a2a_replies import Reply
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.types.errors import EvalFileError, ProviderError
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, DataPart
 from agentv.types.provider import CheckedProvider, Provider, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -291,16 +291,34 @@ def test_a_card_that_cannot_be_used_is_a_failure(card: str, kind: str, expected:
 def test_a_reply_that_is_not_one_of_a2a_is_a_failure(
     body: str, status: str, kind: str, expected: str, streaming: str
 ) -> None:
-    with serving(reply(body, status=status)) as server:
-        card = {
-            "capabilities": {"streaming": True},
-            "supportedInterfaces": [{"url": server.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
-        }
-        with serving(reply(json.dumps(card))) as cards:
-            failure = failure_of(target(cards.url, streaming=streaming), make_request("where"))
+    with serving(reply(body, status=status)) as server, serving(reply(card_of(server.url))) as cards:
+        failure = failure_of(target(cards.url, streaming=streaming), make_request("where"))
 
     assert failure.kind == kind
     assert failure.message.startswith(expected)
+
+
+def card_of(url: str) -> str:
+    interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return json.dumps({"capabilities": {"streaming": True}, "supportedInterfaces": [interface]})
+
+
+def test_a_complete_answer_stays_one_if_its_stream_ends_badly() -> None:
+    task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"},
+            "artifacts": [{"artifactId": "1", "parts": [{"text": "42 euros."}]}]}  # fmt: skip
+    event = f"data: {json.dumps({'jsonrpc': '2.0', 'id': '1', 'result': {'task': task}})}\n\n"
+    broken = reply(event, headers={"Content-Type": "text/event-stream"}, length=len(event) + 100)
+    with serving(broken) as server, serving(reply(card_of(server.url))) as cards:
+        answer = ask(target(cards.url), make_request("how much"))
+
+    assert (answer.text, answer.finish_reason) == ("42 euros.", "completed")
+
+
+@pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443)])
+def test_the_usual_port_may_be_written(scheme: str, port: int) -> None:
+    client = pytest.importorskip("agentv.providers.protocols.a2a_client")
+    assert client.is_same_origin(f"{scheme}://h/rpc", f"{scheme}://h:{port}/card")
+    assert not client.is_same_origin(f"{scheme}://h/rpc", f"{scheme}://h:81/card")
 
 
 # --- health -----------------------------------------------------------------------------------------------------
@@ -342,6 +360,39 @@ def test_what_the_agent_said_last_is_the_answer_of_a_task_without_artifacts() ->
     assert collected.response().text == "Done."
 
 
+def status(state: str, said: str = "", role: str = "ROLE_AGENT") -> JsonObject:
+    message: JsonObject = {"message": turn(said, role)} if said else {}
+    return {"state": f"TASK_STATE_{state}", **message}
+
+
+def turn(text: str, role: str = "ROLE_AGENT") -> JsonObject:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+QUESTION = turn("How much?", "ROLE_USER")
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([], ""),
+        ([QUESTION, turn("Looking it up."), turn("42 euros.")], "42 euros."),
+        ([QUESTION, turn("42 euros."), turn("Looking it up.")], "42 euros."),
+        ([turn("Which order?"), QUESTION, turn("Looking it up.")], ""),
+    ],
+)
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED"])
+def test_what_the_agent_said_on_the_way_is_no_answer(history: list[JsonValue], expected: str, state: str) -> None:
+    collected = Reply()
+    collected.add({"statusUpdate": {"taskId": "1", "status": status("WORKING", "Looking it up.")}})
+    collected.add({"statusUpdate": {"taskId": "1", "status": status("WORKING")}})
+    collected.add({"task": {"id": "1", "status": status(state), "history": history}})
+
+    assert collected.response().text == expected
+    assert collected.said() == ""
+    assert [event.text for event in collected.updates if event.text] == ["Looking it up."]
+
+
 # --- settings ---------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +401,9 @@ def test_what_the_agent_said_last_is_the_answer_of_a_task_without_artifacts() ->
     [
         ({"url": "agent.example.com"}, "url must start with http"),
         ({"url": "http://h", "endpoint": "h"}, "endpoint must start with http"),
+        ({"url": "http://[::1"}, "url is not a valid URL: Invalid IPv6 URL"),
+        ({"url": "https://127.0.0.1:99999/"}, "url is not a valid URL: Port out of range 0-65535"),
+        ({"url": "http://"}, "url is not a valid URL: it has no host"),
         ({"url": "http://h", "answer_states": []}, "answer_states must name a state"),
         ({"url": "http://h", "answer_states": ["done"]}, "answer_states"),
         ({"url": "http://h", "streaming": "yes"}, "streaming"),

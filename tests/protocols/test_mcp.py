@@ -130,6 +130,9 @@ def test_an_error_of_a_tool_is_an_answer_where_errors_are_judged() -> None:
         ('{"arguments": {}}', "the question has no `tool`"),
         ('{"tool": "say", "arguments": 1}', "`arguments` of the question is a JSON number"),
         ('{"tool": "say", "argumnts": {}}', "unknown key 'argumnts'"),
+        ('{"tool": "say", "name": "fail"}', "the question has both 'tool' and 'name'"),
+        ('{"tool": "say", "arguments": null, "args": {}}', "the question has both 'arguments' and 'args'"),
+        (f'{{"tool": "say", "arguments": {{"a": {"9" * 5000}}}}}', "the question has a number that is too long"),
     ],
 )
 def test_a_question_that_names_no_call_is_refused(text: str, expected: str) -> None:
@@ -238,6 +241,17 @@ def test_after_a_time_out_the_next_call_gets_a_new_server() -> None:
 
     first, second = with_provider(target(), use)
     assert first != second
+
+
+def test_a_time_out_reports_when_the_server_is_ended() -> None:
+    async def use(provider: Provider) -> list[str]:
+        hanging = [provider.invoke(make_request('{"tool": "hang"}', timeout_s=s)) for s in (0.5, 1.0)]
+        errors = await asyncio.gather(*hanging, return_exceptions=True)
+        return [error.failure.message for error in errors if isinstance(error, ProviderError)]
+
+    first, second = with_provider(target(), use)
+    assert first.startswith("no answer of the server within 0.5 s; the server is ended after its other calls; ")
+    assert second.startswith("no answer of the server within 1 s; the server is ended; ")
 
 
 def test_a_cancelled_call_leaves_no_server() -> None:
@@ -400,6 +414,7 @@ def test_no_server_at_a_url_is_a_failure_of_transport() -> None:
         ({}, "set either `command`"),
         ({"command": "a", "url": "http://h"}, "set either `command`"),
         ({"url": "h"}, "url must start with http"),
+        ({"url": "http://[::1"}, "url is not a valid URL: Invalid IPv6 URL"),
         ({"url": "http://h", "args": ["a"]}, "args is for a server that `command` starts"),
         ({"command": "a", "headers": {"X": "1"}}, "headers are sent to a `url`"),
         ({"command": "a", "arguments": {}}, "arguments: set `tool`"),

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
 from agentv.providers.apis.anthropic import parse_line as parse_message_line
 from agentv.providers.apis.anthropic import parse_state as parse_message_state
+from agentv.providers.apis.batches import parse_line, parse_state
 from agentv.providers.apis.dialogue import Dialogue, Turn, continue_conversation, open_conversation, parse_turn
 from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
-from agentv.providers.apis.http import HttpResponse, status_failure
+from agentv.providers.apis.http import HttpResponse, json_bytes, status_failure
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.providers.apis.openai_batches import parse_line, parse_state
-from agentv.providers.apis.request_json import json_bytes
 from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import utc_now
 from agentv.types.errors import ProviderError

@@ -13,11 +13,10 @@ from tests.support.model_apis import KEY, MODEL_APIS
 from agentv.fake import FakeServer
 from agentv.providers.apis.anthropic import AnthropicSettings
 from agentv.providers.apis.anthropic import parse_line as parse_message_line
-from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, parse_lines
+from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, build_upload, parse_line, parse_lines, parse_state
 from agentv.providers.apis.gemini import GeminiSettings
 from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings
-from agentv.providers.apis.openai_batches import build_upload, parse_line, parse_state
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

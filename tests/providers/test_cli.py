@@ -12,7 +12,8 @@ from tests.support.asking import ask, failure_of, make_request, make_target, wit
 from tests.support.hostile import Family, hostile
 from tests.support.loopback import reply, serving
 
-from agentv.providers.local.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.cli import CliSettings
+from agentv.providers.local.healthchecks import CommandHealthcheck, HttpHealthcheck
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import Provider, ProviderResponse
@@ -131,7 +132,7 @@ def test_notes_about_the_reply_are_kept_beside_those_about_the_command() -> None
 
     unread, ran = ask(target_of(command, verbose=True)).notes
 
-    assert unread == "its replies have the key 'txet', which is not read; did you mean 'text'?"
+    assert unread == "its replies have the unknown key 'txet', which is ignored; did you mean 'text'?"
     assert ran.startswith("ran in ")
 
 

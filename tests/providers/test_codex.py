@@ -221,3 +221,15 @@ def test_without_stream_logs_there_is_no_log(tmp_path: Path) -> None:
 
     assert ask(make_target("codex", settings), home=tmp_path).log_paths == ()
     assert not (tmp_path / "logs").exists()
+
+
+def test_a_call_took_the_time_from_its_start_to_its_end() -> None:
+    item: JsonObject = {"id": "1", "type": "command_execution", "command": "ls"}
+    started: JsonObject = {"type": "item.started", "item": item}
+    ended: JsonObject = {"type": "item.completed", "item": {**item, "aggregated_output": "a", "exit_code": 0}}
+    alone: JsonObject = {"type": "item.completed", "item": {**item, "id": "2", "aggregated_output": "a"}}
+    later = "2026-11-20T07:00:01.250Z"
+    steps = [*read_codex(started, NOW), *read_codex(ended, later), *read_codex(alone, later)]
+    (message, *more) = Transcript(steps).response().output_messages or ()
+    calls = [call for each in (message, *more) for call in each.tool_calls]
+    assert [call.duration_ms for call in calls] == [1250.0, None]

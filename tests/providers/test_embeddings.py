@@ -20,10 +20,9 @@ from agentv.engine.running.clock import make_clock
 from agentv.execution.sharing import SharedResources
 from agentv.fake import FAULTS, FakeServer
 from agentv.providers import PROVIDERS
-from agentv.providers.apis.embedding_model import EmbeddingApi
+from agentv.providers.apis.embeddings import EmbeddingApi, OpenAIEmbeddings
 from agentv.providers.apis.gemini import GeminiEmbeddings, GeminiSettings
 from agentv.providers.apis.openai import OpenAISettings
-from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
 from agentv.scoring.text.vectors import cosine
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure

@@ -249,7 +249,7 @@ def test_usage_without_counts_is_unknown_and_said() -> None:
     assert read_usage([]) is None
     response = answer_of({"text": "hi", "usage": {"words": 3}})
     assert response.usage is None
-    assert ["no token counts that are understood" in note for note in response.notes] == [True]
+    assert ["no known token counts" in note for note in response.notes] == [True]
 
 
 def test_a_command_may_print_a_result_of_the_ai_sdk() -> None:

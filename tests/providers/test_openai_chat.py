@@ -4,11 +4,10 @@ import pytest
 from msgspec.structs import replace
 from tests.support.asking import make_request
 
-from agentv.providers.apis.dialogue import Turn, open_conversation
+from agentv.providers.apis.dialogue import Image, Turn, open_conversation
 from agentv.providers.apis.dialogue import parse_turn as parse
 from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.providers.apis.request_json import Image
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, ToolCall

@@ -458,6 +458,21 @@ def test_the_answers_of_an_otlp_export_are_replayed(tmp_path: Path, name: str) -
     assert inner.kind == "target_missing"
 
 
+@pytest.mark.parametrize("start", ["", "\n", "\ufeff \n"])
+def test_an_otlp_export_is_recognised_by_its_keys(tmp_path: Path, start: str) -> None:
+    said = {"gen_ai.prompt.0.content": "Where?", "gen_ai.completion.0.content": "Here."}
+    export = {"schemaUrl": "x", **otlp.export(otlp.span(1, None, said))}
+    (tmp_path / "spans.jsonl").write_text(f"{start}{json.dumps(export)}\n")
+    assert ask(replay(tmp_path, file="spans.jsonl"), make_request(eval_case_id=f"{1:016x}")).text == "Here."
+
+
+def test_an_otlp_export_with_a_wrong_part_is_an_error_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "spans.jsonl").write_text('\n{"resourceSpans": ["junk"]}\n')
+    failure = failure_of(replay(tmp_path, file="spans.jsonl"))
+    assert failure.kind == "config_error"
+    assert "spans.jsonl:2:1  $.resourceSpans[0]  must be an object, got str" in failure.message
+
+
 def test_a_table_of_logged_answers_is_replayed(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text('id,prompt,response\ncase-1,Where?,"Here, please."\n2,When?,Now.\n')
     assert ask(replay(tmp_path, file="log.csv"), make_request()).text == "Here, please."

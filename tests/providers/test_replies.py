@@ -120,9 +120,7 @@ def test_usage_is_read_by_the_names_of_any_api(usage: JsonValue, counts: tuple[i
 def test_usage_without_a_count_is_unknown_and_reported() -> None:
     response = parse_output('{"text": "x", "usage": {"tokens": 4, "input": "3", "output": -1}}')
     assert response.usage is None
-    assert response.notes == (
-        "the usage in its replies has no token counts that are understood; write {input, output}",
-    )
+    assert response.notes == ("the usage in its replies has no known token counts; write {input, output}",)
 
 
 @pytest.mark.parametrize("cost", ['"free"', "-3", "true", "1e999", "NaN", '{"total": 1}'])
@@ -143,8 +141,10 @@ def test_cost_is_read_beside_the_text_or_in_the_usage(beside: dict[str, JsonValu
 
 def test_keys_that_are_not_read_are_noted_only_in_a_reply_that_is_read() -> None:
     misspelt, unknown = parse_output('{"text": "x", "txet": 1, "shoe": 2}').notes
-    assert misspelt == "its replies have the key 'txet', which is not read; did you mean 'text'?"
-    assert unknown.startswith("its replies have the key 'shoe', which is not read; read are text, output_messages, ")
+    assert misspelt == "its replies have the unknown key 'txet', which is ignored; did you mean 'text'?"
+    assert unknown.startswith(
+        "its replies have the unknown key 'shoe', which is ignored; known keys: text, output_messages, "
+    )
     assert parse_output('{"answer": "x"}').notes == ()
 
 

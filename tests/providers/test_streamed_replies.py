@@ -21,9 +21,9 @@ from tests.support.model_apis import MODEL_APIS
 from agentv.execution.cancelled_calls import kept_partial
 from agentv.fake import FakeServer, Question, Reply, ToolUse
 from agentv.providers.apis.anthropic import MessagesCollector
-from agentv.providers.apis.chat_stream import ChatCollector
 from agentv.providers.apis.gemini import ContentCollector
 from agentv.providers.apis.openai import ResponsesCollector
+from agentv.providers.apis.openai_chat import ChatCollector
 from agentv.providers.apis.streamed_reply import Collector, StreamedReply
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue

@@ -275,11 +275,50 @@ def test_an_interrupt_ends_the_run_and_keeps_its_rows(project: Path, options: tu
     assert "INTERRUPTED: " in session.output
     assert "CancelledError" not in session.output
     (run,) = rows(project)
-    assert {row["eval_id"] for row in run if row["status"] != "error"} <= {"days"}, (
-        run
-    )  # no verdict of an unfinished row
+    assert {row["eval_id"] for row in run} <= {"days"}, run
     (folder,) = (project / ".agentv" / "runs").iterdir()
     assert '"state":"interrupted"' in (folder / "events.jsonl").read_text()
+
+
+def test_an_interrupt_that_another_thread_gets_leaves_no_row(project: Path) -> None:
+    """A lock does not wake the main thread for it: a target that waits would end, and be stored as an error."""
+    (project / "targets.yaml").write_text("targets: [{name: default, provider: python, callable: target.py:answer}]")
+    (project / "target.py").write_text(
+        "import signal, threading\n"
+        "def answer(request):\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "    threading.Event().wait(20)\n"
+    )
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/refunds.yaml', case='money')\ndef test_refunds(): pass\n"
+    )
+    session = Session(project)
+    assert session.code == 2, session.output
+    assert [len(run) for run in rows(project)] == [0]
+
+
+def test_an_interrupt_before_the_first_call_ends_the_session(project: Path) -> None:
+    (project / "targets.yaml").write_text(
+        "targets: [{name: default, provider: cli, command_template: 'echo 30 days', "
+        "healthcheck: {type: command, command_template: python3 interrupt.py}}]"
+    )
+    (project / "evals" / "interrupt.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(int(open('../pid').read()), signal.SIGINT)\n"
+        "while not os.path.exists('../ending'): time.sleep(0.01)\n"
+    )
+    (project / "conftest.py").write_text(
+        "import os, threading\n"
+        "open('pid', 'w').write(str(os.getpid()))\n"
+        "def pytest_keyboard_interrupt(excinfo):\n"
+        "    threading.Timer(0.5, lambda: open('ending', 'w').close()).start()\n"
+    )
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/refunds.yaml', case='days')\ndef test_refunds(): pass\n"
+    )
+    session = Session(project)
+    assert session.code == 2, session.output
+    assert [len(run) for run in rows(project)] == [0]
 
 
 def test_the_module_can_be_named_without_autoload(project: Path) -> None:
@@ -355,3 +394,41 @@ def test_a_gate_without_a_judged_test_is_reported(tmp_path: Path) -> None:
 def test_a_wrong_number_of_trials_says_what_is_expected(tmp_path: Path) -> None:
     session = Session(tmp_path, "--agentv-trials", "x")
     assert "argument --agentv-trials: must be a whole number from 1, not 'x'" in session.output
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_a_target_that_cannot_be_created_fails_its_tests(project: Path, options: tuple[str, ...]) -> None:
+    missing = TARGETS.replace('mock, response: "Yes, within 30 days."', "python, callable: missing.py:answer")
+    (project / "targets.yaml").write_text(missing)
+    session = Session(project, "-k", "test_refunds or ordinary", *options)
+    assert session.code == 3, session.output
+    assert "INTERNALERROR" not in session.output
+    assert session.outcomes == {
+        "test_refunds[days]": "ERROR",
+        "test_refunds[money]": "ERROR",
+        "test_refunds[unjudged]": "ERROR",
+        "test_ordinary": "PASSED",
+    }
+    assert "missing.py" in re.findall(r"^INCOMPLETE: .*", session.output, re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_a_case_waits_for_the_one_that_it_depends_on(project: Path, options: tuple[str, ...]) -> None:
+    (project / "evals" / "steps.yaml").write_text(
+        "target: dead\n"
+        "evalcases:\n"
+        "  - {id: first, expected_outcome: ok, input_messages: [{role: user, content: hi}],\n"
+        "     evaluators: [{name: any, type: contains, value: Yes}]}\n"
+        "  - {id: second, expected_outcome: ok, input_messages: [{role: user, content: hi}],\n"
+        "     evaluators: [{name: any, type: contains, value: Yes}], execution: {depends_on: [first]}}\n"
+    )
+    (project / "conftest.py").write_text("def pytest_collection_modifyitems(items): items.reverse()\n")
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/steps.yaml')\ndef test_steps(): pass\n"
+    )
+    session = Session(project, *options)
+    assert session.outcomes == {"test_steps[second]": "ERROR", "test_steps[first]": "ERROR"}, session.output
+    (run,) = rows(project)
+    kinds = {str(row["eval_id"]): row["error"]["kind"] for row in run}  # type: ignore[index]
+    assert kinds["second"] == "dependency"
+    assert kinds["first"] != "dependency"

@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 from tests.support.ray_cluster import RayCluster, why_not
 
 

@@ -7,8 +7,7 @@ from tests.support.rows import make_row
 
 from agentv.reports.compare.words import Reasons
 from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides
-from agentv.scoring.comparison.rows import scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
 

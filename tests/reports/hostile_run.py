@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from tests.support.hostile_texts import HOSTILE_TEXTS
 from tests.support.stored import CONTAINS, RUN, make_answer, make_case, make_result
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.formats import ReportTools
+from agentv.reports.run.views import RowDetail
 from agentv.scoring.counting.summary import Summary
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall

@@ -12,8 +12,7 @@ from tests.support.rows import make_row
 from agentv.reports.compare.matrix import matrix_text
 from agentv.reports.compare.text import ComparisonView
 from agentv.reports.compare.words import Reasons
-from agentv.reports.text.paint import in_colour, without_colour
-from agentv.reports.text.signs import ASCII, UNICODE
+from agentv.reports.text.signs import ASCII, UNICODE, in_colour, without_colour
 from agentv.reports.text.width import display_width
 from agentv.scoring.comparison.compare import compare_sides
 from agentv.types.json_value import JsonObject

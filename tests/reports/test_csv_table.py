@@ -7,9 +7,9 @@ import pytest
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.csv_table import COLUMNS, csv_table
 from agentv.reports.run.formats import ReportTools
+from agentv.reports.run.views import RowDetail
 from agentv.types.results import RunReport
 
 

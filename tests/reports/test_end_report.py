@@ -6,8 +6,8 @@ from tests.reports.rows import REPORT
 
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.paint import in_colour
 from agentv.reports.text.printable import printable
+from agentv.reports.text.signs import in_colour
 from agentv.reports.text.width import display_width
 from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import BaselineSummary, Interval

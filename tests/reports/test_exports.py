@@ -17,7 +17,7 @@ from agentv.reports.run.exports import make_export
 from agentv.reports.run.formats import ReportTools
 from agentv.reports.text.printable import UNSAFE
 from agentv.reports.text.yaml_text import yaml_item
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
 from agentv.types.json_value import JsonObject
@@ -210,7 +210,7 @@ ON_A_FULL_DISK = """
 import io, resource, sys
 from agentv.reports.run.exports import make_export
 from agentv.reports.run.formats import ReportTools
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
 from tests.support.stored import make_result

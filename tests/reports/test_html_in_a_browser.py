@@ -13,7 +13,7 @@ from tests.support.browser import dom_after_scripts, needs_browser
 from tests.support.hostile_texts import HOSTILE_TEXTS, RUNNING
 
 from agentv.reports.html.page import html_page
-from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.views import RowDetail
 
 pytestmark = [needs_browser, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from tests.support.hostile_texts import HOSTILE_TEXTS
 from tests.support.stored import make_answer, make_case, make_result
 
 from agentv.reports.html.page import MOST_ROWS, html_page
-from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.views import RowDetail
 
 EXPECTED_TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "div", "p", "h1", "h2", "h3",

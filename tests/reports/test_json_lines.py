@@ -7,7 +7,7 @@ from tests.reports.rows import HOSTILE, REPORT, STARTED
 from tests.support.stored import make_answer
 
 from agentv.reports.progress.json_lines import JsonLines
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunEnded, RunNote, RunStopping
 
 EVENTS = (

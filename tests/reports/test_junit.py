@@ -8,8 +8,8 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_det
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.stored import make_result
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.junit import junit
+from agentv.reports.run.views import RowDetail
 from agentv.types.records.result import CaseResult
 
 SKIPPED = make_result(status="skipped", score=None, verdict=None, evaluator_results=())

@@ -13,11 +13,12 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, 
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 from tests.support.stored import make_result
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.markdown import LONGEST, markdown
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.types.results import RunReport, RunVerdict
+from agentv.types.summaries import CellSummary, GroupSummary, MatrixSummary
 
 ROWS = (FAILED, UNANSWERED, PASSED)
 
@@ -207,6 +208,38 @@ def test_it_fits_a_comment_and_counts_what_does_not(count: int) -> None:
     if count == 5_000:
         shown = text.count("\n- ✗ `refund-7`")
         assert f"- and {count - shown:,} more: `agentv show" in text
+
+
+def test_groups_are_left_out_as_a_whole_and_counted() -> None:
+    groups = [
+        GroupSummary("tag", f"t-{number}", {"pass": 1}, 1.0, 1.0, target=target)
+        for number in range(40)
+        for target in ("one", "two", "three")
+    ] + [GroupSummary("metadata.team", f"m-{number}", {"pass": 1}, 1.0, 1.0) for number in range(2)]
+    text = written(replace(REPORT, results=ROWS, groups=tuple(groups), by=("tag", "metadata.team")))
+    assert [text.count(f"\n| `{each}` |") for each in ("one", "two", "three")] == [33, 33, 33]
+    assert "| `tag t-32` |" in text
+    assert "| `tag t-33` |" not in text
+    assert "| `m-0` |" not in text
+    more = f"and 9 more groups: `agentv show {REPORT.run_id} --by tag --by metadata.team`"
+    assert more in text.splitlines()
+
+
+def test_targets_and_evaluators_that_are_left_out_are_counted() -> None:
+    targets = tuple(replace(REPORT.targets[1], target=f"agent-{number}") for number in range(23))
+    evaluators = tuple(replace(REPORT.evaluators[0], name=f"rule-{number}") for number in range(101))
+    lines = written(replace(REPORT, results=ROWS, targets=targets, evaluators=evaluators)).splitlines()
+    assert "and 3 more targets" in lines
+    assert "and 1 more evaluator" in lines
+
+
+def test_prompts_and_targets_of_a_matrix_that_are_left_out_are_counted() -> None:
+    prompts, targets = ([f"{name}-{number}" for number in range(count)] for name, count in (("p", 21), ("t", 22)))
+    cells = tuple(CellSummary(prompt, target, {"pass": 1}, 1.0, 1.0) for prompt in prompts for target in targets)
+    lines = written(
+        replace(REPORT, results=ROWS, matrix=MatrixSummary(tuple(prompts), tuple(targets), cells))
+    ).splitlines()
+    assert "and 1 more prompt, 2 more targets" in lines
 
 
 any_text = st.text(st.sampled_from("a `|\\*<@#_\n\x1b\u202e[]()!&~"), max_size=30)

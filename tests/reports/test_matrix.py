@@ -11,7 +11,7 @@ from agentv.reports.html.summary import matrix_section
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.matrix import matrix_lines
 from agentv.reports.run.report_json import report_text
-from agentv.reports.text.paint import without_colour
+from agentv.reports.text.signs import without_colour
 from agentv.reports.text.width import display_width
 from agentv.types.summaries import BestCell, CellSummary, Interval, MatrixSummary
 

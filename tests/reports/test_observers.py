@@ -11,7 +11,7 @@ from agentv.reports.progress.json_lines import JsonLines
 from agentv.reports.progress.live import LiveScreen
 from agentv.reports.progress.observers import NullObserver, choose_display, make_observer
 from agentv.reports.progress.plain import PlainLines
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import UnknownNameError
 
 

@@ -12,7 +12,7 @@ from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.plain import PlainLines
 from agentv.reports.run.github import error_command
-from agentv.reports.text.workflow_commands import harmless
+from agentv.reports.text.printable import harmless
 from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping
 
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))

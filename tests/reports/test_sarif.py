@@ -7,8 +7,8 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, 
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.stored import make_result
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.sarif import sarif
+from agentv.reports.run.views import RowDetail
 from agentv.types.records.result import CaseResult
 
 

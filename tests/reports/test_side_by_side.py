@@ -4,8 +4,8 @@ import pytest
 from tests.reports.rows import HOSTILE_TEXT
 from tests.support.stored import CONTAINS, make_case, make_result
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.side_by_side import CaseAnswers, SideBySide
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.width import display_width
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.types.failures import Failure

@@ -8,12 +8,10 @@ from msgspec.structs import replace
 from tests.support.stored import NOON
 from tests.support.trending import SUITE, TARGET
 
-from agentv.reports.text.paint import in_colour
 from agentv.reports.text.sheet import sheet_html, sheet_markdown
-from agentv.reports.text.signs import ASCII
+from agentv.reports.text.signs import ASCII, in_colour
 from agentv.reports.text.width import display_width
-from agentv.reports.trend.views import TrendView, trend_sheet
-from agentv.reports.trend.words import TrendWords, age_text
+from agentv.reports.trend import TrendView, TrendWords, age_text, trend_sheet
 from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series
 from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.statistics.moments import ClusterMoments

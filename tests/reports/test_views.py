@@ -4,11 +4,9 @@ from msgspec.structs import replace
 from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, PASSED, UNANSWERED
 from tests.support.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
 
-from agentv.reports.run.case_view import CaseView
-from agentv.reports.run.run_view import RunView
-from agentv.reports.text.paint import in_colour
+from agentv.reports.run.views import CaseView, RunView
 from agentv.reports.text.printable import printable
-from agentv.reports.text.signs import ASCII
+from agentv.reports.text.signs import ASCII, in_colour
 from agentv.reports.text.width import display_width
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentv.reports.text.workflow_commands import CommandGuard, harmless, reads_commands
+from agentv.reports.text.printable import CommandGuard, harmless, reads_commands
 
 COMMAND = re.compile(r"^\s*::|##\w*\[")
 

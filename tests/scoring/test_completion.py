@@ -21,7 +21,7 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import struct_fields
 from agentv.types.usage import Usage
 
 ANYTHING = st.one_of(

@@ -66,7 +66,7 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
     result = parse_gate("cost_usd <= 5").check(summary)
     assert (result.passed, result.sentence) == (
         False,
-        "cost_usd could not be measured (what a call cost is not known), so it is not <= 5",
+        "cost_usd could not be measured (1 result has no known cost), so it is not <= 5",
     )
 
 

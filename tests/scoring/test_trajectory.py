@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentv.scoring.tools.tool_calls import ExpectedCall, json_equal
-from agentv.scoring.tools.trajectory import MAX_LINES, Mode, Trajectory, best_pairing, common_share, score_trajectory
+from agentv.scoring.tools.trajectory import (
+    MAX_LINES,
+    Mode,
+    Scoring,
+    Trajectory,
+    best_pairing,
+    common_share,
+    score_trajectory,
+)
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
@@ -220,3 +228,23 @@ def test_an_unknown_matcher_is_refused(args: JsonValue) -> None:
 )
 def test_json_equality_knows_types(left: JsonValue, right: JsonValue, same: bool) -> None:
     assert json_equal(left, right) is same
+
+
+FAST, SLOW, UNKNOWN = ToolCall("a", duration_ms=4.0), ToolCall("a", duration_ms=9.5), ToolCall("a")
+LIMITED = ExpectedCall("a", max_duration_ms=5)
+
+
+@pytest.mark.parametrize("mode", ["exact", "in_order", "unordered", "superset", "subset"])
+@pytest.mark.parametrize("scoring", ["strict", "partial", "matched"])
+def test_a_limit_on_the_time_of_a_call_is_one_more_check(mode: Mode, scoring: Scoring) -> None:
+    wanted = Trajectory(mode, expected=(LIMITED,), scoring=scoring)
+    fast, slow, unknown = (score_trajectory(wanted, [call]) for call in (FAST, SLOW, UNKNOWN))
+    assert (fast.score, slow.score, unknown.score) == (1.0, 0.0 if scoring == "strict" else 0.5, 1.0)
+    assert "a took 4 ms (maximum: 5 ms)" in fast.hits
+    assert "a took 9.5 ms (maximum: 5 ms)" in slow.misses
+    assert (fast.unknown, slow.unknown, unknown.unknown) == ((), (), ("a",))
+
+
+def test_the_limit_of_a_call_that_is_missing_is_not_met() -> None:
+    wanted = Trajectory("in_order", expected=(ExpectedCall("b"), LIMITED), scoring="matched")
+    assert score_trajectory(wanted, [ToolCall("b")]).score == pytest.approx(1 / 3)

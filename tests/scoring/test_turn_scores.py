@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.results.turn_scores import TurnScore, fold_turns
+from agentv.scoring.results.aggregators import TurnScore, fold_turns
 from agentv.types.cases import TurnAggregate
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure

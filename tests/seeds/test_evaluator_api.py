@@ -39,7 +39,7 @@ from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.ready_made import READY_MADE
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import struct_fields
 
 SOURCE = Path(package.__file__).parent
 TESTS = Path(__file__).parent.parent

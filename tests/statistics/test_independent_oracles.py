@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from agentv.scoring.statistics.independent import IndependentSides
+from agentv.scoring.statistics.differences import IndependentSides
 from agentv.scoring.statistics.moments import ClusterMoments
 
 Sample = list[list[float]]

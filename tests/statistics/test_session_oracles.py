@@ -10,8 +10,7 @@ from statsmodels.regression.linear_model import OLS
 from tests.support.rows import make_row
 
 from agentv.scoring.comparison.compare import compare_sides
-from agentv.scoring.comparison.rows import scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.statistics.differences import PairedDifferences
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval

@@ -13,6 +13,7 @@ import psycopg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 from tests.support.postgres_server import upgraded_database
 from tests.support.stored import at_noon, make_answer, make_case, make_result, make_run
 
@@ -73,7 +74,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(text=TEXTS)
     def write_result(self, text: str) -> None:
-        kept = self.store.append(make_result(run_id=self.run_id, candidate_answer=text, answer_ref=AnswerRef(0)))
+        # Each is a result of its own: a database stores one result for each slot and generation.
+        slot = replace(make_result().slot, trial=len(self.model["results"]))
+        row = make_result(run_id=self.run_id, slot=slot, candidate_answer=text, answer_ref=AnswerRef(0))
+        kept = self.store.append(row)
         assert kept.seq == len(self.model["results"])
         self.model["results"].append(kept)
 

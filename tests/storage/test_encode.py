@@ -13,7 +13,7 @@ from tests.support.strategies import answers, case_records, case_results
 import agentv.storage
 from agentv.storage.records.encode import answer_line, case_line, result_line, to_record
 from agentv.storage.records.json_line import decode, encode, fitted
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer
 from agentv.types.records.fields import always

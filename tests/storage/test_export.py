@@ -10,8 +10,7 @@ from tests.support.stored import CONTAINS, JUDGE, make_result
 from tests.support.strategies import case_results
 
 from agentv.storage.records.decode import RESULTS
-from agentv.storage.records.encode import result_line
-from agentv.storage.records.export import export_record
+from agentv.storage.records.encode import export_record, result_line
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import fcntl
+import logging
 import os
 import resource
 from collections.abc import Iterator
@@ -96,3 +97,56 @@ def test_a_lost_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "judged.configs.jsonl").unlink()
     with pytest.raises(StorageError, match=r"judged\.jsonl:1: its configuration .* is not in .*judged\.configs\.jsonl"):
         list(JsonFileStorageProvider(path).load_results())
+
+
+TORN = b'{"sha256": "abc", "con'
+WARNING = "agentv", logging.WARNING
+
+
+@pytest.mark.parametrize("damaged", ["judged.jsonl", "judged.configs.jsonl"])
+def test_an_unreadable_line_is_passed_over_and_named(
+    tmp_path: Path, damaged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "judged.jsonl"
+    store = {"type": "json_file", "path": str(path)}
+    made = []
+    for value in ("x", "y"):
+        config = EvaluationRunConfig(evaluators=[{"type": "contains", "value": value}], storage=store)
+        made.append(run_evaluation_sync(EvaluationInput("x"), config))
+        with Path(tmp_path / damaged).open("ab") as file:
+            file.write(TORN + b"\n")
+    caplog.clear()
+    assert loaded(path) == [each.to_dict() for each in made]
+    named = [(each.name, each.levelno, each.getMessage()) for each in caplog.records]
+    assert named == [(*WARNING, f"{tmp_path / damaged}:{line}: passed over: {TRUNCATED}") for line in (2, 4)]
+
+
+TRUNCATED = "Input data was truncated"
+
+
+def test_a_partial_last_line_is_removed_before_the_next_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "judged.jsonl"
+    path.write_bytes(b'{"id":1}\n' + TORN)
+    append_record(path, {"id": 2})
+    assert path.read_bytes() == b'{"id":1}\n{"id":2}\n'
+    named = [(each.name, each.levelno, each.getMessage()) for each in caplog.records]
+    assert named == [(*WARNING, f"{path}: removed a partial last line of {len(TORN)} bytes")]
+
+
+@pytest.mark.parametrize("last", ['{"id":1}', "notes of a person", '"a text"', "]"])
+def test_a_last_line_that_is_no_partial_record_is_kept(tmp_path: Path, last: str) -> None:
+    path = tmp_path / "judged.jsonl"
+    path.write_text(f'{{"id":0}}\n{last}')
+    append_record(path, {"id": 2})
+    assert path.read_text() == f'{{"id":0}}\n{last}\n{{"id":2}}\n'
+
+
+def test_a_file_of_configurations_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path, configs = tmp_path / "judged.jsonl", tmp_path / "judged.configs.jsonl"
+    configs.mkdir()
+    result = run_evaluation_sync(
+        EvaluationInput("x"), EvaluationRunConfig(evaluators=[{"type": "contains", "value": "x"}])
+    )
+    with pytest.raises(StorageError) as caught:
+        asyncio.run(JsonFileStorageProvider(path).save_result(result))
+    assert str(caught.value) == f"cannot write {path}: cannot read {configs}: {os.strerror(errno.EISDIR)}"

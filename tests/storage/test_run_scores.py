@@ -11,8 +11,7 @@ from tests.support.stored import SLOT, at_noon, make_case, make_result, make_run
 from tests.support.strategies import case_results
 
 from agentv.scoring.comparison.grouping import RowChoice
-from agentv.scoring.comparison.rows import Place, scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Place, Side, scored_row
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import encode

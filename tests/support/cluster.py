@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.engine.cluster.driver import Node, NodeLostError, Timing
-from agentv.engine.cluster.lines import encode_lines
+from agentv.engine.cluster.lines import decode_grant, encode_lines
 from agentv.engine.cluster.node import NodeWork
 from agentv.engine.cluster.opening import OpenMachines
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
@@ -60,6 +60,10 @@ class ProcessNode:
         rows = decode_tasks(tasks)
         self.given += len(rows)
         self.work.give(rows)
+
+    async def grant(self, number: int, grant: bytes) -> None:
+        self._check()
+        self.work.grant(number, decode_grant(grant))
 
     async def take(self, wait_s: float) -> bytes:
         self._check()

@@ -54,6 +54,7 @@ class JudgedProject:
     suite: str = "suite.yaml"
     evaluators: str = "{name: tone, type: llm_judge}"
     criteria: str = ""
+    tags: tuple[str, str] = ("even", "odd")
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self) -> None:
@@ -62,7 +63,7 @@ class JudgedProject:
             (self.folder / name).write_text(text)
         lines = ["target: agent", f"execution: {{evaluators: [{self.evaluators}]}}", self.criteria, "evalcases:"]
         lines += [
-            f"  - {{id: c-{number}, tags: [{'odd' if number % 2 else 'even'}], outcome: Is good, "
+            f"  - {{id: c-{number}, tags: [{self.tags[number % 2]}], outcome: Is good, "
             f"input_messages: [{{role: user, content: question {number}}}]}}"
             for number in range(self.cases)
         ]

@@ -1,7 +1,7 @@
 """A Ray cluster on this machine, in a network of its own that has nothing but loopback.
 
 Run as a program it is that cluster: it prints what it has as JSON lines, and obeys the words on its standard input:
-`add`, `remove NUMBER`, and the end of the input, which ends it.
+`replace NUMBER`, `remove NUMBER`, and the end of the input, which ends it.
 """
 
 import json
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def why_not() -> str | None:
     """Return why no cluster can be started here, None if one can."""
     try:
-        import ray  # noqa: F401
+        import ray  # noqa: F401, PLC0415 - of a group of its own
     except ImportError:
         return "needs Ray: ./run --group=ray pytest tests/ray"
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
@@ -84,10 +84,9 @@ class RayCluster:
             check=False,
         )
 
-    def add(self) -> int:
-        """Add a node and return its number."""
-        self.raylets.append(self._ask("add")["raylet"])
-        return len(self.raylets) - 1
+    def replace(self, number: int) -> None:
+        """Add a node in place of one that was killed."""
+        self.raylets[number] = self._ask(f"replace {number}")["raylet"]
 
     def remove(self, number: int) -> None:
         """Kill all processes of a node."""
@@ -106,7 +105,7 @@ class RayCluster:
 
 def main(nodes: int) -> None:
     """Be a cluster until standard input ends."""
-    from ray.cluster_utils import Cluster
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - of a group of its own
 
     say = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what Ray prints is no answer
@@ -125,9 +124,9 @@ def main(nodes: int) -> None:
     answer({"address": cluster.address, "raylets": [raylet(node) for node in started]})
     for line in sys.stdin:
         word, _, number = line.strip().partition(" ")
-        if word == "add":
-            started.append(cluster.add_node(num_cpus=1))
-            answer({"raylet": raylet(started[-1])})
+        if word == "replace":
+            started[int(number)] = cluster.add_node(num_cpus=1)
+            answer({"raylet": raylet(started[int(number)])})
         else:
             cluster.remove_node(started[int(number)], allow_graceful=False)
             answer({})

@@ -21,7 +21,7 @@ from agentv.types.messages import (
     TraceSummary,
 )
 from agentv.types.provider import CallRecord
-from agentv.types.records.answer import Answer, AnswerRef, Origin, Partial, ResultKey
+from agentv.types.records.answer import Answer, AnsweredTurn, AnswerRef, Origin, Partial, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.usage import Usage
@@ -67,7 +67,9 @@ failures = st.builds(
     retry_after_s=maybe(numbers),
     details=maybe(json_objects),
 )
-tool_calls = st.builds(ToolCall, names, json_values, json_values, maybe(texts), maybe(texts))
+tool_calls = st.builds(
+    ToolCall, names, json_values, json_values, maybe(texts), maybe(texts), maybe(st.floats(0, 1e9, allow_nan=False))
+)
 text_parts = st.builds(TextPart, texts)
 data_parts = st.builds(
     DataPart,
@@ -138,6 +140,19 @@ partials = st.builds(
 )
 
 
+answered_turns = st.builds(
+    AnsweredTurn,
+    text=texts,
+    start=counts,
+    has_messages=st.booleans(),
+    trace=maybe(tuples(trace_events)),
+    usage=maybe(usages),
+    cost_usd=maybe(numbers),
+    duration_ms=maybe(milliseconds),
+    cached=st.booleans(),
+)
+
+
 @st.composite
 def answers(draw: st.DrawFn) -> Answer:
     return draw(
@@ -173,6 +188,7 @@ def answers(draw: st.DrawFn) -> Answer:
             repaired=st.booleans(),
             origin=maybe(st.builds(Origin, texts, counts)),
             given=maybe(json_objects),
+            turns=tuples(answered_turns),
             seq=maybe(counts),
         )
     )
@@ -279,6 +295,8 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             partial=maybe(partials),
             file=texts,
             line=counts,
+            part=counts,
+            line_digest=texts,
             seq=maybe(counts),
         )
     )
@@ -302,6 +320,8 @@ case_records = st.builds(
     files=tuples(json_objects),
     tags=tuples(texts),
     metadata=json_objects,
+    turns=tuples(json_objects),
+    turn_rules=json_objects,
 )
 run_records = st.builds(
     RunRecord,

@@ -9,6 +9,7 @@ from tests.support.spans import attribute, export, span
 from agentv.types.errors import EvalFileError
 from agentv.types.log_shapes.otel import is_otlp, spans_of
 from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep, read_conversation, read_logged
+from agentv.types.messages import DataPart, Message
 from agentv.types.messages_json import content_text
 
 QUESTION, ANSWER = "Can I return it?", "Yes, within 30 days."
@@ -161,8 +162,117 @@ def test_a_failed_span_is_an_error_that_says_why() -> None:
 )
 def test_wrong_parts_of_spans_are_errors_or_left_out(key: str, wrong: Any) -> None:
     said = span(1, None, CONVENTIONS["messages as JSON"])
-    for each in spans_of(export({**said, key: wrong}, span(2, 1, CONVENTIONS["OpenInference"]))):
-        try:
+    try:
+        for each in spans_of(export({**said, key: wrong}, span(2, 1, CONVENTIONS["OpenInference"]))):
             read_logged(each)
-        except EvalFileError as error:
-            assert "$" in str(error)  # noqa: PT017 - no other exception is raised
+    except EvalFileError as error:
+        assert "$" in str(error)  # noqa: PT017 - no other exception is raised
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"resourceSpans": [{"scopeSpans": {"spans": []}}]}, "$.resourceSpans[0].scopeSpans"),
+        ({"resourceSpans": [{"scopeSpans": []}, "junk"]}, "$.resourceSpans[1]"),
+        ({"resource_spans": [{"scope_spans": [5]}]}, "$.resource_spans[0].scope_spans[0]"),
+        (export("junk"), "$.resourceSpans[0].scopeSpans[0].spans[0]"),  # type: ignore[arg-type] # what is wrong
+        (export(span(1, None, {}, events=[1])), "$.resourceSpans[0].scopeSpans[0].spans[0].events[0]"),
+        (export(span(1, None, {}) | {"attributes": "x"}), "$.resourceSpans[0].scopeSpans[0].spans[0].attributes"),
+    ],
+)
+def test_a_part_of_an_export_that_is_no_object_is_an_error_with_its_path(given: dict[str, Any], path: str) -> None:
+    assert is_otlp(given)
+    with pytest.raises(EvalFileError) as caught:
+        list(spans_of(given))
+    assert [problem.json_path for problem in caught.value.problems] == [path]
+
+
+def test_parts_that_are_no_text_are_kept() -> None:
+    image = {"type": "uri", "modality": "image", "uri": "https://example.com/a.png"}
+    file = {"type": "blob", "mime_type": "application/pdf", "content": "JVBERg=="}
+    thought = {"type": "reasoning", "content": "Within 30 days?"}
+    asked = [{"role": "user", "parts": [part(QUESTION), image, file, {"type": "place", "name": "Rome"}]}]
+    replied = [{"role": "assistant", "parts": [thought, part(ANSWER)]}]
+    logged = answer({"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(replied)})
+    [question] = logged.given.message_history
+    assert isinstance(question.content, tuple)
+    assert [each.type for each in question.content if isinstance(each, DataPart)] == ["image", "file", "data-place"]
+    assert logged.given.text == ANSWER
+    assert "Within 30 days?" in str(logged.given.response)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_tool_calls_of_events_are_read(as_text: bool) -> None:
+    calls: Any = [{"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": 7}'}}]
+    calls = json.dumps(calls) if as_text else calls
+    events = [
+        {"name": "gen_ai.user.message", "attributes": [attribute("content", QUESTION)]},
+        {"name": "gen_ai.assistant.message", "attributes": [attribute("tool_calls", calls)]},
+        {"name": "gen_ai.tool.message", "attributes": [attribute("id", "c1"), attribute("content", "shipped")]},
+        {
+            "name": "gen_ai.choice",
+            "attributes": [attribute("message", json.dumps({"content": ANSWER})), attribute("tool_calls", calls)],
+        },
+    ]
+    logged = answer({"gen_ai.operation.name": "chat"}, events=events)
+    asked = [call for message in logged.given.message_history for call in message.tool_calls]
+    assert [(call.tool, call.input) for call in asked] == [("find", {"order": 7})]
+    assert isinstance(logged.given.response, Message)
+    assert [call.tool for call in logged.given.response.tool_calls] == ["find"]
+
+
+def test_tool_calls_that_are_no_list_are_an_error() -> None:
+    events = [{"name": "gen_ai.choice", "attributes": [attribute("content", ANSWER), attribute("tool_calls", "find")]}]
+    with pytest.raises(EvalFileError, match="is not a tool call: find"):
+        answer({"gen_ai.operation.name": "chat"}, events=events)
+
+
+ASKED_BY_EVENT = [
+    {"name": "gen_ai.user.message", "attributes": [attribute("content", QUESTION)]},
+    {"name": "gen_ai.choice", "attributes": [attribute("message", json.dumps({"content": ANSWER}))]},
+]
+
+
+_AN_OBJECT = "OpenLLMetry of LangChain"
+
+
+@pytest.mark.parametrize("form", [form for form in CONVENTIONS if form not in ("OpenInference", _AN_OBJECT)])
+@pytest.mark.parametrize("instructions", [json.dumps([part("Be brief.")]), "Be brief.", [part("Be brief.")]])
+def test_system_instructions_stand_before_every_form_of_messages(form: str, instructions: Any) -> None:
+    logged = answer({**CONVENTIONS[form], "gen_ai.system_instructions": instructions})
+    assert said(logged) == [("system", "Be brief."), ("user", QUESTION), ("assistant", ANSWER)]
+
+
+def test_system_instructions_beside_an_input_that_is_an_object_are_metadata() -> None:
+    logged = answer({**CONVENTIONS[_AN_OBJECT], "gen_ai.system_instructions": "Be brief."})
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert (logged.given.metadata or {})["system_instructions"] == "Be brief."
+
+
+def test_system_instructions_stand_before_messages_of_events() -> None:
+    logged = answer({"gen_ai.system_instructions": json.dumps([part("Be brief.")])}, events=ASKED_BY_EVENT)
+    assert said(logged) == [("system", "Be brief."), ("user", QUESTION), ("assistant", ANSWER)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "usage", "notes"),
+    [
+        ({"input_tokens": 12}, (12, 0), []),
+        ({"input_tokens": 12, "output_tokens": {"doubleValue": 7.0}}, (12, 7), []),
+        ({"input_tokens": 12, "output_tokens": {"doubleValue": 7.5}}, (12, 0), ["output_tokens"]),
+        ({"input_tokens": {"stringValue": "many"}}, None, ["input_tokens"]),
+    ],
+)
+def test_token_counts_that_are_understood_are_read_and_others_noted(
+    counts: dict[str, Any], usage: tuple[int, int] | None, notes: list[str]
+) -> None:
+    given = span(1, None, CONVENTIONS["messages as JSON"])
+    given["attributes"] += [
+        {"key": f"gen_ai.usage.{name}", "value": count if isinstance(count, dict) else {"intValue": str(count)}}
+        for name, count in counts.items()
+    ]
+    [logged] = read(given)
+    assert isinstance(logged, LoggedAnswer)
+    found = logged.given.usage
+    assert (None if found is None else (found.input, found.output)) == usage
+    assert [note.split()[0] for note in logged.notes] == [f"$.attributes.gen_ai.usage.{name}" for name in notes]

@@ -52,6 +52,7 @@ def test_value_as_plain_data_keeps_every_field() -> None:
         "output": None,
         "id": None,
         "timestamp": None,
+        "duration_ms": None,
     }
     assert msgspec.to_builtins(Message("user", "hi"))["content"] == "hi"
 

@@ -1,17 +1,23 @@
-"""The style of text on standard output: width, character set and colour."""
+"""Output on the terminal: its width, character set and colour, and sheets, which are also written to files."""
 
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
+import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.reports.run.case_view import CaseView
-from agentv.reports.run.run_view import RunView
-from agentv.reports.text.paint import Paint, choose_paint
-from agentv.reports.text.signs import Signs, signs_for
+from agentv.loading.files.text import write_text
+from agentv.reports.run.views import CaseView, RunView
+from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
+from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
+from agentv.types.errors import ConfigError
+
+_FORMATS = {".html": sheet_html, ".md": sheet_markdown}
 
 
 class TerminalStyle(Struct, frozen=True):
@@ -43,3 +49,23 @@ def terminal_style() -> TerminalStyle:
         signs=signs_for(sys.stdout.encoding),
         paint=choose_paint(is_terminal=is_terminal, env=os.environ),
     )
+
+
+def refuse_unwritable(outputs: Sequence[str]) -> None:
+    """Raise ConfigError for a file whose suffix is not a known format."""
+    for output in outputs:
+        if Path(output).suffix not in _FORMATS:
+            raise ConfigError(f"-o {output}: unknown format; the file name must end in {' or '.join(_FORMATS)}")
+
+
+def write_sheets(outputs: Sequence[str], sheets: Sequence[Sheet]) -> None:
+    """Write all sheets to each file as one page, completely or not at all. Raises StorageError."""
+    for output in outputs:
+        write_text(Path(output), _FORMATS[Path(output).suffix](sheets))
+
+
+def print_sheets(sheets: Sequence[Sheet]) -> None:
+    """Print sheets in the style of the terminal."""
+    style = terminal_style()
+    texts = [sheet_text(sheet, width=style.width, signs=style.signs, paint=style.paint) for sheet in sheets]
+    click.echo("\n".join(texts), nl=False)

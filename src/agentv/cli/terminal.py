@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from agentv.reports.text.workflow_commands import CommandGuard
+    from agentv.reports.text.printable import CommandGuard
 
 _RUNNERS = {"GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"}
 """Variables of CI runners, so that the module with the guard is imported only there."""
@@ -133,7 +133,7 @@ def guarded_streams(env: Mapping[str, str]) -> Iterator[None]:
     if not _RUNNERS & env.keys():
         yield
         return
-    from agentv.reports.text.workflow_commands import CommandGuard, reads_commands
+    from agentv.reports.text.printable import CommandGuard, reads_commands
 
     given = sys.stdout, sys.stderr
     try:

@@ -58,7 +58,7 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "context_recall",
             "a model checks that the sources hold what the reference answer says",
-            settings="agentv.evaluators.judges.settings:SourcedJudgeSettings",
+            settings="agentv.evaluators.judges.settings:RecallJudgeSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             aliases=("ContextRecall", "context-recall"),
             cost="paid",

@@ -7,13 +7,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described
+from agentv.scoring.results.aggregators import TurnScore, fold_turns
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
-from agentv.scoring.results.turn_scores import TurnScore, fold_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
-from agentv.types.structs.deep_copies import deep_copy
+from agentv.types.structs import deep_copy
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:

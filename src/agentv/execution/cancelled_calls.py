@@ -10,6 +10,8 @@ from agentv.types.failures import Failure
 from agentv.types.provider import CallRecord, ProviderResponse
 
 _ATTRIBUTE = "agentv_failed_call"
+INTERRUPTED = Failure("cancelled", "the run was interrupted during this call")
+"""The failure of a call that was cancelled."""
 
 
 def keep_call(
@@ -17,8 +19,7 @@ def keep_call(
 ) -> None:
     """Attach to a cancellation what its target said before, and the attempts; nothing if they say and cost nothing."""
     if partial is not None or any(call.usage is not None for call in calls):
-        failure = Failure("cancelled", "the run was interrupted during this call")
-        setattr(error, _ATTRIBUTE, ProviderError(failure, calls=calls, partial=partial))
+        setattr(error, _ATTRIBUTE, ProviderError(INTERRUPTED, calls=calls, partial=partial))
 
 
 def kept_call(error: BaseException) -> ProviderError | None:

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
+from agentv.execution.quotas import HeldLease, InProcessQuota, LeasedPermits, QuotaClient
 from agentv.types.provider import Quota
+from agentv.types.quotas import QuotaLimits
 
 MINUTE_S = 60.0
 HEADROOM = 0.98
@@ -79,10 +81,13 @@ class Pace(Struct):
 class Permit:
     """Permission to make one call; `done` must be called exactly once, however the call ended."""
 
-    def __init__(self, limiter: "AccountLimiter", tokens: float, sent_at: float) -> None:
+    def __init__(
+        self, limiter: "AccountLimiter", tokens: float, sent_at: float, lease: HeldLease | None = None
+    ) -> None:
         self._limiter = limiter
         self._tokens = tokens
         self._sent_at = sent_at
+        self._lease = lease
 
     def done(
         self,
@@ -101,6 +106,9 @@ class Permit:
         """
         limiter = self._limiter
         limiter._finish(self._tokens, used_tokens, requests - 1, quota)  # noqa: SLF001 - a permit is a part of its limiter
+        if self._lease is not None:
+            more_tokens = 0.0 if used_tokens is None else used_tokens - self._tokens
+            limiter.leased.correct(self._lease, requests=requests - 1, tokens=more_tokens)
         if refused:
             limiter._refused(self._sent_at, retry_after_s)  # noqa: SLF001 - as above
         elif refused is not None:
@@ -114,6 +122,9 @@ class AccountLimiter:
     lower the concurrency by their share of the recent calls, set or lower a pace, and delay all calls for as long as
     the server requests; successful calls let both grow back. A few refusals among many successful calls delay only
     the refused calls. `max_concurrency` bounds the concurrency (the workers of all targets).
+
+    Configured limits hold in every 60 seconds, for all processes that lease from the same quota: each call needs a
+    permit of `leased`, by default a quota of this process alone. The paces spread the calls evenly.
     """
 
     def __init__(
@@ -124,7 +135,9 @@ class AccountLimiter:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         max_concurrency: float = math.inf,
+        leased: LeasedPermits | None = None,
     ) -> None:
+        self.leased = leased or LeasedPermits(QuotaClient(InProcessQuota(now), now, sleep), "")
         self._now = now
         self._sleep = sleep
         self._most_at_once = max_concurrency
@@ -132,6 +145,8 @@ class AccountLimiter:
         self._requests = None if requests_per_minute is None else Pace(requests_per_minute, filled_at=now())
         self._tokens = None if tokens_per_minute is None else Pace(tokens_per_minute, filled_at=now())
         self._configured = requests_per_minute
+        self._configured_tokens = tokens_per_minute
+        self._lease_limits()
         self._learned: Pace | None = None
         self._in_flight = 0
         self._held_until = -math.inf
@@ -157,6 +172,9 @@ class AccountLimiter:
             self._requests = Pace(requests_per_minute, filled_at=self._now())
         if tokens_per_minute is not None and (self._tokens is None or tokens_per_minute < self._tokens.per_minute):
             self._tokens = Pace(tokens_per_minute, filled_at=self._now())
+        if tokens_per_minute is not None:
+            self._configured_tokens = min(tokens_per_minute, self._configured_tokens or math.inf)
+        self._lease_limits()
         if math.isinf(self._most_at_once):
             self._most_at_once = self._at_once = 0
         self._most_at_once += workers
@@ -164,29 +182,60 @@ class AccountLimiter:
 
     def acquire_now(self, tokens: float = 0.0) -> Permit | None:
         """Return a permit if a call may start immediately and no other call is waiting, else None."""
-        return None if self._waiting or self._wait_s(tokens) > 0 else self._permit(tokens)
+        if self._waiting or self._wait_s(tokens) > 0:
+            return None
+        if not self._is_leased:
+            return self._permit(tokens)
+        lease = self.leased.take_now(tokens)
+        return None if lease is None else self._permit(tokens, lease)
 
     async def acquire(self, tokens: float = 0.0) -> Permit:
-        """Wait for a permit for one call that is expected to use `tokens` tokens."""
+        """Wait for a permit for one call that is expected to use `tokens` tokens.
+
+        Raises QuotaError when the holder of a shared quota has not answered for a long time.
+        """
         self._waiting += 1
         try:
             async with self._turn:
-                while (wait_s := self._wait_s(tokens)) > 0:
-                    if math.isinf(wait_s):
-                        self._released.clear()
-                        await self._released.wait()
-                    else:
-                        await self._sleep(wait_s)
-                return self._permit(tokens)
+                while True:
+                    await self._until_paced(tokens)
+                    if not self._is_leased:
+                        return self._permit(tokens)
+                    lease = self.leased.take_now(tokens) or await self.leased.draw(tokens)
+                    if lease is not None:
+                        return self._permit(tokens, lease)
         finally:
             self._waiting -= 1
 
-    def _permit(self, tokens: float) -> Permit:
+    async def aclose(self) -> None:
+        """Give back what was leased and not used."""
+        await self.leased.aclose()
+
+    async def _until_paced(self, tokens: float) -> None:
+        while (wait_s := self._wait_s(tokens)) > 0:
+            if math.isinf(wait_s):
+                self._released.clear()
+                await self._released.wait()
+            else:
+                await self._sleep(wait_s)
+
+    @property
+    def _is_leased(self) -> bool:
+        return self._configured is not None or self._configured_tokens is not None
+
+    def _lease_limits(self) -> None:
+        requests, tokens = self._configured, self._configured_tokens
+        self.leased.limits = QuotaLimits(
+            None if requests is None else max(1, math.ceil(requests * HEADROOM)),
+            None if tokens is None else tokens * HEADROOM,
+        )
+
+    def _permit(self, tokens: float, lease: HeldLease | None = None) -> Permit:
         now = self._now()
         for pace, amount in self._paces(tokens):
             pace.take(now, amount)
         self._in_flight += 1
-        return Permit(self, tokens, now)
+        return Permit(self, tokens, now, lease)
 
     def _paces(self, tokens: float) -> list[tuple[Pace, float]]:
         found = [(self._requests, 1.0), (self._learned, 1.0), (self._tokens, tokens)]
@@ -255,7 +304,10 @@ class AccountLimiter:
         self._at_once = max(1.0, self._at_once * max(0.5, 1 - refused / len(self._recent)))
         self._recent.clear()
         pause_s = min(LONGEST_PAUSE_S, PAUSE_S * 2.0 ** (self._refusals_in_a_row - 1))
-        self._held_until = max(self._held_until, now + (pause_s if retry_after_s is None else retry_after_s))
+        held_s = pause_s if retry_after_s is None else retry_after_s
+        self._held_until = max(self._held_until, now + held_s)
+        if self._is_leased:
+            self.leased.hold(held_s)
         self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
 
     def _learn(self, now: float, least: float) -> None:

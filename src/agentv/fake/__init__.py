@@ -1,6 +1,6 @@
 """A server that implements the model APIs and needs no key: for tests, and for trying a suite."""
 
-from agentv.fake.conversation import Question, Reply, ToolUse
+from agentv.fake.api import Question, Reply, ToolUse
 from agentv.fake.faults import FAULTS
 from agentv.fake.log import Call, fingerprint
 from agentv.fake.quota import Quota

@@ -6,8 +6,18 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from agentv.fake.api import as_count, as_list, as_object, as_text, objects
-from agentv.fake.conversation import CHARACTERS_PER_TOKEN, Question, Reply, Tool, ToolUse
+from agentv.fake.api import (
+    CHARACTERS_PER_TOKEN,
+    Question,
+    Reply,
+    Tool,
+    ToolUse,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    objects,
+)
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 

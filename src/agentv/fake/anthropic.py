@@ -5,8 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentv.fake.api import (
     Api,
+    Finish,
     Problem,
+    Question,
     RefusedError,
+    Reply,
+    Role,
+    Tool,
+    Turn,
     as_count,
     as_list,
     as_object,
@@ -17,7 +23,6 @@ from agentv.fake.api import (
     pieces,
     refused,
 )
-from agentv.fake.conversation import Finish, Question, Reply, Role, Tool, Turn
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 

@@ -7,8 +7,7 @@ import re
 import struct
 
 from agentv.fake import gemini, openai_chat
-from agentv.fake.api import Api, as_count, as_list, as_object, joined_texts, objects, refused
-from agentv.fake.conversation import Question, Reply, Turn
+from agentv.fake.api import Api, Question, Reply, Turn, as_count, as_list, as_object, joined_texts, objects, refused
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 

@@ -14,8 +14,7 @@ from aiohttp import web
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.fake.api import Api, Problem, RefusedError, as_text, refused
-from agentv.fake.conversation import Question, Reply
+from agentv.fake.api import Api, Problem, Question, RefusedError, Reply, as_text, refused
 from agentv.fake.faults import ChosenFault, OddBody, OddSending, OddStream, Refusal, choose_fault, reply_for
 from agentv.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.fake.quota import Permit, Quotas

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.fake import sending
-from agentv.fake.api import Problem, refused
-from agentv.fake.conversation import Reply
+from agentv.fake.api import Problem, Reply, refused
 from agentv.fake.sending import FILLING, Send
 from agentv.types.json_value import JsonValue
 

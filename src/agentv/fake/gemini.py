@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from agentv.fake.api import (
     Api,
+    Finish,
     Problem,
+    Question,
+    Reply,
+    Tool,
+    Turn,
     as_count,
     as_list,
     as_object,
@@ -18,7 +23,6 @@ from agentv.fake.api import (
     pieces,
     refused,
 )
-from agentv.fake.conversation import Finish, Question, Reply, Tool, Turn
 from agentv.types.json_value import JsonObject, JsonValue
 
 _FINISHES: Mapping[Finish, str] = {

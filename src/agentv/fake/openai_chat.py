@@ -7,7 +7,14 @@ from msgspec.structs import replace
 from agentv.fake.api import (
     CREATED,
     Api,
+    Finish,
     Problem,
+    Question,
+    Reply,
+    Role,
+    Tool,
+    ToolUse,
+    Turn,
     as_count,
     as_list,
     as_object,
@@ -18,7 +25,6 @@ from agentv.fake.api import (
     pieces,
     refused,
 )
-from agentv.fake.conversation import Finish, Question, Reply, Role, Tool, ToolUse, Turn
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 

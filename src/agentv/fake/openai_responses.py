@@ -9,6 +9,12 @@ from agentv.fake.api import (
     CREATED,
     Api,
     Problem,
+    Question,
+    Reply,
+    Role,
+    Tool,
+    ToolUse,
+    Turn,
     as_count,
     as_object,
     as_text,
@@ -18,7 +24,6 @@ from agentv.fake.api import (
     pieces,
     refused,
 )
-from agentv.fake.conversation import Question, Reply, Role, Tool, ToolUse, Turn
 from agentv.fake.openai_chat import forced_tool, refuse
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json

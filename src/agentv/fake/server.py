@@ -13,9 +13,8 @@ from agentv.fake import embeddings
 from agentv.fake.answers import CALLS_TOOL
 from agentv.fake.answers import answer as usual_answer
 from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
-from agentv.fake.api import CREATED, Api, Problem
+from agentv.fake.api import CREATED, Api, Problem, Question, Reply
 from agentv.fake.batches import FileStore, MessageBatches, OpenAIBatches
-from agentv.fake.conversation import Question, Reply
 from agentv.fake.endpoints import Behavior, Endpoints, json_response, start_call
 from agentv.fake.faults import FAULTS
 from agentv.fake.gemini import GEMINI, GEMINI_COUNT, GEMINI_EVENTS

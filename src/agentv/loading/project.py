@@ -13,10 +13,9 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_config import translate_config
 from agentv.loading.models.file_model import Checked, FileModel
-from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
 from agentv.loading.suites.gates import Gates
 from agentv.loading.suites.models import Criteria, JsonFields, Name
@@ -27,7 +26,7 @@ from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
-from agentv.types.structs.struct_fields import repr_without
+from agentv.types.structs import repr_without
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 

@@ -27,13 +27,13 @@ def exit_code(ended: EndedRun, exit_status: int, *, failed: int, broken: int) ->
     """Return the exit code of a session by the rules of a verdict (docs/reference/gates.md).
 
     `exit_status` is that of pytest; it stays if pytest itself could not go on. `failed` tests or a failed gate: 1;
-    otherwise tests without a verdict, because of a `broken` target or judge: 3.
+    otherwise tests without a verdict, because of a `broken` target or judge, or a run that failed: 3.
     """
     if exit_status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return exit_status
     if failed or (ended.has_gates and ended.report.exit_code == GATE_FAILED):
         return GATE_FAILED
-    return INCOMPLETE if broken else exit_status
+    return INCOMPLETE if broken or ended.report.state == "failed" else exit_status
 
 
 def print_ending(reporter: Any, ended: EndedRun) -> None:

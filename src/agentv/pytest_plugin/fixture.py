@@ -1,6 +1,5 @@
 """The fixture `agentv`: the rows of a marked test, and checks of answers that a test has itself."""
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,8 +16,6 @@ from agentv.types.records.result import CaseResult
 
 if TYPE_CHECKING:
     from agentv.types.cases import EvalCase
-
-_CHECKS: "pytest.StashKey[Counter[str]]" = pytest.StashKey()
 
 
 class RowFailedError(Failed):
@@ -98,9 +95,10 @@ class AgentvFixture:
         __tracebackhide__ = True
         if not evaluators:
             raise ConfigError("agentv.check needs at least one evaluator, as in contains='30 days'")
+        file, _, test = self._item.nodeid.partition("::")
         given = GivenAnswer(
-            id=self._id_of_check(),
-            file=self._item.nodeid.partition("::")[0],
+            id=test,
+            file=file,
             answer=_plain(answer),
             prompt=prompt,
             expected=expected,
@@ -115,13 +113,6 @@ class AgentvFixture:
         if row.verdict != "pass":
             raise AssertionError(failed_text(row, None, prompt=prompt, expected=expected))
         return row
-
-    def _id_of_check(self) -> str:
-        """Return the id of the next check of this test; a test that is run again has further ones."""
-        checks = self._item.session.config.stash.setdefault(_CHECKS, Counter())
-        test = self._item.nodeid.partition("::")[2]
-        checks[test] += 1
-        return test if checks[test] == 1 else f"{test} #{checks[test]}"
 
     def _rows(self) -> Rows:
         config = self._item.config

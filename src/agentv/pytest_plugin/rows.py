@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -24,10 +25,12 @@ from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.requested_rows import RequestedRows
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root
-from agentv.loading.targets.choice import choose_target
 from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.run_verdict import Ending, run_verdict
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases, listed
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonValue
@@ -81,7 +84,7 @@ class WantedCases(Struct, frozen=True):
 
 
 class GivenAnswer(Struct, frozen=True, kw_only=True):
-    """An answer to check: `id` names the check in the run, `file` is the test's file, relative to the root.
+    """An answer to check: `id` names the test, `file` is the test's file, relative to the root.
 
     `evaluators` are the settings of each evaluator by type. `judge` names the target that judges.
     """
@@ -135,7 +138,9 @@ class RunOfSession:
         self._root = Path(options.root)
         self._requested = RequestedRows()
         self._stop = StopSignal()
-        self._answers: dict[str, JsonValue] = {}
+        self._answers: dict[tuple[str, str], JsonValue] = {}
+        self._checks: Counter[tuple[str, str]] = Counter()
+        self._counting = Lock()
         self._report: Future[RunReport] = Future()
         self._begin_once = Lock()
         self._plan: RunPlan | None = None
@@ -149,19 +154,30 @@ class RunOfSession:
         (case_id,) = wanted.ids
         for group, tasks in self._tasks:
             if wanted.is_for(group):
-                return self._requested.get(tasks[case_id])
+                needed: dict[str, None] = {}
+                _add_needed(needed, case_id, tasks)
+                first = [task for name in needed for task in tasks[name]]
+                return self._requested.get(tasks[case_id], needed=first)
         raise ConfigError(f"{wanted.file}: no test of this session has this file with these targets and trials")
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""
         plan = self._begin(all_wanted)
+        given = self._numbered(given)
         task = self._check_task(given, plan)
-        self._answers[given.id] = given.answer
+        self._answers[given.file, given.id] = given.answer
         (row,) = self._requested.get([task])
         return row
 
+    def _numbered(self, given: GivenAnswer) -> GivenAnswer:
+        """Return an answer with the id of its check; a test that is run again, in any process, has further ones."""
+        with self._counting:
+            self._checks[given.file, given.id] += 1
+            number = self._checks[given.file, given.id]
+        return given if number == 1 else replace(given, id=f"{given.id} #{number}")
+
     def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
-        """End the run and return its report; None if it never began."""
+        """End the run and return its report, also of one that failed; None if it never began."""
         if self._thread is None or self._plan is None:
             return None
         if interrupted:
@@ -170,7 +186,11 @@ class RunOfSession:
             self._requested.drain(early)
         self._requested.close()
         self._thread.join()
-        return EndedRun(self._report.result(), self._plan.gates is not None)
+        try:
+            report = self._report.result()
+        except Exception as error:  # noqa: BLE001 - of a target or a store: pytest itself must go on
+            report = _failed_report(error)
+        return EndedRun(report, self._plan.gates is not None)
 
     def _begin(self, all_wanted: Sequence[WantedCases]) -> RunPlan:
         with self._begin_once:
@@ -204,10 +224,10 @@ class RunOfSession:
     def _spec(self) -> Spec:
         """Return the provider that answers with what was given to `agentv.check`."""
 
-        def answer(request: ProviderRequest) -> JsonValue:
-            return self._answers.pop(request.eval_case_id)
-
         def factory(target: ResolvedTarget, tools: object) -> PythonProvider:
+            def answer(request: ProviderRequest) -> JsonValue:
+                return self._answers.pop((str(target.settings), request.eval_case_id))
+
             return PythonProvider(replace(target, settings=PythonSettings(answer)), tools)  # type: ignore[arg-type]
 
         return Spec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
@@ -233,7 +253,10 @@ class RunOfSession:
         return CaseTask(case=case, suite=suite, target=target, known=known)
 
     def _check_suite(self, given: GivenAnswer, plan: RunPlan) -> tuple[EvalSuite, ResolvedTarget, KnownTargets]:
-        """Return the suite and the target of the checks in one file, which stay the same objects."""
+        """Return the suite and the target of the checks in one file, which stay the same objects.
+
+        The settings of the target are the file.
+        """
         key = (given.file, given.judge)
         if key not in self._suites:
             folder = (self._root / given.file).parent
@@ -249,7 +272,7 @@ class RunOfSession:
                 base_dir=self._options.root,
                 repository_root=str(find_repository_root(self._root)),
             )
-            self._suites[key] = suite, ResolvedTarget(CHECK, CHECK, settings=None, judge_target=judge), known
+            self._suites[key] = suite, ResolvedTarget(CHECK, CHECK, settings=given.file, judge_target=judge), known
         return self._suites[key]
 
     def _run(self, plan: RunPlan) -> None:
@@ -264,7 +287,33 @@ class RunOfSession:
         except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits for the report
             self._report.set_exception(error)
         finally:
-            self._requested.fail(self._stop.reason or "it could not begin")
+            self._requested.fail(self._stop.reason or f"it could not begin{self._why_failed()}")
+
+    def _why_failed(self) -> str:
+        error = self._report.exception() if self._report.done() else None
+        return "" if error is None else f": {_described(error)}"
+
+
+def _failed_report(error: Exception) -> RunReport:
+    """Return the report of a run that ended with an exception."""
+    summary, ending = Summary(), Ending(state="failed", reason=_described(error))
+    return summary.report("", "failed", run_verdict(summary, ending, gates=()))
+
+
+def _described(error: BaseException) -> str:
+    return str(error) if isinstance(error, AgentvError) else described(error)
+
+
+def _add_needed(found: dict[str, None], case_id: str, tasks: Mapping[str, Sequence[CaseTask]]) -> None:
+    """Add the cases of the session that a case depends on, each after those that it depends on itself."""
+    for name in dict.fromkeys(name for task in tasks[case_id] for name in _depends_on(task) if name in tasks):
+        if name not in found:
+            _add_needed(found, name, tasks)
+            found[name] = None
+
+
+def _depends_on(task: CaseTask) -> tuple[str, ...]:
+    return task.case.depends_on if isinstance(task.case, EvalCase) else ()
 
 
 def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:
@@ -284,8 +333,7 @@ def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:
 def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:
     """Return the judge of checks: that of the target that is chosen or is the default; None if there is none."""
     try:
-        config = choose_target(tuple(known.configs.values()), options.targets[0] if options.targets else None)
-        target = known.get(config.name)
+        target = known.choose(options.targets[0] if options.targets else None)
     except AgentvError:  # a judge is needed only by some evaluators, which report that they have none
         return None
     return target.judge_target or (target.name if specs.providers.get(target.provider).can_judge else None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from agentv.scoring.results.conversations import transcript
 from agentv.types.cases import EvalCase
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.messages_json import content_text, reference_answer
@@ -21,6 +22,8 @@ def failed_text(row: CaseResult, case: EvalCase | None, *, prompt: str = "", exp
     lines = [f"{_named(row)}: {row.verdict}{score}"]
     for result in row.evaluator_results:
         lines += _reasons(result)
+    if case is not None and case.turns:
+        return "\n".join((*lines, *_block("conversation", transcript(row.output_messages or ()))))
     for label, text in (("question", prompt), ("expected", expected or ""), ("actual", row.candidate_answer or "")):
         if text or label == "actual":
             lines += _block(label, text or "(empty)")

@@ -1,4 +1,29 @@
-"""Stores: a run folder on disk, a run in memory, and the records both are made of.
+"""Everything that agentv writes and reads back, and the registry of stores by name: `STORES`.
 
-This package imports nothing, so that importing one store does not load the others.
+Importing this package loads none of them.
 """
+
+from agentv.registry import Registry, Spec, make_registry
+
+STORES: Registry = make_registry(
+    "store",
+    (
+        Spec(
+            "json_file",
+            "one JSON Lines file, to which each judgement is appended",
+            settings="agentv.storage.judgements.json_file:JsonFileSettings",
+            factory="agentv.storage.judgements.json_file:make_json_file",
+            aliases=("JsonFile", "JsonFileStorageProvider"),
+        ),
+        Spec(
+            "postgres",
+            "the team's PostgreSQL database, one row for each judgement",
+            settings="agentv.storage.postgres.judgements:PostgresSettings",
+            factory="agentv.storage.postgres.judgements:make_postgres",
+            aliases=("postgresql", "Postgres", "PostgresStorageProvider"),
+            run_store="agentv.storage.postgres.store:PostgresStore",
+            quota="agentv.storage.postgres.quotas:PostgresQuota",
+            password_variable="PGPASSWORD",  # noqa: S106 - its name
+        ),
+    ),
+)

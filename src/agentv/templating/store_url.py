@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.templating.secrets import REDACTED, SecretRedactor
 from agentv.types.errors import ConfigError
-from agentv.types.structs.struct_fields import repr_without
+from agentv.types.structs import repr_without
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*://.*", re.DOTALL)
 _SHOWN_PARAMETERS = ("host", "port", "dbname")

@@ -15,7 +15,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
-from agentv.types.structs.spellings import CamelKeywords
+from agentv.types.structs import CamelKeywords
 
 ItemScale: TypeAlias = Literal["likert5", "points10"]
 """The scale of a graded rubric item: 1 to 5, or 0 to 10."""
@@ -38,6 +38,10 @@ class RubricItem(Struct, frozen=True):
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns are aggregated."""
 
+ConversationAggregate: TypeAlias = Literal["mean", "min", "max"]
+"""How a case with `turns` is scored from the scores of its turns."""
+
+OnTurnFailure: TypeAlias = Literal["continue", "stop"]
 OnDependencyFailure: TypeAlias = Literal["skip", "fail", "run"]
 WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
 WITHOUT_MESSAGES_HELP = "what an answer that is text alone, without messages, says of calls: `unknown` or `no_calls`"
@@ -89,12 +93,42 @@ class Location(Struct, frozen=True, gc=False):
     line: int = 0
 
 
-_SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators")
+_SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators", "turns")
 _sequences_of = attrgetter(*_SEQUENCES)
-_values_of = attrgetter("input_messages", "expected_messages", "rubrics", "criteria")
+_values_of = attrgetter("input_messages", "expected_messages", "rubrics", "criteria", "turns")
 _ACCEPTED = frozenset({tuple, type(None)})
-_VALUES = frozenset({Message, RubricItem, EvaluationCriteria})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
+
+
+class CaseTurn(Struct, frozen=True):
+    """One turn of a conversation that is held with the target: what the user says, and what makes a good answer.
+
+    `input` is the user's message, `expected_messages` the reference answer. Without `evaluators` and `rubrics`, the
+    default judge compares the answer with `expected_messages` or `expected_outcome`; without these nothing is checked,
+    and the turn scores 1.
+    """
+
+    input: Message
+    expected_messages: tuple[Message, ...] = ()
+    expected_outcome: str = ""
+    rubrics: tuple[RubricItem, ...] = ()
+    evaluators: tuple[EvaluatorLike, ...] = ()
+
+
+class TurnRules(Struct, frozen=True):
+    """How a conversation is held and scored.
+
+    `aggregate` makes one score of those of the turns. With `on_failure` `stop`, no turn follows one that does not pass;
+    those that are left score 0. `window` (at least 1) limits what the target gets to the last turns, the new one
+    included; None: all of them.
+    """
+
+    aggregate: ConversationAggregate = "mean"
+    on_failure: OnTurnFailure = "continue"
+    window: int | None = None
+
+
+_VALUES = frozenset({Message, RubricItem, EvaluationCriteria, CaseTurn})
 
 
 class PromptMessages(Struct, frozen=True):
@@ -126,6 +160,8 @@ class MoreOfCase(TypedDict, total=False):
     on_dependency_failure: OnDependencyFailure
     prompt: str | None
     prompts: tuple[PromptMessages, ...]
+    turns: "Sequence[CaseTurn | Mapping[str, Any] | str]"
+    turn_rules: TurnRules
 
 
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
@@ -137,10 +173,12 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     `prompt_ids` are those of the suite's prompts that it is sent with, all if there are none.
     `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
     the id. The cases of `depends_on` run before it; `on_dependency_failure` says what happens if one has an error.
+    With `turns`, a conversation is held: each turn is sent after `input_messages` and the turns before it with the
+    target's answers, and `evaluators` judge the whole of it.
     """
 
     id: str
-    input_messages: tuple[Message, ...]
+    input_messages: tuple[Message, ...] = ()
     expected_outcome: str = ""
     expected_messages: tuple[Message, ...] = ()
     conversation_id: str | None = None
@@ -162,13 +200,15 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
     prompts: tuple[PromptMessages, ...] = ()
     depends_on: tuple[str, ...] = ()
     on_dependency_failure: OnDependencyFailure = "skip"
+    turns: tuple[CaseTurn, ...] = ()
+    turn_rules: TurnRules = TurnRules()
 
     if TYPE_CHECKING:
 
         def __init__(
             self,
             id: str,  # noqa: A002 - the name that it has in files
-            input_messages: str | Sequence[Message | Mapping[str, Any]],
+            input_messages: str | Sequence[Message | Mapping[str, Any]] = (),
             expected_outcome: str = "",
             expected_messages: str | Sequence[Message | Mapping[str, Any]] = (),
             **more: Unpack[MoreOfCase],
@@ -206,11 +246,42 @@ def _read_rubrics(given: Sequence[object]) -> tuple["RubricItem | str", ...]:
     )
 
 
+def _read_turns(given: Sequence[object]) -> tuple[CaseTurn, ...]:
+    return tuple(_read_turn(each, f"turns[{index}]") for index, each in enumerate(given))
+
+
+def _read_turn(given: object, at: str) -> CaseTurn:
+    """Return a turn given as one, as the text that the user says, or as a dict of the keys it has in files."""
+    if isinstance(given, CaseTurn):
+        return given
+    if isinstance(given, str):
+        return CaseTurn(Message("user", given))
+    problems = Problems("CaseTurn")
+    fields = Fields(given, problems, at)
+    said, expected = fields.value("input"), fields.value("expected", "expected_output")
+    rubrics, evaluators = fields.value("rubrics"), fields.value("evaluators")
+    if said is None:
+        problems.add(at, "the key 'input' is missing")
+    turn = CaseTurn(
+        input=read_messages([{"role": "user", "content": said or ""}], f"{at}.input")[0],
+        expected_messages=()
+        if expected is None
+        else read_messages([{"role": "assistant", "content": expected}], f"{at}.expected"),
+        expected_outcome=fields.text("expected_outcome") or "",
+        rubrics=cast(tuple[RubricItem, ...], _read_rubrics(rubrics)) if isinstance(rubrics, list | tuple) else (),
+        evaluators=cast(tuple[EvaluatorLike, ...], tuple(evaluators)) if isinstance(evaluators, list | tuple) else (),
+    )
+    fields.check_unknown_keys()
+    problems.raise_any()
+    return turn
+
+
 _READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
     "input_messages": partial(read_messages, at="input_messages"),
     "expected_messages": partial(read_messages, at="expected_messages"),
     "criteria": _read_criteria,
     "rubrics": _read_rubrics,
+    "turns": _read_turns,
 }
 
 
@@ -297,7 +368,8 @@ class EvalSuite(Struct, frozen=True):
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
     `pass` from `pass_score` on, else `fail`; None: the usual bands. `budget_usd` limits a run without `--budget-usd`.
     `about` describes the file (author, version). `dialect` says which AgentV's file it is, "" for our own. Each of
-    `targets` answers all cases, else `target` does. `variables` are the names that `--var` may set; `is_filled` is True
+    `targets` answers all cases, else `target` does. `judge` judges them instead of the `judge_target` of each target
+    (types.targets.name_of_target). `variables` are the names that `--var` may set; `is_filled` is True
     for a file that declares variables or reads a dataset. `prompts` are the ids of its prompts: each case comes once
     with each.
     """
@@ -309,6 +381,7 @@ class EvalSuite(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     target: str | None = None
     targets: tuple[str, ...] = ()
+    judge: str | None = None
     evaluators: tuple[EvaluatorLike, ...] | None = None
     evaluator: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()

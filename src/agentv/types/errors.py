@@ -13,6 +13,7 @@ AgentvError
 ├── MessageError (ValueError)      a message that is not understood, with its place
 ├── EvaluatorError (RuntimeError)  an evaluator could not judge; carries a Failure
 ├── JudgeUnavailable (RuntimeError) a check in a test could not be judged
+├── QuotaError (ConnectionError)   the holder of a shared quota does not answer
 └── StorageError (OSError)
 """
 
@@ -148,3 +149,11 @@ class StorageError(AgentvError, OSError):
 
 class ClusterError(AgentvError, RuntimeError):
     """The machines of a run cannot be used, or none of them is left."""
+
+
+class QuotaError(AgentvError, ConnectionError):
+    """The holder of a shared quota does not answer, so that no call may be made."""
+
+    def __str__(self) -> str:
+        """Return the message unchanged; OSError would show errno."""
+        return str(self.args[0]) if self.args else ""

@@ -17,7 +17,7 @@ from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
 from agentv.types.records.fields import TOLERANCE, StoredScore, always
-from agentv.types.structs.spellings import CamelKeywords
+from agentv.types.structs import CamelKeywords
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
@@ -216,7 +216,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if self.error is not None or self.verdict is None else self.verdict == "pass"
 
 
-class EvaluationContext(Struct, frozen=True):
+class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     """The read-only input of an evaluator.
 
     `candidate` is the answer's text. `trace` and `candidate_trace` both hold the trace that the provider returned, None

@@ -45,13 +45,17 @@ Content: TypeAlias = str | tuple[Part, ...] | Mapping[str, JsonValue]
 
 
 class ToolCall(Struct, frozen=True):
-    """One call of a tool by an agent. `timestamp` is ISO 8601 (seed: ToolCall with optional trace fields)."""
+    """One call of a tool by an agent. `timestamp` is ISO 8601 (seed: ToolCall with optional trace fields).
+
+    `duration_ms` is how long the tool took, None if it is not known.
+    """
 
     tool: str
     input: JsonValue = None
     output: JsonValue = None
     id: str | None = None
     timestamp: str | None = None
+    duration_ms: float | None = None
 
 
 class Message(Struct, frozen=True):

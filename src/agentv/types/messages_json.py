@@ -83,9 +83,9 @@ def _without_none(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
-    """Return a tool call as JSON: `tool`, and `input`, `output`, `id`, `timestamp` when known."""
+    """Return a tool call as JSON: `tool`, and `input`, `output`, `id`, `timestamp`, `duration_ms` when known."""
     known = {"input": call.input, "output": call.output, "id": call.id, "timestamp": call.timestamp}
-    return {"tool": call.tool, **_without_none(known)}
+    return {"tool": call.tool, **_without_none({**known, "duration_ms": call.duration_ms})}
 
 
 def message_to_json(message: Message) -> dict[str, JsonValue]:
@@ -180,7 +180,12 @@ def _tool_call_from_json(value: JsonValue) -> ToolCall:
         output=value.get("output"),
         id=_optional_text(value.get("id")),
         timestamp=_optional_text(value.get("timestamp")),
+        duration_ms=_optional_number(value.get("duration_ms")),
     )
+
+
+def _optional_number(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _content_from_json(value: JsonValue) -> Content | None:

@@ -27,7 +27,8 @@ class ProviderRequest(Struct, frozen=True):
     `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
     `attempt` starts at 0 and counts repeats of the whole call. `response_schema` requests structured output if the API
     supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
-    attempt. `prompt` is the id of the suite's prompt that the messages are made with, None without one.
+    attempt. `prompt` is the id of the suite's prompt that the messages are made with, None without one. `turn` is the
+    number, from 1, of the turn of a conversation that is held; None for a case without turns.
     `on_log_line` shows a line of the call's log on the screen, with secrets redacted; None if none is to be shown.
     """
 
@@ -50,6 +51,7 @@ class ProviderRequest(Struct, frozen=True):
     max_output_tokens: int | None = None
     response_schema: JsonObject | None = None
     on_log_line: Callable[[str], None] | None = None
+    turn: int | None = None
 
 
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
-from agentv.types.structs.struct_fields import repr_without
+from agentv.types.structs import repr_without
 from agentv.types.summaries import (
     BaselineSummary,
     CorrectedRate,

@@ -180,3 +180,59 @@ def test_a_page_of_an_api_is_a_dataset() -> None:
     assert [content_text(case.input_messages[-1].content) for case in read] == [QUESTION] * len(
         conversations("langfuse")
     )
+
+
+RETRIEVED = {"expected": "4", "data": [{"id": 1, "question": "one?"}, {"id": 2, "question": "two?"}]}
+
+
+def test_a_column_of_objects_does_not_replace_its_row() -> None:
+    Path("rows.json").write_text(json.dumps([{"question": "2 + 2?", **RETRIEVED}, {"query": "2 + 2?", **RETRIEVED}]))
+    named = "{file: rows.json, columns: {input: query}}"
+    with pytest.raises(EvalFileError, match=r"rows.json:1:1 .* there is no column 'query'"):
+        suite([], named)
+    with pytest.raises(EvalFileError, match=r"rows.json:1:1 .* the row has no question"):
+        suite([], "{file: rows.json}")
+    Path("rows.json").write_text(json.dumps([{"query": "2 + 2?", **RETRIEVED}]))
+    [case] = cases([], named)
+    assert (case.input_messages[0].content, case.expected_messages[0].content) == ("2 + 2?", "4")
+
+
+@pytest.mark.parametrize("columns", ["", ", columns: {input: query}"])
+def test_a_file_of_one_row_is_no_page(columns: str) -> None:
+    row = {("query" if columns else "question"): "2 + 2?", **RETRIEVED}
+    Path("row.json").write_text(json.dumps(row))
+    [case] = cases([], f"{{file: row.json{columns}}}")
+    assert (case.input_messages[0].content, case.expected_messages[0].content) == ("2 + 2?", "4")
+
+
+def test_the_records_of_a_page_may_have_named_columns() -> None:
+    Path("page.json").write_text(json.dumps({"data": [{"id": "a", "query": "2 + 2?"}]}))
+    [case] = cases(
+        [],
+        "{file: page.json, columns: {input: query}}",
+        before="execution: {evaluators: [{name: l, type: contains, value: a}]}\n",
+    )
+    assert (case.id, case.input_messages[0].content) == ("a", "2 + 2?")
+
+
+def test_pages_in_a_list_are_exports() -> None:
+    rows = conversations("langfuse")
+    Path("pages.json").write_text(json.dumps([{"data": rows[:1]}, {"data": rows[1:]}]))
+    assert len(cases([], "{file: pages.json}")) == len(rows) > 1
+
+
+@pytest.mark.parametrize("start", ["", "\n"])
+def test_an_otlp_export_is_recognised_by_its_keys(start: str) -> None:
+    [case] = suite(f"{start}{json.dumps({'schemaUrl': 'x', **spans(1)})}\n").cases
+    assert isinstance(case, EvalCase)
+    assert content_text(case.input_messages[0].content) == "1?"
+
+
+def test_an_otlp_export_with_a_wrong_part_is_an_error_with_its_line() -> None:
+    wrong = {"resourceSpans": [*spans(1)["resourceSpans"], {"scopeSpans": {"spans": [1]}}, "junk"]}
+    with pytest.raises(EvalFileError) as caught:
+        suite(f"{json.dumps(spans(1))}\n{json.dumps(wrong)}\n")
+    assert [line for line in str(caught.value).splitlines() if "warning" not in line] == [
+        "log.jsonl:2:1  $.resourceSpans[1].scopeSpans  must be a list of objects, got dict",
+        "log.jsonl:2:1  $.resourceSpans[2]  must be an object, got str",
+    ]

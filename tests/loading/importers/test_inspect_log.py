@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -144,6 +146,19 @@ def damaged(tmp_path: Path, change: str) -> Path:
             at = archive.getinfo("header.json").header_offset
         data[at + 200 : at + 240] = b"\x00" * 40
         path.write_bytes(bytes(data))
+    elif change in ("deflated", "encrypted", "unknown method"):
+        with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", json.dumps({"eval": {"task": "t" * 50}}))
+            info = archive.getinfo("header.json")
+            at = len(info.FileHeader())
+        data = bytearray(path.read_bytes())
+        if change == "deflated":
+            data[at : at + 20] = b"\xff" * 20
+        else:  # the two bytes of the flags, or those of the method, here and in the directory
+            for start, field in ((0, 6), (data.index(b"PK\x01\x02"), 8)):
+                where = start + field + (0 if change == "encrypted" else 2)
+                data[where : where + 2] = struct.pack("<H", 1 if change == "encrypted" else 77)
+        path.write_bytes(bytes(data))
     else:
         with ZipFile(path, "w") as archive:
             archive.writestr("header.json", change)
@@ -156,6 +171,9 @@ def damaged(tmp_path: Path, change: str) -> Path:
         ("not a zip", "not a log of inspect: File is not a zip file"),
         ("other members", "it has neither header.json nor _journal/start.json"),
         ("flipped", "header.json is damaged"),
+        ("deflated", "header.json is damaged or cannot be unpacked"),
+        ("encrypted", "header.json is damaged or cannot be unpacked: .* is encrypted"),
+        ("unknown method", "header.json is damaged or cannot be unpacked: That compression method is not supported"),
         ("{", "header.json is not valid JSON"),
         ("[]", "the log names no task or no model"),
     ],
@@ -163,3 +181,65 @@ def damaged(tmp_path: Path, change: str) -> Path:
 def test_a_damaged_log_is_one_error(change: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(EvalFileError, match=message):
         read_inspect_log(damaged(tmp_path, change))
+
+
+def with_sample(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> InspectLog:
+    """Return a log of one sample, after a change of its JSON."""
+    log = json.loads((LOGS / "capitals.json").read_text())
+    log["samples"] = [sample for sample in log["samples"] if sample["id"] == "fr"]
+    change(log)
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    return read_inspect_log(tmp_path / "log.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "message"),
+    [
+        (lambda log: log["eval"].update(dataset={"samples": "many"}), r"\$\.eval\.dataset\.samples", '"many"'),
+        (lambda log: log.update(samples="gone"), r"\$\.samples", "must be a list, but is a string"),
+        (lambda log: log["samples"].append("oops"), r"\$\.samples\[1\]", "a sample must be an object, but is a string"),
+        (lambda log: log["samples"][0].update(id=None), "samples", "a sample has no id"),
+        (lambda log: log["samples"][0].update(model_usage={"m": {"input_tokens": 1.5}}),
+         r"samples/fr\.model_usage\.m\.input_tokens", "must be a whole number of at least 0, but is 1.5"),
+    ],
+)  # fmt: skip
+def test_what_a_log_must_have_is_an_error_if_it_is_not_understood(
+    change: Callable[[dict[str, Any]], object], place: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(EvalFileError, match=rf"log\.json\S*\s+{place}\s+.*{message}"):
+        list(with_sample(tmp_path, change).samples)
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        ("$.eval.created", lambda log: log["eval"].update(created="yesterday")),
+        ("$.eval.config.epochs", lambda log: log["eval"]["config"].update(epochs="2")),
+        ("samples/fr.completed_at", lambda log: log["samples"][0].update(completed_at=7)),
+        ("samples/fr.epoch", lambda log: log["samples"][0].update(epoch="2")),
+        ("samples/fr.total_time", lambda log: log["samples"][0].update(total_time="12")),
+        ("samples/fr.input", lambda log: log["samples"][0].update(input={"x": 1})),
+        ("samples/fr.scores", lambda log: log["samples"][0].update(scores=[1])),
+        ("samples/fr.scores.includes", lambda log: log["samples"][0].update(scores={"includes": "C"})),
+        ("samples/fr.metadata", lambda log: log["samples"][0].update(metadata="x")),
+        ("samples/fr.output", lambda log: log["samples"][0].update(output="Paris")),
+        ("samples/fr.model_usage", lambda log: log["samples"][0].update(model_usage=3)),
+    ],
+)
+def test_what_is_not_understood_of_a_sample_is_noted(
+    place: str, change: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    log = with_sample(tmp_path, change)
+    assert len(list(log.samples)) == 1
+    assert [note.json_path for note in log.notes] == [place]
+
+
+def test_the_output_of_a_tool_that_failed_is_kept(tmp_path: Path) -> None:
+    def fail(log: dict[str, Any]) -> None:
+        for message in log["samples"][0]["messages"]:
+            if message["role"] == "tool":
+                message["error"] = {"type": "timeout", "message": "timed out"}
+
+    (sample,) = with_sample(tmp_path, fail).samples
+    [result] = [message for message in sample.answer.output_messages or () if message.role == "tool"]
+    assert result.content == {"error": "timed out", "content": "Paris is a capital"}

@@ -359,3 +359,219 @@ def test_a_configuration_that_cannot_be_read_is_one_error(tmp_path: Path) -> Non
         convert_promptfoo(tmp_path / "promptfooconfig.yaml", tmp_path / "suite.yaml")
     with pytest.raises(ConfigError, match="does not exist"):
         convert(tmp_path, {**schema.BASE, "tests": [{"vars": {"country": "file://none.txt"}}]})
+
+
+_KEY_OF_OURS = {"Authorization": "Bearer plain-1"}
+SECRETS = [
+    {"id": "openai:gpt-4o", "config": {"headers": _KEY_OF_OURS, "passthrough": {"token": "plain-2"}}},
+    {"id": "https://x.example/api", "config": {"headers": {"X-Api-Key": "plain-3"}, "body": {"api_key": "plain-4"}}},
+    {"id": "mcp", "config": {"server": {"command": "node", "args": ["--token", "plain-5", "sk-plain-6"]}}},
+    {"id": "mcp", "config": {"server": {"command": "node", "env": {"API_KEY": "plain-7"}}}},
+    {"id": "mcp", "config": {"server": {"url": "https://x.example", "headers": {"Authorization": "plain-8"}}}},
+    {"id": "a2a:https://x.example", "config": {"headers": {"X-Api-Key": "plain-9"}}},
+    {"id": "file://p.py", "config": {"password": "plain-10"}},
+    {"id": "https://me:plain-11@x.example/api?q=1"},
+    {"id": "http", "config": {"url": "https://x.example/api?api_key=plain-12"}},
+    {"id": "webhook:https://x.example/api?token=plain-13"},
+    {"id": "a2a:https://me:plain-14@x.example"},
+    {"id": "a2a", "config": {"url": "https://x.example", "agentCardUrl": "https://me:plain-15@x.example"}},
+    {"id": "mcp", "config": {"server": {"url": "https://x.example/mcp?key=plain-16"}}},
+    {"id": "ollama:chat:m", "config": {"apiBaseUrl": "http://me:plain-17@x.example/v1"}},
+]
+
+
+@pytest.mark.parametrize("provider", SECRETS, ids=lambda provider: str(provider["id"]))
+def test_a_secret_in_plain_text_becomes_a_variable(provider: dict[str, Any], tmp_path: Path) -> None:
+    made = convert(tmp_path, {**schema.BASE, "providers": [provider]})
+    assert "plain-" not in json.dumps(
+        [made.suite, made.targets, dict(made.code), [each.message for each in made.losses]]
+    )
+    assert all(" secret in plain text; it becomes " in each.message for each in made.losses)
+    assert len(made.losses) == json.dumps(provider).count("plain-")
+
+
+def test_a_command_with_a_secret_is_listed(tmp_path: Path) -> None:
+    made = convert(tmp_path, {**schema.BASE, "providers": ["exec: ask --key=sk-plain-1"]})
+    assert made.targets == ()
+    assert "has a secret in plain text; it is not carried over" in str(made.losses)
+
+
+def test_what_is_no_secret_is_carried_over_as_it_is(tmp_path: Path) -> None:
+    headers = {"X-Team": "shop", "Authorization": "Bearer {{ env.SHOP_KEY }}"}
+    made = convert(tmp_path, {**schema.BASE, "providers": [{"id": "openai:gpt-4o", "config": {"headers": headers}}]})
+    assert made.targets[0]["extra_headers"] == {"X-Team": "shop", "Authorization": "Bearer ${{ SHOP_KEY }}"}
+    assert made.losses == ()
+
+
+def test_an_agent_with_two_urls_keeps_both(tmp_path: Path) -> None:
+    config = {"url": "https://a.example/rpc", "agentCardUrl": "https://b.example/card.json"}
+    made = convert(tmp_path, {**schema.BASE, "providers": [{"id": "a2a", "config": config}]})
+    assert made.targets == (
+        {"name": "a2a", "provider": "a2a", "url": config["agentCardUrl"], "endpoint": config["url"]},
+    )
+
+
+def test_settings_of_a_protocol_that_are_not_understood_are_listed(tmp_path: Path) -> None:
+    agent = {"id": "a2a:https://x.example", "config": {"mode": "sometimes", "timeout": "30s", "headers": "none"}}
+    off = {"id": "mcp", "config": {"enabled": False, "server": {"command": "node"}}}
+    made = convert(tmp_path, {**schema.BASE, "providers": [agent, off]})
+    assert [target["provider"] for target in made.targets] == ["a2a"]
+    places = lost(made)
+    for key in ("mode", "timeout", "headers"):
+        assert "it is not carried over" in places[f"$.providers[0].config.{key}"]
+    assert "is not enabled" in places["$.providers[1].config.enabled"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("q,__expected,__threshold\nhi,contains: x,abc\n", "the column '__threshold' is not a number: 'abc'"),
+        ("q,__expected\nhi,similar(0.8.1): x\n", "the threshold of similar is not a number: '0.8.1'"),
+        ("q,__expected,__config:__expected:threshold\nhi,similar: x,lots\n", "is not a number: 'lots'"),
+        ("q,__expected,__threshold\nhi,contains: x,nan\n", "the column '__threshold' is not a number: 'nan'"),
+    ],
+)
+def test_a_cell_that_is_not_a_number_is_listed(table: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(table)
+    made = convert(tmp_path, {**schema.BASE, "tests": "t.csv", "prompts": ["{{q}}"]})
+    found = [each for each in made.losses if message in each.message]
+    assert [(each.path.endswith("t.csv"), each.line) for each in found] == [(True, 2)]
+    assert len(cases_of(tmp_path, made)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("t.jsonl", '{"vars": {"q": "a"}}\n[1, 2]\n"text"\n', [2, 3]),
+        ("t.yaml", "- vars: {q: a}\n- just text\n- 7\n", [2, 3]),
+        ("t.yaml", "just text\n", [1]),
+    ],
+)
+def test_a_test_that_is_no_object_is_listed(name: str, text: str, lines: list[int], tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    made = convert(tmp_path, {**schema.BASE, "tests": f"file://{name}"})
+    found = [each for each in made.losses if "a test must be an object, but is" in each.message]
+    assert [(each.path.endswith(name), each.line) for each in found] == [(True, line) for line in lines]
+    assert made.cases == 1
+
+
+def test_a_file_of_tests_of_another_kind_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    made = convert(tmp_path, {**schema.BASE, "tests": "file://t.xlsx"})
+    assert lost(made)["$.tests"] == "the tests of t.xlsx are not carried over"
+
+
+def test_values_of_a_wrong_kind_are_listed(tmp_path: Path) -> None:
+    asserts = [
+        {"type": "contains", "value": "x", "weight": "heavy"},
+        {"type": "is-json", "threshold": "lots"},
+        {"type": "contains-any", "value": ["a", {"b": 1}]},
+    ]
+    tests = [
+        {"vars": {"country": "a"}, "threshold": "high", "options": {"repeat": "twice"}, "assert": asserts},
+        {"vars": 5, "metadata": "text", "assert": [{"type": "contains-all", "value": 7}]},
+    ]
+    made = convert(
+        tmp_path, {**schema.BASE, "tests": tests, "evaluateOptions": {"maxConcurrency": float("nan")}, "scenarios": [5]}
+    )
+    places = lost(made)
+    for at in ("threshold", "options.repeat", "assert[0].weight", "assert[1].threshold"):
+        assert places[f"$.tests[0].{at}"] == f"`{at.rpartition('.')[2]}` is not a number; it is not carried over"
+    assert places["$.evaluateOptions.maxConcurrency"] == "`maxConcurrency` is not a number; it is not carried over"
+    assert '{"b": 1} is not a text' in places["$.tests[0].assert[2].value"]
+    assert places["$.tests[1].vars"] == "`vars` is not an object; it is not carried over"
+    assert places["$.tests[1].metadata"] == "`metadata` is not an object; it is not carried over"
+    assert "has no text as its value" in places["$.tests[1].assert[0].value"]
+    assert "a scenario must be an object" in places["$.scenarios[0]"]
+
+
+_SCENARIO = """\
+prompts: ['{{q}}']
+providers: [echo]
+scenarios:
+  - config:
+      - vars: {q: hi}
+        assert: [{type: nothing}]
+    tests:
+      - description: d
+        tags: zzz
+        vars: {p: file://made.py}
+        assert:
+          - {type: contains, value: x}
+          - {type: other}
+"""
+
+
+def test_a_problem_of_a_test_of_a_scenario_has_its_place(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(_SCENARIO)
+    made = convert_promptfoo(tmp_path / "c.yaml", tmp_path / "suite.yaml")
+    assert {each.json_path: each.line for each in made.losses} == {
+        "$.scenarios[0].tests[0].tags": 9,
+        "$.scenarios[0].tests[0].vars.p": 10,
+        "$.scenarios[0].tests[0].assert[0].type": 6,
+        "$.scenarios[0].tests[0].assert[2].type": 13,
+    }
+
+
+@pytest.mark.parametrize(
+    ("assertion", "settings", "words"),
+    [
+        (
+            {"type": "context-faithfulness", "threshold": 0.8},
+            {"type": "faithfulness", "required": 0.8, "sources": "metadata.assertion_context"},
+            "becomes faithfulness",
+        ),
+        (
+            {"type": "context-recall", "value": "Paris", "threshold": 0.5},
+            {
+                "type": "context_recall",
+                "required": 0.5,
+                "sources": "metadata.assertion_context",
+                "reference": "metadata.reference_1",
+            },
+            "becomes context_recall",
+        ),
+        (
+            {"type": "context-relevance"},
+            {"type": "context_precision", "required": 0, "sources": "metadata.assertion_context"},
+            "the share of useful passages",
+        ),
+        (
+            {"type": "not-context-relevance", "threshold": 0.25},
+            {
+                "type": "context_precision",
+                "required": 0.75,
+                "negate": True,
+                "sources": "metadata.assertion_context",
+            },
+            "the share of useful passages",
+        ),
+        (
+            {"type": "answer-relevance", "threshold": 0.7},
+            {"type": "answer_relevance", "required": 0.7},
+            "not the similarity of generated questions",
+        ),
+    ],
+)
+def test_judged_contexts_become_ready_made_judges(
+    assertion: dict[str, Any], settings: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    made = convert(tmp_path, one(assertion))
+    found = evaluator(made)
+    assert {key: value for key, value in found.items() if key not in ("name", "target")} == settings
+    assert any(words in message for message in lost(made).values())
+    (case,) = cases_of(tmp_path, made)
+    assert case.pass_score == 0
+    if "sources" in settings:
+        assert case.metadata["assertion_context"] == "Facts."
+
+
+def test_a_context_that_is_no_variable_is_named(tmp_path: Path) -> None:
+    config = {**schema.BASE, "tests": [{"vars": {"country": "France"}, "assert": [{"type": "context-faithfulness"}]}]}
+    made = convert(tmp_path, config)
+    assert "sources" not in evaluator(made)
+    with_threshold = {**schema.BASE, "tests": [{"vars": {"country": "France"}, "threshold": 0.5, "assert": [
+        {"type": "context-recall", "value": "Paris", "threshold": 0.9}
+    ]}]}  # fmt: skip
+    made = convert(tmp_path, with_threshold)
+    assert (evaluator(made)["sources"], "required" in evaluator(made)) == ("prompt", False)

@@ -12,7 +12,7 @@ from tests.support.asking import ask, make_request
 from agentv.fake import FakeServer, Received
 from agentv.types.errors import ProviderError
 from agentv.types.messages import ChatMessage
-from agentv.types.structs.struct_fields import names_of_fields
+from agentv.types.structs import names_of_fields
 from agentv.types.targets import ResolvedTarget
 
 IGNORED_HEADERS: Mapping[str, str] = {

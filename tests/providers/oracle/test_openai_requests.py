@@ -23,8 +23,8 @@ from tests.support.fake_server import serving_fake
 
 from agentv.fake import FakeServer
 from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.dialogue import Image
 from agentv.providers.apis.openai import OpenAISettings
-from agentv.providers.apis.request_json import Image
 
 KEY = "sk-0123456789"
 DATA_URL = Image("image/png", PICTURE.read_bytes()).data_url

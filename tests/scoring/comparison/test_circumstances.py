@@ -3,8 +3,7 @@
 from tests.support.rows import make_row
 
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
-from agentv.scoring.comparison.rows import scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.json_value import JsonObject, JsonValue
 
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.comparison.compare import Comparison, compare_sides
-from agentv.scoring.comparison.rows import scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 

@@ -8,8 +8,7 @@ from tests.support.rows import make_row
 
 from agentv.scoring.comparison.compare import compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs, ComparedRun
-from agentv.scoring.comparison.rows import scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS, METRICS, Metrics

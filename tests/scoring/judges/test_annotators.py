@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as fleiss_oracle
 
-from agentv.scoring.judges.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from agentv.scoring.judges.agreement import Metric, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from agentv.scoring.judges.annotators import (
     CriterionLabels,
     LabelledUnit,
@@ -86,6 +86,38 @@ def test_categories_need_the_nominal_metric() -> None:
     (found,), unreadable = criterion_labels(labels, {}, {}, metric="nominal")
     assert unreadable == []
     assert found.units[0].said == {"anna": "rude", "ben": "rude"}
+
+
+@pytest.mark.parametrize("metric", ["ordinal", "interval"])
+def test_a_custom_scale_needs_the_nominal_metric(metric: Metric) -> None:
+    labels = [label("a", "anna", "fact"), label("a", "ben", "joke")]
+    criteria = {("evals/a.yaml", "a"): [EvaluationCriteria("tone", scale="custom")]}
+    _, unreadable = criterion_labels(labels, {}, criteria, metric=metric)
+    assert [each.message for each in unreadable] == ["'fact' is on a custom scale, which has no order"]
+    (found,), unreadable = criterion_labels(labels, {}, criteria)
+    assert (found.metric, unreadable) == ("nominal", [])
+
+
+def test_pairs_of_annotators_read_only_the_answers_that_both_judged() -> None:
+    looked_up: list[object] = []
+
+    class Judgements(dict[str, float]):
+        def get(self, key: str, default: float | None = None) -> float | None:  # type: ignore[override]
+            looked_up.append(key)
+            return super().get(key, default)
+
+        def __getitem__(self, key: str) -> float:
+            looked_up.append(key)
+            return super().__getitem__(key)
+
+    people = [f"annotator {number}" for number in range(30)]
+    units = [
+        LabelledUnit(ResultKey("s", f"c{number}", "t"), (), Judgements({people[number]: 1.0, people[number - 1]: 0.0}))
+        for number in range(30)
+    ]
+    found = annotator_agreement(CriterionLabels("tone", "nominal", tuple(units)))
+    assert [(each.answers, each.kappa) for each in found.pairs] == [(1, 0.0)] * 30
+    assert len(looked_up) <= 2 * 30 * 2
 
 
 def units_of(rows: list[tuple[float, ...]], tags: tuple[str, ...] = ()) -> tuple[LabelledUnit, ...]:

@@ -3,7 +3,7 @@
 import pytest
 
 from agentv.scoring.judges.consistency import JudgedAgain, consistency, judged_again
-from agentv.scoring.judges.labelled import Opinion
+from agentv.scoring.judges.labels import Opinion
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus
 from agentv.types.records.answer import ResultKey
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.stored import JUDGE, NOON, RESULT
 
-from agentv.scoring.judges.labelled import LabelledAnswers, judge_opinion, label_answers
+from agentv.scoring.judges.labels import LabelledAnswers, judge_opinion, label_answers
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.records.answer import AnswerRef

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.support.stored import RESULT
 
 from agentv.scoring.judges.agreement import cohen_kappa
-from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
+from agentv.scoring.judges.labels import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import advice, disagreements, report_card
 from agentv.types.records.answer import ResultKey
 

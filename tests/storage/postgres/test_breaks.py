@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from tests.support.postgres_server import own_server, upgraded_database, wait_a_moment
 from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run
 
@@ -40,7 +41,8 @@ class Running:
     def write(self, rows: int = 1) -> None:
         for _ in range(rows):
             kept = self.store.append_answer(make_answer())
-            self.store.append(make_result(answer_ref=AnswerRef(kept.seq or 0)))
+            seq = kept.seq or 0
+            self.store.append(make_result(slot=replace(make_result().slot, trial=seq), answer_ref=AnswerRef(seq)))
 
     def kept(self) -> int:
         """Count the rows that the database has."""
@@ -87,7 +89,7 @@ def test_a_connection_that_is_cut_at_the_very_end_loses_nothing(tmp_path: Path) 
     run.write(2)
     eventually(lambda: run.kept() == 2)
     cut_off(run.url)
-    run.store.append(make_result())
+    run.store.append(make_result(slot=replace(make_result().slot, trial=2)))
     run.store.close("finished")
     assert run.kept() == 3
     with connect(run.url) as connection:

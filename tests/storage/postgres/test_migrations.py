@@ -1,14 +1,34 @@
 """Every migration is applied once; a database of another version is refused with advice."""
 
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.support.postgres_server import new_database, upgraded_database
+from msgspec.structs import replace
+from psycopg import Connection
+from tests.support.postgres_server import new_database
+from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.copying import RunPusher
 from agentv.storage.postgres.migrations import check_version, migrations, newest_version, upgrade, version_of
+from agentv.storage.run.folder import RunFolder
 from agentv.templating.store_url import parse_store_url
 from agentv.types.errors import StorageError
+
+
+def make_tables(connection: Connection[Any], *, version: int) -> None:
+    """Create the tables of an earlier version of agentv."""
+    connection.execute("CREATE SCHEMA agentv")
+    connection.execute(
+        "CREATE TABLE agentv.schema_versions "
+        "(version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    for number in range(1, version + 1):
+        name, statements = migrations()[number]
+        connection.execute(statements.encode())
+        connection.execute("INSERT INTO agentv.schema_versions (version, name) VALUES (%s, %s)", [number, name])
 
 
 def test_the_steps_are_numbered_without_a_gap() -> None:
@@ -19,24 +39,68 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
     url = parse_store_url(new_database())
     with connect(url) as connection:
         assert version_of(connection) == 0
-        assert upgrade(connection, url) == ("0001_runs", "0002_judgements", "0003_prompts", "0004_judgement_configs")
+        assert upgrade(connection, url) == (
+            "0001_runs",
+            "0002_judgements",
+            "0003_prompts",
+            "0004_judgement_configs",
+            "0005_unique_results",
+            "0006_quota_leases",
+        )
         assert upgrade(connection, url) == ()
         check_version(connection, url)
 
 
 def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
-    url = parse_store_url(upgraded_database())
+    url = parse_store_url(new_database())
     with connect(url) as connection:
-        connection.execute("DROP TABLE agentv.judgements, agentv.judgement_configs")
-        for table in ("cases", "answers", "results", "labels"):
-            connection.execute(f"ALTER TABLE agentv.{table} DROP COLUMN prompt".encode())
-        connection.execute("DELETE FROM agentv.schema_versions WHERE version > 1")
+        make_tables(connection, version=1)
         with pytest.raises(
-            StorageError, match=r"tables of version 1, and this agentv needs version 4; .*store upgrade"
+            StorageError, match=r"tables of version 1, and this agentv needs version 6; .*store upgrade"
         ):
             check_version(connection, url)
-        assert upgrade(connection, url) == ("0002_judgements", "0003_prompts", "0004_judgement_configs")
+        assert upgrade(connection, url) == (
+            "0002_judgements",
+            "0003_prompts",
+            "0004_judgement_configs",
+            "0005_unique_results",
+            "0006_quota_leases",
+        )
         check_version(connection, url)
+
+
+def test_results_of_the_version_before_are_kept_and_repeated_ones_removed(tmp_path: Path) -> None:
+    url = parse_store_url(new_database())
+    folder = RunFolder(tmp_path, RUN.run_id, clock=at_noon)
+    folder.begin(make_run())
+    slot = make_result().slot
+    folder.append_answer(make_answer())
+    folder.append_answer(make_answer())
+    for result in (
+        make_result(),
+        make_result(),
+        make_result(generation=1),
+        make_result(slot=replace(slot, prompt="v2")),
+        make_result(slot=replace(slot, prompt="v2")),
+    ):
+        folder.append(result)
+    with (tmp_path / RUN.run_id / "results.jsonl").open("ab") as file:
+        file.write(b"no json\nno json\n")
+    folder.close("finished")
+    with connect(url) as connection:
+        make_tables(connection, version=4)
+        RunPusher(tmp_path / RUN.run_id, connection, url).push()
+        assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (7,)
+        assert upgrade(connection, url) == ("0005_unique_results", "0006_quota_leases")
+        assert connection.execute("SELECT seq FROM agentv.results ORDER BY seq").fetchall() == [
+            (0,),
+            (2,),
+            (3,),
+            (5,),
+            (6,),
+        ]
+        assert connection.execute("SELECT count(*) FROM agentv.answers").fetchone() == (2,)
+        assert RunPusher(tmp_path / RUN.run_id, connection, url).push() == 0
 
 
 def test_a_step_that_fails_leaves_nothing_behind() -> None:
@@ -63,7 +127,19 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(taken) == [(), (), (), ("0001_runs", "0002_judgements", "0003_prompts", "0004_judgement_configs")]
+    assert sorted(taken) == [
+        (),
+        (),
+        (),
+        (
+            "0001_runs",
+            "0002_judgements",
+            "0003_prompts",
+            "0004_judgement_configs",
+            "0005_unique_results",
+            "0006_quota_leases",
+        ),
+    ]
 
 
 def test_no_tables_and_newer_tables_are_refused() -> None:

@@ -38,8 +38,10 @@ def write_run(runs: Path, run_id: str = RUN.run_id, *, rows: int = 3, close: boo
     store.append_case(make_case())
     for number in range(rows):
         kept = store.append_answer(make_answer(text=f"answer {number}"))
+        seq = kept.seq or 0
+        slot = replace(make_result().slot, trial=seq)
         store.append(
-            make_result(run_id=run_id, answer_ref=AnswerRef(kept.seq or 0), candidate_answer=f"answer {number}")
+            make_result(run_id=run_id, slot=slot, answer_ref=AnswerRef(seq), candidate_answer=f"answer {number}")
         )
     store.close("finished" if close else "interrupted")
     return Path(store.folder)
@@ -248,9 +250,9 @@ def test_whatever_is_kept_of_a_run_comes_back(tmp_path: Path, rows: list[Any], n
     run_id = f"run-{number}-{next(NUMBERS)}"
     store = RunFolder(tmp_path / "here", run_id, clock=at_noon)
     store.begin(make_run(run_id=run_id))
-    for answer, result in rows:
+    for trial, (answer, result) in enumerate(rows):
         store.append_answer(answer)
-        store.append(replace(result, run_id=run_id))
+        store.append(replace(result, run_id=run_id, slot=replace(result.slot, trial=trial)))
     store.close("finished")
     push(Path(store.folder), url)
     assert contents(pull(url, tmp_path / "there", run_id).folder) == contents(Path(store.folder))
@@ -319,3 +321,45 @@ NUMBERS = iter(range(10**9))
 def kept_url() -> StoreUrl:
     """Return one database for all examples of a property."""
     return parse_store_url(upgraded_database())
+
+
+def write_results(runs: Path, *trials: int) -> Path:
+    """Write a run with one result for each trial."""
+    store = RunFolder(runs, RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    for trial in trials:
+        store.append(make_result(slot=replace(make_result().slot, trial=trial)))
+    store.close("finished")
+    return Path(store.folder)
+
+
+def test_two_writers_of_the_same_result_store_it_once(tmp_path: Path, url: StoreUrl) -> None:
+    ours, theirs = write_results(tmp_path / "here", 0), write_results(tmp_path / "there", 1, 0)
+    with connect(url) as one, connect(url) as other:
+        both = RunPusher(ours, one, url), RunPusher(theirs, other, url)
+        for pusher in both:
+            pusher.push()
+        assert one.execute("SELECT trial, count(*) FROM agentv.results GROUP BY trial").fetchall() == [(0, 1)]
+
+
+def test_a_result_that_a_folder_has_twice_is_stored_once_and_pushed_again(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_results(tmp_path / "here", 0, 0, 1)
+    push(folder, url)
+    assert push(folder, url) == 0
+    with connect(url) as connection:
+        query = "SELECT seq, trial FROM agentv.results ORDER BY seq"
+        assert connection.execute(query).fetchall() == [(0, 0), (2, 1)]
+
+
+def test_later_generations_and_other_prompts_are_other_results(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    slot = make_result().slot
+    store.append(make_result())
+    store.append(make_result(generation=1))
+    store.append(make_result(slot=replace(slot, prompt="v2")))
+    store.append(make_result(slot=replace(slot, target="other")))
+    store.close("finished")
+    push(Path(store.folder), url)
+    with connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (4,)

@@ -12,9 +12,8 @@ from urllib.parse import quote
 import click
 from msgspec import Struct, field, structs
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.main import EXIT_NOTHING
-from agentv.cli.variables import VAR_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION, VAR_OPTION
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.reports.run.sarif import SARIF_SCHEMA
 from agentv.reports.text.amounts import count_text
@@ -207,7 +206,7 @@ EXIT_PROBLEMS = 4
 @click.option("--online", is_flag=True, help="Also send a request to every target and judge (may cost money).")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="With --online: only this target; repeatable.")
 @click.option(
-    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: the nearest one)."
+    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: nearest to the eval file)."
 )
 @click.option("--untrusted", is_flag=True, help="List what the files would execute, read and send.")
 @VAR_OPTION

@@ -41,8 +41,9 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     AgentV is a TypeScript program whose eval files (1.5 to 4.42) agentv can run as they are. With --to agentv, such a
     file is rewritten with agentv's own keys.
 
-    What cannot be converted is listed with its place in IN. JSON Lines can contain only cases or results: the other
-    keys of an eval file are written to a .yaml file next to OUT. Existing files are never overwritten.
+    What cannot be converted is listed with its place in IN. If OUT is a .jsonl file, it contains only the cases
+    or results. The other keys of an eval file are then written to a .yaml file next to OUT. Existing files are never
+    overwritten.
     """
     import json
 
@@ -109,7 +110,7 @@ def write_records(records: "Records", paths: list[Path]) -> int:
     """Write all files completely or none; return the number of records."""
     from contextlib import ExitStack
 
-    from agentv.loading.files.atomic_write import open_atomically
+    from agentv.loading.files.text import open_atomically
 
     with ExitStack() as stack:
         files = [stack.enter_context(open_atomically(path)) for path in paths]

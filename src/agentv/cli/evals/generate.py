@@ -13,8 +13,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
-from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
 from agentv.engine.generate.generation import (
@@ -37,14 +37,12 @@ from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.targets import KnownTargets
 from agentv.execution.processes.live_trees import kill_all
 from agentv.loading.edit.cases_file import CasesFile, open_cases
-from agentv.loading.files.atomic_write import replace_content, write_text
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
-from agentv.loading.files.text import read_text, shown
+from agentv.loading.files.text import read_text, replace_content, shown, write_text
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import load_project
 from agentv.loading.suites.recorded import read_records_of
 from agentv.loading.suites.suites import load_suite, read_suite
-from agentv.loading.targets.choice import choose_target
 from agentv.registry import Specs
 from agentv.reports.text.amounts import count_text, money_text, tokens_text
 from agentv.reports.text.printable import one_line, printable, printable_json
@@ -94,10 +92,9 @@ def make_setup(
     prompt: GenerationPrompt, known: KnownTargets, name: str | None, options: GenerateOptions, *, specs: Specs
 ) -> GenerationSetup:
     """Return the target and settings of the calls; `name` is the eval file's own target. Raises TargetError."""
-    config = choose_target(tuple(known.configs.values()), options.target or name)
     return GenerationSetup(
         prompt=prompt,
-        target=known.get(config.name),
+        target=known.choose(options.target or name),
         known=known,
         specs=specs,
         home=str(find_home(Path.cwd())),
@@ -447,9 +444,9 @@ def _whole(suite: EvalSuite) -> list[EvalCase]:
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED = (
-    click.option("--target", metavar="NAME", help="Target that generates; use a strong model."),
+    click.option("--target", metavar="NAME", help="Target that writes the cases or rubrics; use a strong model."),
     click.option(
-        "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one)."
+        "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
     ),
     click.option(
         "--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template to use instead of the built-in one."
@@ -519,7 +516,7 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
 
     The model writes cases for each record of the file --in. In JSON Lines (.jsonl) each line is a record, in a table
     (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the model
-    fails on a record, nothing is written without --keep-going.
+    fails on a record, nothing is written, unless --keep-going is given.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
     """

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from agentv.cli.evals.schema_files import SCHEMAS, schema_files
+from agentv.cli.evals.schema import SCHEMAS, schema_files
 from agentv.types.errors import ConfigError, StorageError
 
 _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
@@ -97,8 +97,8 @@ def command(folder: Path, template: str, name: str | None, given: str | None, *,
     """Create a first eval file, targets file, .env.template and CI jobs in FOLDER (default: here).
 
     The result can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
-    install agentv from the same source (clone, wheel or repository) as the agentv you are running; --from names
-    another source.
+    install agentv from the same source (clone, wheel or repository) as the agentv you are running, unless --from
+    gives a different one.
     """
     source = install_source(given)
     files = files_of(template)

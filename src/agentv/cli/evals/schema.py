@@ -1,11 +1,17 @@
-"""`agentv schema`: print or write the JSON Schema of a file kind."""
+"""`agentv schema`: print or write the JSON Schema of a file kind, or those of a project for editors."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from agentv.types.errors import StorageError
+
+SCHEMAS = "schemas"
+EVAL_SCHEMA = "eval.schema.json"
+_FILES = {"eval": EVAL_SCHEMA, "targets": "targets.schema.json"}
+_GITIGNORE = "# For editors on this machine; recreate with `agentv schema --write`.\n*\n"
 
 
 @click.command()
@@ -30,9 +36,8 @@ def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool
 
 def _write_all() -> list[Path]:
     """Write the schemas for editors into the project's folder; return the files. Raises StorageError."""
-    from agentv.cli.evals.schema_files import SCHEMAS, schema_files
-    from agentv.loading.files.atomic_write import write_text
     from agentv.loading.files.places import find_home
+    from agentv.loading.files.text import write_text
 
     folder = find_home(Path.cwd()) / SCHEMAS
     try:
@@ -55,7 +60,7 @@ def _report_written(paths: list[Path], *, as_json: bool) -> None:
 
 def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
     from agentv.engine.plugins.loading import load_specs
-    from agentv.loading.files.atomic_write import write_text
+    from agentv.loading.files.text import write_text
     from agentv.loading.models.schemas import json_schema
 
     schema = json_schema(kind, load_specs())
@@ -68,3 +73,13 @@ def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
         click.echo(json.dumps(schema, indent=2))
     else:
         click.echo(f"Wrote {output}. To use it in editors, start files with:\n# yaml-language-server: $schema={output}")
+
+
+def schema_files() -> Mapping[str, str]:
+    """Return the content of every file of the folder by name: the schemas, and a .gitignore for them."""
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.models.schemas import json_schema
+
+    specs = load_specs()
+    schemas = {name: json.dumps(json_schema(kind, specs), indent=2) + "\n" for kind, name in _FILES.items()}
+    return {".gitignore": _GITIGNORE, **schemas}

@@ -26,8 +26,8 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     import json
     from pathlib import Path
 
-    from agentv.loading.files.atomic_write import open_atomically
     from agentv.loading.files.places import find_home
+    from agentv.loading.files.text import open_atomically
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
     from agentv.storage.run.checksums import edit_warnings

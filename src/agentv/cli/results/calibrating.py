@@ -9,8 +9,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.results.label_file import criteria_by_case, read_labels
-from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.running.scored import runner_of
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.stored_answers import find_given_setups
 from agentv.engine.running.clock import make_clock
@@ -20,7 +20,8 @@ from agentv.loading.files.places import find_home
 from agentv.reports.judge.card import CARD_SCHEMA, SHOWN, JudgeCard, card_sheet, card_to_json
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.scoring.judges.labelled import (
+from agentv.scoring.counting.groups import no_tags
+from agentv.scoring.judges.labels import (
     LabelledAnswer,
     LabelledAnswers,
     judge_opinion,
@@ -83,6 +84,8 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
         )
     slots = {label.slot for label in labels}
     labelled = _Labelled(stored, labels, [row for row in stored.results() if row.slot in slots])
+    if options.by == "tag" and not any(row.tags for row in labelled.rows):
+        raise ConfigError(no_tags("labelled case"))
     cards: list[JudgeCard] = []
     files: list[str | None] = []
     for pairing in _pairings(labelled, options):

@@ -35,8 +35,7 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import BY, RowChoice, grouping_named, pair_groups
-from agentv.scoring.comparison.rows import evaluator_of
-from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
 from agentv.scoring.counting.groups import nothing_grouped
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS
@@ -335,7 +334,10 @@ def _nothing(comparison: Comparison) -> str:
 @click.option(
     "--unpaired",
     is_flag=True,
-    help="Compare as independent samples instead of case by case; results of one session count as one group.",
+    help=(
+        "Compare as independent samples instead of case by case; results of one session (such as a conversation) "
+        "count as one group."
+    ),
 )
 @click.option(
     "--threshold",

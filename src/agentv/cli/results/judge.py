@@ -25,8 +25,8 @@ def calibrate_command(run: str, **options: Any) -> int:
     """Compare a judge's verdicts with human labels.
 
     Reports agreement, kappa, the confusion matrix and the disagreements. The measured error rates are saved to a
-    small file in .agentv/calibrations, which should be committed; later reports with the same judge and prompt also
-    show the pass rate corrected for these errors.
+    small file in .agentv/calibrations, which should be committed. Later reports with the same judge and prompt then
+    also show a pass rate that is corrected for these errors.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

@@ -15,9 +15,9 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.running.scored import runner_of
 from agentv.cli.running.stopping import stopping_on_signals
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.stored_answers import judge_repeatedly
 from agentv.engine.planning.plan import RunPlan
@@ -38,7 +38,7 @@ from agentv.scoring.gates.run_verdict import SIGNALLED
 from agentv.scoring.judges.consistency import consistency
 from agentv.storage.records.json_line import pretty
 from agentv.storage.run.find import find_run
-from agentv.storage.run.folder import write_by_rename
+from agentv.storage.run.line_file import write_by_rename
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError

@@ -98,8 +98,9 @@ def agreement_command(run: str, **options: Any) -> int:
     """Measure how far the annotators of a run agree beyond chance.
 
     Prints for each criterion Krippendorff's alpha with its 95 % interval, Fleiss' kappa of the answers that all
-    annotators judged, and Cohen's kappa of each pair of annotators. Labels are read on the scale of their criterion;
-    without a scale they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any text is a category.
+    annotators judged, and Cohen's kappa of each pair of annotators. If a criterion has a scale, its labels must be
+    values of the scale. Without a scale they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any
+    text is a category.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

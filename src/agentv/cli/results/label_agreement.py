@@ -6,11 +6,12 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from agentv.cli.results.label_file import criteria_by_case, read_feedback, read_labels
-from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.results.label_file import criteria_by_case, match_labels, read_feedback
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.loading.files.places import find_home
 from agentv.reports.judge.annotators import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
+from agentv.scoring.counting.groups import no_tags
 from agentv.scoring.judges.agreement import Metric
 from agentv.scoring.judges.annotators import (
     AnnotatorAgreement,
@@ -25,7 +26,7 @@ from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.problems import Problem
-from agentv.types.records.label import Label
+from agentv.types.records.label import Feedback, Label
 
 _SHOWN = 10
 """The most unreadable labels of a run that a message lists."""
@@ -47,11 +48,8 @@ def show_agreement(reference: str, options: AgreementOptions) -> int:
     refuse_unwritable(options.outputs)
     stored = open_run(find_run(find_home(Path.cwd()), reference))
     found = _labels(stored, options)
-    if options.criterion is not None:
-        known = ", ".join(repr(one_line(each.criterion)) for each in found)
-        found = [each for each in found if each.criterion == options.criterion]
-        if not found:
-            raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {known}")
+    if options.by == "tag" and not any(unit.tags for each in found for unit in each.units):
+        raise ConfigError(no_tags("labelled case"))
     results = [result for each in found for result in _agreements(each, by_tag=options.by == "tag")]
     sheet = agreement_sheet(stored.run_id, results)
     write_sheets(options.outputs, [sheet])
@@ -72,19 +70,25 @@ def _agreements(given: CriterionLabels, *, by_tag: bool) -> list[AnnotatorAgreem
 
 
 def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabels]:
-    """Return the labels by criterion. Raises ConfigError if there are none, or some cannot be read."""
+    """Return the selected labels by criterion. Raises ConfigError if there are none, or some cannot be read."""
     labels: Sequence[Label]
     if options.labels is None:
         labels = list(stored.labels())
     else:
+        feedback = read_feedback(options.labels)
         if options.metric != "nominal":
-            _refuse_unreadable(stored, options.labels)
-        labels = read_labels(stored, options.labels, annotator=None)
+            _refuse_unreadable(stored, feedback, options.labels)
+        labels = match_labels(stored, feedback, options.labels, annotator=None)
     if not labels:
         raise ConfigError(
             f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
             "or give --labels FILE"
         )
+    if options.criterion is not None:
+        known = ", ".join(repr(one_line(each)) for each in dict.fromkeys(label.criterion for label in labels))
+        labels = [label for label in labels if label.criterion == options.criterion]
+        if not labels:
+            raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {known}")
     slots = {label.slot for label in labels}
     tags = {row.slot: row.tags for row in stored.results() if row.slot in slots}
     criteria = criteria_by_case(stored, {slot.eval_id for slot in slots})
@@ -96,21 +100,21 @@ def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabel
             for each in unreadable[:_SHOWN]
         ]
         more = [f"and {len(unreadable) - _SHOWN:,} more"] if len(unreadable) > _SHOWN else []
-        raise ConfigError("\n".join([*lines, *more, "labels without an order need --metric nominal"]))
+        raise ConfigError(
+            "\n".join([*lines, *more, "labels without an order need --metric nominal; --criterion NAME selects others"])
+        )
     return found
 
 
-def _refuse_unreadable(stored: StoredRun, file: str) -> None:
+def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: str) -> None:
     """Raise EvalFileError with the line of each score that cannot be read."""
-    feedback = read_feedback(file)
     criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
     problems = []
     for said in feedback:
         known = next((each for (_, eval_id), each in criteria.items() if eval_id == said.eval_id), ())
-        if any(each.name == said.criterion for each in known):
-            continue  # read_labels reads it on its scale
+        criterion = next((each for each in known if each.name == said.criterion), None)
         try:
-            label_value(said.score, None)
+            label_value(said.score, criterion)
         except ValueError as error:
             problems.append(Problem(said.location.path, str(error), said.location.line, 1))
     if problems:

@@ -8,7 +8,7 @@ import click
 
 from agentv.engine.running.clock import make_clock
 from agentv.scoring.judges.feedback import parse_feedback
-from agentv.scoring.judges.labelling import fit_labels, judgeable
+from agentv.scoring.judges.labels import fit_labels, judgeable
 from agentv.storage.run.stored import StoredRun
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
@@ -22,7 +22,11 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
     Prints notes on suspicious lines to standard error. Raises EvalFileError listing every line that cannot be read or
     matches no answer.
     """
-    feedback = read_feedback(file)
+    return match_labels(stored, read_feedback(file), file, annotator=annotator)
+
+
+def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None) -> list[Label]:
+    """Return the labels of scores that were read from a file, as read_labels does."""
     named = {score.eval_id for score in feedback}
     criteria = criteria_by_case(stored, named)
     clock = make_clock()

@@ -11,7 +11,6 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.results.grouping import count_groups
 from agentv.cli.screen import terminal_style
 from agentv.cli.terminal import for_commands, own_stdout
 from agentv.engine.stored.report import load_report
@@ -23,8 +22,8 @@ from agentv.reports.run.end_table import end_report, group_tables
 from agentv.reports.run.exports import Export, StreamExport, make_export
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.workflow_commands import reads_commands
-from agentv.scoring.counting.groups import kind_named
+from agentv.reports.text.printable import reads_commands
+from agentv.scoring.counting.groups import count_groups, kind_named
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.events import RowKept, RunEnded

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
-from agentv.cli.results.grouping import count_groups
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
+from agentv.scoring.counting.groups import count_groups
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
@@ -21,7 +21,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.summaries import GroupSummary
 
 if TYPE_CHECKING:
-    from agentv.reports.run.case_view import CaseView
+    from agentv.reports.run.views import CaseView
     from agentv.types.json_value import JsonValue
 
 
@@ -146,7 +146,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
+    help="Also report if this command is slow because .agentv/index.db cannot be used.",
 )
 def command(
     run: str,
@@ -162,11 +162,13 @@ def command(
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
-    Repeat a filter to select results that match any of its values. --by accepts tag, dataset, criterion, evaluator,
-    target, prompt, suite (the eval file), week, or a metadata key of the cases. Targets and prompts are counted
-    separately: if there are several, each group is a table.
+    Repeat --target, --tag and similar options to select results that match any of the values.
 
-    --side-by-side shows each selected case with all its answers, those of other prompts and targets too.
+    --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
+    the cases. If there are several targets or prompts, each group is a table with a line for each of them.
+
+    --side-by-side shows all answers to each selected case, also those that the other options do not select. Only
+    --target and --prompt limit them.
     """
     from pathlib import Path
 
@@ -270,7 +272,7 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 def _print_corrected(stored: "StoredRun") -> None:
     from agentv.cli.screen import terminal_style
     from agentv.engine.stored.corrected_rates import corrected_or_note
-    from agentv.reports.run.notes import corrected_notes, corrected_rows
+    from agentv.reports.run.figures import corrected_notes, corrected_rows
     from agentv.reports.text.printable import one_line
     from agentv.reports.text.table import table
 
@@ -283,7 +285,7 @@ def _print_corrected(stored: "StoredRun") -> None:
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
     from agentv.engine.stored.report_tools import read_details
-    from agentv.reports.run.case_view import CaseView
+    from agentv.reports.run.views import CaseView
 
     rows = list(shown.rows)
     if not rows:
@@ -293,12 +295,13 @@ def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[
 
 def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
     from agentv.types.errors import ConfigError, nearest
+    from agentv.types.records.answer import source_of
 
     case = query.case or ""
     known, at_place = set[str](), None
     for row in stored.results():
         known.add(row.eval_id)
-        if f"{row.file}:{row.line}" == case:
+        if source_of(row.file, row.line, row.part) == case:
             at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
         raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; omit --failed to show it")
@@ -315,8 +318,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
-    from agentv.storage.records.encode import to_record
-    from agentv.storage.records.export import export_record
+    from agentv.storage.records.encode import export_record, to_record
     from agentv.types.messages_json import pretty_json
 
     output: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
@@ -336,8 +338,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
 
-    from agentv.storage.records.encode import to_record
-    from agentv.storage.records.export import export_record
+    from agentv.storage.records.encode import export_record, to_record
 
     return {
         "case": None if view.case is None else to_record(view.case),

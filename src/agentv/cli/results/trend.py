@@ -9,15 +9,13 @@ import click
 from msgspec import Struct
 
 from agentv.cli.indexed import run_index
-from agentv.cli.results.sheets import refuse_unwritable, write_sheets
-from agentv.cli.screen import terminal_style
+from agentv.cli.screen import refuse_unwritable, terminal_style, write_sheets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.reports.trend.views import TrendView, trend_sheet, trend_to_json
-from agentv.reports.trend.words import TrendWords
+from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_json
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
 from agentv.storage.run.checksums import edit_warning_of_results, load_checksums
 from agentv.storage.run.find import ListedRun
@@ -121,11 +119,11 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
+    help="Also report if this command is slow because .agentv/index.db cannot be used.",
 )
 def command(*, by: str, **given: Any) -> int:
-    """Show the trend of each eval file and target over its runs, oldest first, with significant changes marked.
+    """Show how the scores of each eval file and target change from run to run, oldest first.
 
-    A run without results is shown as a gap, not as zero.
+    Significant changes are marked. A run without results is shown as a gap, not as zero.
     """
     return trend(TrendOptions(by_commit=by == "commit", **given))

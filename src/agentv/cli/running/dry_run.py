@@ -8,8 +8,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.cli.options import OutputOptions
 from agentv.cli.running.running import run_and_report
-from agentv.cli.screen_options import OutputOptions
 from agentv.engine.forecast.dry_run import describe_plan, plan_to_json, write_prompts
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from agentv.cli.options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.running.resume_options import STORE_OPTION, ContinueOptions, take_continue_options
 from agentv.cli.running.resuming import continue_run
-from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.report import refuse_changed_results
@@ -95,7 +95,8 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
                 )
     options = _without_own(first.run.plan.get("options"))
     if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
-        options["budget_usd"] = budget * len(runs)  # each shard had its own
+        # Each shard had its own, unless they shared one by its name.
+        options["budget_usd"] = budget if options.get("budget_name") else budget * len(runs)
     rows = [run.run.plan.get("rows") for run in runs]
     known = [count for count in rows if isinstance(count, int)]
     return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}
@@ -116,8 +117,8 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
     The shards are not changed, and each result records which shard it came from. A result that is in two shards is
-    in the new run once. If its case, target or evaluators differ between the shards, the merge fails. Prints the
-    verdict for all results. Exit codes are those of `agentv run`.
+    in the new run once. The merge fails if the case, target or evaluators of such a result differ between the shards.
+    Prints the verdict for all results. Exit codes are those of `agentv run`.
 
     RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
     """

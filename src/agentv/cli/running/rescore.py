@@ -4,13 +4,15 @@ from typing import Any
 
 import click
 
+from agentv.cli.options import take_output_options, with_output_options
 from agentv.cli.running.resume_options import resume_options, take_continue_options
-from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("rescore")
 @click.argument("run", metavar="RUN")
-@click.option("--evaluators", metavar="FILE", help="File with `evaluators:` to use instead of those of the eval files.")
+@click.option(
+    "--evaluators", metavar="FILE", help="Use the `evaluators:` of this file instead of those of the eval files."
+)
 @resume_options
 @with_output_options()
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:

@@ -4,14 +4,16 @@ from typing import Any
 
 import click
 
+from agentv.cli.options import take_output_options, with_output_options
 from agentv.cli.running.resume_options import resume_options, take_continue_options
-from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("resume")
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option(
-    "--fresh", is_flag=True, help="Call a target again for all cases if its script or the git commit has changed."
+    "--fresh",
+    is_flag=True,
+    help="If a target's script or the git commit has changed, call this target again for all cases.",
 )
 @resume_options
 @with_output_options()
@@ -20,7 +22,8 @@ def command(run: str | None, *, fresh: bool, **given: Any) -> int:
 
     Finished results are kept, stored answers without scores are evaluated, and targets are called only for the
     remaining cases. Cases and evaluators that have been edited since are run again. Results with errors are kept; use
-    `agentv retry` to re-run them.
+    `agentv retry` to re-run them. A run of `agentv score -` needs its stream again on standard input, from the start;
+    stored lines are skipped.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'; default: the latest unfinished run. Exit
     codes are those of `agentv run`.

@@ -1,4 +1,4 @@
-"""The options of every command that continues a stored run: its team store, budget, folders, failing judges."""
+"""The options of every command that continues a stored run: its team store, quota, budget, folders, failing judges."""
 
 import os
 from collections.abc import Callable
@@ -7,13 +7,14 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION
 
 
 class ContinueOptions(Struct, frozen=True):
     """The values of these options for a run that is continued: None is the run's own, `allow_paths` are absolute."""
 
     store: str | None = None
+    quota: str | None = None
     budget_usd: float | None = None
     allow_paths: tuple[str, ...] = ()
     judge_failures: int | None = None
@@ -21,6 +22,9 @@ class ContinueOptions(Struct, frozen=True):
 
 STORE_OPTION: Callable[..., Any] = click.option(
     "--store", metavar="URL", help="Team database to use instead of the default; 'none': no database."
+)
+QUOTA_OPTION: Callable[..., Any] = click.option(
+    "--quota", metavar="URL", help="Share limits over this database (default: the run's own)."
 )
 BUDGET_OPTION: Callable[..., Any] = click.option(
     "--budget-usd",
@@ -40,7 +44,7 @@ JUDGE_FAILURES_OPTION: Callable[..., Any] = click.option(
 
 def resume_options(function: Callable[..., Any]) -> Any:
     """Add these options to a command; `take_continue_options` reads their values."""
-    return STORE_OPTION(BUDGET_OPTION(JUDGE_FAILURES_OPTION(ALLOW_PATH_OPTION(function))))
+    return STORE_OPTION(QUOTA_OPTION(BUDGET_OPTION(JUDGE_FAILURES_OPTION(ALLOW_PATH_OPTION(function)))))
 
 
 def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
@@ -49,6 +53,7 @@ def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
     allow_paths = tuple(os.path.abspath(path) for path in given.pop("allow_paths", ()))  # noqa: PTH100 - resolved later
     return ContinueOptions(
         store=given.pop("store"),
+        quota=given.pop("quota", None),
         budget_usd=given.pop("budget_usd", None),
         allow_paths=allow_paths,
         judge_failures=given.pop("judge_failures", None),

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from agentv.cli.options import OutputOptions
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.running import run_and_report
-from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
-from agentv.engine.running.run_stores import refuse_second_writer, reopen_store, with_team_store
+from agentv.engine.running.run_stores import open_quota, refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.new_evaluators import with_evaluators_of
@@ -32,7 +32,7 @@ from agentv.engine.stored.resume import (
     was_stopped_by_judge,
 )
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, working_folder
-from agentv.engine.stored.team_store import secrets_of_store, store_of_run
+from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
 from agentv.registry import Specs
 from agentv.storage.run.find import find_run, list_run_folders
@@ -54,6 +54,8 @@ def resume(reference: str | None, output: OutputOptions, continuing: ContinueOpt
     _take_over(folder)
     stored = open_run(folder)
     begun = None if fresh else unfinished_generation(stored)
+    if stored.are_given and fresh:
+        raise ConfigError(f"run {stored.run_id} has given answers: no target is called, so that --fresh has no use")
     if stored.are_given and begun is None:
         from agentv.cli.running.scored import score_rest
 
@@ -173,6 +175,7 @@ def continue_run(
         cwd = working_folder(stored.run, home)
         os.chdir(cwd)  # relative paths in eval files start from the folder of the original run
         store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
+        shared = quota_of_run(stored.run, continuing.quota, store_url, cwd=cwd, env=os.environ)
         plan = load_stored_plan(
             stored.run,
             home,
@@ -182,7 +185,7 @@ def continue_run(
             ignores_cache=ignores_cache,
             budget_usd=continuing.budget_usd,
             judge_failures=continuing.judge_failures,
-            secrets=secrets_of_store(store_url, os.environ),
+            secrets=(*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ)),
             allow_paths=continuing.allow_paths,
         )
         plan = replace(plan, warnings=(*notes, *plan.warnings))
@@ -202,7 +205,7 @@ def continue_run(
                 store.note(GENERATION_STARTED, started)
             return store, resume_plan
 
-        return run_and_report(plan, output, stdout, open_store)
+        return run_and_report(plan, output, stdout, open_store, quota=open_quota(shared, plan))
 
 
 def _project_of(folder: Path) -> Path:

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from agentv.cli.options import take_output_options, with_output_options
 from agentv.cli.running.resume_options import resume_options, take_continue_options
-from agentv.cli.screen_options import take_output_options, with_output_options
 
 
 @click.command("retry")

@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
 from agentv.cli.main import EXIT_INTERRUPTED
-from agentv.cli.screen_options import OutputOptions, take_output_options, with_output_options
-from agentv.cli.spans import Span
+from agentv.cli.options import (
+    ALLOW_PATH_OPTION,
+    VAR_OPTION,
+    OutputOptions,
+    Span,
+    take_output_options,
+    with_output_options,
+)
 from agentv.cli.terminal import own_stdout
-from agentv.cli.variables import VAR_OPTION
 from agentv.cli.words_of_others import ours
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.running.early_import import import_beside
@@ -56,10 +60,12 @@ def run_paths(
     dry_run: "DryRun | None",
     *,
     store: str | None = None,
+    quota: str | None = None,
 ) -> int:
     """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
-    `store` is the value of `--store`; None falls back to the environment and `.agentv.yaml`.
+    `store` is the value of `--store`; None falls back to the environment and `.agentv.yaml`. `quota` is that of
+    `--quota`; None is the store's.
     """
     with own_stdout() as stdout:
         cwd = Path.cwd()
@@ -77,11 +83,12 @@ def run_paths(
 
             from agentv.engine.planning.inputs import load_inputs, unknown_parts
             from agentv.engine.planning.planning import make_plan
-            from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
+            from agentv.engine.stored.team_store import kept_name, named_quota, named_store, secrets_of_store
             from agentv.loading.files.skipped import find_skipped_files, skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
-            secrets = secrets_of_store(store_url, os.environ)
+            shared = named_quota(quota, store_url)
+            secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ))
             # A dry run imports and starts nothing; a pilot is a run.
             is_imported = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=is_imported)
@@ -95,6 +102,7 @@ def run_paths(
                     paths=tuple(paths),
                     folder=str(cwd),
                     store=kept_name(store, store_url),
+                    quota=shared.kept,
                     git=git,
                     warnings=(*skipped, *plan.warnings, *unknown_parts(inputs)),
                 )
@@ -108,10 +116,14 @@ def run_paths(
             return show_plan(plan, dry_run, cwd, stdout)
 
         from agentv.cli.running.running import run_and_report
-        from agentv.engine.running.run_stores import make_store
+        from agentv.engine.running.run_stores import make_store, open_quota
 
         return run_and_report(
-            plan, output, stdout, lambda clock: (make_store(plan, clock=clock, store_url=store_url), None)
+            plan,
+            output,
+            stdout,
+            lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
+            quota=open_quota(shared, plan),
         )
 
 
@@ -121,8 +133,10 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 
 @click.command("run", context_settings={"token_normalize_func": ours})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@_several("--target", "targets", help="Target to run against; repeat to compare several.", metavar="NAME")
-@click.option("--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: the nearest one).")
+@_several("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
+@click.option(
+    "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
+)
 @_several("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
 @_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
@@ -194,6 +208,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     metavar="X",
     help="Stop before the cost of the run can exceed X dollars.",
 )
+@click.option("--budget-name", metavar="NAME", help="Share --budget-usd with all runs of this name.")
 @click.option(
     "--only",
     type=click.Choice(["free"]),
@@ -215,8 +230,9 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @VAR_OPTION
 @ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
+@click.option("--quota", metavar="URL", help="Share limits over this database (default: --store).")
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate; calls nothing without --pilot.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate instead of running.")
 @click.option(
     "--pilot",
     type=click.IntRange(min=1),
@@ -232,13 +248,13 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; without
     any, every judged result must pass.
 
-    Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, with no gate failed; 3
+    Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, and no gate failed; 3
     incomplete: more errors than --max-errors, no judged result, or the run could not continue; 4 invalid usage or
     files; 5 no case selected; 130 or 143 interrupted by Ctrl-C or SIGTERM.
     """
     output = take_output_options(given)
     prompts_folder = given.pop("dump_prompts")
-    store, pilot = given.pop("store"), given.pop("pilot")
+    store, quota, pilot = given.pop("store"), given.pop("quota"), given.pop("pilot")
     is_dry = given.pop("dry_run") or prompts_folder
     if pilot is not None and not is_dry:
         raise click.UsageError("--pilot requires --dry-run; to run only N cases, use --sample N")
@@ -248,7 +264,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
         dry_run = DryRun(prompts_folder, as_json=output.display == "json", pilot=pilot)
     else:
         dry_run = None
-    return run_paths(paths, _make_run_options(given), output, dry_run, store=store)
+    return run_paths(paths, _make_run_options(given), output, dry_run, store=store, quota=quota)
 
 
 def _make_run_options(given: dict[str, Any]) -> RunOptions:

@@ -15,8 +15,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.main import exit_code_after_write_error
+from agentv.cli.options import OutputOptions
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
-from agentv.cli.screen_options import OutputOptions
 from agentv.cli.terminal import broken_pipe_error, for_commands
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
@@ -29,14 +29,13 @@ from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.paint import choose_paint
-from agentv.reports.text.printable import printable
-from agentv.reports.text.signs import UNICODE, signs_for
-from agentv.reports.text.workflow_commands import harmless, reads_commands
-from agentv.storage.records.export import export_record
+from agentv.reports.text.printable import harmless, printable, reads_commands
+from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
+from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock, ResultStore
+from agentv.types.quotas import QuotaLease
 from agentv.types.results import RunReport
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     )
     yield CheckedOutput("the screen", shown)
     if output.verbose:
-        from agentv.reports.progress.verbose import VerboseLines
+        from agentv.reports.progress.plain import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
         width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
@@ -170,7 +169,9 @@ OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]
 """Opens the store of a run; for a stored run that is continued, also returns its resume plan."""
 
 
-def run_and_report(plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore) -> int:
+def run_and_report(
+    plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore, *, quota: QuotaLease | None = None
+) -> int:
     """Run, print the report, then what could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
@@ -183,6 +184,7 @@ def run_and_report(plan: RunPlan, output: OutputOptions, stdout: TextIO, open_st
                 observers=observers,
                 clock=clock,
                 rng=rng,
+                quota=quota,
                 cleanup=_terminal_cleanup(stdout),
             )
         )
@@ -213,6 +215,7 @@ async def _run_with_signals(
     clock: Clock,
     rng: random.Random,
     *,
+    quota: QuotaLease | None,
     cleanup: Callable[[], None],
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
@@ -220,5 +223,12 @@ async def _run_with_signals(
     store, resume_plan = opened
     with stopping_on_signals(stop, cleanup=cleanup):
         return await run_plan(
-            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, resume_plan=resume_plan
+            plan,
+            store=store,
+            observers=observers,
+            clock=clock,
+            rng=rng,
+            stop=stop,
+            resume_plan=resume_plan,
+            quota=quota,
         )

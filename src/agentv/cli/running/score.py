@@ -15,29 +15,26 @@ from typing import Any, Literal, TextIO
 import click
 from msgspec import Struct
 
-from agentv.cli.allow_path import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
-from agentv.engine.criteria.log_stream import LogStream
+from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.running.run_stores import with_team_store
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.engine.stored.team_store import kept_name, named_store
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
-from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.reports.progress.observers import choose_display
-from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
-from agentv.reports.text.paint import choose_paint
+from agentv.reports.run.score import ScoreView, Sources, score_json_text, score_progress_text
 from agentv.reports.text.printable import printable, printable_json
-from agentv.reports.text.signs import signs_for
+from agentv.reports.text.signs import choose_paint, signs_for
 from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import parse_gate
@@ -56,6 +53,7 @@ from agentv.types.summaries import GroupSummary
 _STDOUT = "-"
 _LIVE_EVERY_S = 0.25
 _PLAIN_EVERY_S = 30.0
+DEFAULT_WORKERS = 10
 
 
 class ScoreOptions(Struct, frozen=True):
@@ -101,7 +99,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output.save(line, scoring.stop)
             screen.progress(scoring)
 
-        lines = DrawnLines(LogStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
+        lines = lines_of(files, options.sample)
         clock = make_clock()
         scoring = LineScoring(
             lines,
@@ -122,14 +120,16 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             screen,
             max_errors=options.max_errors,
             output=options.output,
-            can_resume=can_be_read_again(files),
+            resume_from=sources_of(files),
         )
     return report.verdict.exit_code
 
 
-def can_be_read_again(files: Sequence[str]) -> bool:
-    """Return True if `agentv resume` can read the rest of these inputs: files, and no streams."""
-    return all(file != STDIN and Path(file).is_file() for file in files)
+def sources_of(files: Sequence[str]) -> Sources | None:
+    """Return what `agentv resume` reads the rest of these inputs from; None for named pipes."""
+    if not all(file == STDIN or Path(file).is_file() for file in files):
+        return None
+    return "stream" if STDIN in files else "files"
 
 
 def finish(
@@ -139,9 +139,9 @@ def finish(
     *,
     max_errors: int,
     output: str | None = None,
-    can_resume: bool = False,
+    resume_from: Sources | None = None,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it; with `can_resume`, show how to go on."""
+    """Judge every line, save the report with the run, and show it; with `resume_from`, show how to go on."""
     state = "failed"
     try:
         asyncio.run(_score(scoring, workers))
@@ -156,7 +156,7 @@ def finish(
                 scoring.run.close(state)
         raise
     groups = () if scoring.groups is None else scoring.groups.summaries()
-    screen.end(report, output, groups, can_resume=can_resume)
+    screen.end(report, output, groups, resume_from=resume_from)
     return report
 
 
@@ -180,6 +180,7 @@ def _new_run(
         "judge": options.judge,
         "workers": options.workers,
         "target_field": options.target_field,
+        "output": None if options.output in (None, _STDOUT) else options.output,
     }
     run_options = RunOptions(
         name=options.name,
@@ -216,7 +217,7 @@ def load_config(options: ScoreOptions) -> EvaluationRunConfig:
 
 def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the command line, else those of the configuration; None means the default gate."""
-    gates = options.gates if options.gates is not None else (tuple(config.gates) or None)
+    gates = options.gates if options.gates is not None else config.stream_gates
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
 
 
@@ -316,7 +317,12 @@ class Screen:
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
     def end(
-        self, report: RunReport, output: str | None, groups: Sequence[GroupSummary] = (), *, can_resume: bool = False
+        self,
+        report: RunReport,
+        output: str | None,
+        groups: Sequence[GroupSummary] = (),
+        *,
+        resume_from: Sources | None = None,
     ) -> None:
         """Print the report, with the groups of `--by`."""
         if self._display == "json":
@@ -326,7 +332,7 @@ class Screen:
             width = shutil.get_terminal_size().columns if is_terminal else None
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
             files = [] if output in (None, _STDOUT) else [str(output)]
-            text = view.report(report, files=files, groups=groups, can_resume=can_resume)
+            text = view.report(report, files=files, groups=groups, resume_from=resume_from)
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
         else:
             click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
@@ -396,7 +402,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=10,
+    default=DEFAULT_WORKERS,
     show_default=True,
     metavar="N",
     help="Lines to score concurrently.",

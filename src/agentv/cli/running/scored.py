@@ -1,35 +1,54 @@
 """Continuation of a run that `agentv score` or Python made: the rest of its lines, or its stored answers again."""
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import click
 from msgspec.structs import replace
 
+from agentv.cli.main import exit_code_after_write_error
+from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.score import ScoreOptions, Screen, check_sources, finish, load_config, parse_gates
-from agentv.cli.screen_options import OutputOptions
+from agentv.cli.running.running import CheckedOutput, open_outputs, write_errors
+from agentv.cli.running.score import (
+    DEFAULT_WORKERS,
+    ScoreOptions,
+    Screen,
+    check_sources,
+    finish,
+    load_config,
+    parse_gates,
+    sources_of,
+)
 from agentv.cli.terminal import own_stdout
-from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading
+from agentv.engine.calling.budget import Budget
+from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading, StoredLines
+from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_lines import ScoredLines
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import JudgeFailures
+from agentv.engine.running.recorder import EventDispatcher, JudgeFailures
 from agentv.engine.running.run_stores import reopen_store, with_team_store
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import GENERATION_STARTED, RequestedGeneration
 from agentv.engine.stored.stored_plan import stored_options, working_folder
 from agentv.engine.stored.team_store import store_of_run
-from agentv.execution.processes.line_stream import STDIN, LineStream
-from agentv.loading.suites.recorded import MAX_LINE_BYTES
+from agentv.execution.processes.line_stream import STDIN
+from agentv.reports import STDOUT
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.run.stored import SCORED, StoredRun
+from agentv.storage.run.stored import SCORED, StoredRun, slot_name
 from agentv.types.errors import ConfigError
+from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
 
 _DISPLAYS = ("auto", "live", "plain", "json", "none")
@@ -37,22 +56,40 @@ _DISPLAYS = ("auto", "live", "plain", "json", "none")
 
 def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOptions) -> int:
     """Score the lines that a run has not scored yet; return the exit code."""
-    scored = _scored(stored)
-    files = scored.get("files")
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+    scored, files = _scored(stored), _files(stored)
+    if not files:
         raise ConfigError(f"run {stored.run_id} was made from Python, so there are no lines left to score")
-    if STDIN in files:
+    if STDIN in files and sys.stdin.isatty():
         raise ConfigError(
-            f"run {stored.run_id} read standard input, which cannot be read again; score the rest as a run of its own"
+            f"run {stored.run_id} read standard input; pipe the same stream into it again, as in: "
+            f"cat log.jsonl | agentv resume {stored.run_id}; lines that are stored already are skipped"
         )
-    names = [str(file) for file in files]
+
+    with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
+        check_sources(files)
+        _refuse_changed_log(stored, [file for file in files if file != STDIN])
 
     def lines(_scoring: LineScoring) -> Lines:
-        check_sources(names)
         sample = make_sample(_text(scored, "sample"), by=_text(scored, "sample_by"), seed=_number(scored, "seed", 0))
-        return DrawnLines(LineStream(names, max_bytes=MAX_LINE_BYTES), sample)
+        return lines_of(files, sample)
 
     return _continue(stored, output, continuing, lines, is_rest=True)
+
+
+def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
+    """Refuse files whose scored lines are not the same any more. Raises ConfigError for the first difference."""
+    scored = ScoredLines(stored.run_id)
+    for answer in stored.all_answers():
+        if answer.origin is not None:
+            scored.add(answer.origin.file, answer.origin.line, answer.origin.part, answer.origin.digest)
+    for row in stored.results():
+        scored.add(row.file, row.line, row.part, row.line_digest)
+    if not scored.are_known:
+        click.echo(
+            f"note: run {stored.run_id} does not record the contents of its lines, so a change of its log is not seen",
+            err=True,
+        )
+    asyncio.run(scored.refuse_changes(files))
 
 
 def score_again(
@@ -88,42 +125,76 @@ def _continue(
     refuse_changed_results(stored, may_lack_results=True)
     folder = stored.folder.resolve()
     home, clock = folder.parent.parent, make_clock()
-    with own_stdout() as stdout:
-        cwd = working_folder(stored.run, home)
-        os.chdir(cwd)  # relative paths start from the folder of the original run
+    cwd = working_folder(stored.run, home)
+    # Relative paths start from the folder of the original run, those of the reports from the present one.
+    outputs = tuple(each if each == STDOUT else str(output.folder / each) for each in output.outputs)
+    with own_stdout() as stdout, contextlib.chdir(cwd):
         options = _options(stored, continuing, configuration)
         store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
         config = load_config(options)
-        runner = EvaluationRunner(config)
+        runner = EvaluationRunner(
+            config, budget=None if continuing.budget_usd is None else Budget(continuing.budget_usd)
+        )
         runner.check()
-        plan = _plan(stored, home, cwd)
-        run = ScoredRun(
-            runner,
-            plan,
-            lambda: with_team_store(store_url, runner.specs, lambda: reopen_store(folder, clock=clock)),
-            clock,
+        if runner.budget is not None:
+            runner.check_budget()
+        if is_rest:
+            _note_first_output(stored)
+        with open_outputs(replace(output, display="none", outputs=()), stdout, clock) as observers:
+            run = ScoredRun(
+                runner,
+                _plan(stored, home, cwd),
+                lambda: with_team_store(store_url, runner.specs, lambda: reopen_store(folder, clock=clock)),
+                clock,
+                observe=_emitter(observers),
+            )
+            screen = Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout))
+            scoring = LineScoring(
+                None,
+                runner,
+                lambda _line: screen.progress(scoring),
+                clock=clock,
+                gates=parse_gates(options, config),
+                judge_failures=JudgeFailures(options.judge_failures),
+                reading=options.reading,
+                on_stopping=screen.stopping,
+                run=run,
+                target_field=options.target_field,
+            )
+            _remember(stored, scoring, run, is_rest=is_rest)
+            if generation is not None:
+                run.store.note(GENERATION_STARTED, generation.to_event())
+            scoring.lines = make_lines(scoring)
+            resume_from = sources_of(_files(stored)) if is_rest else "files"
+            made = finish(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from)
+            run.observe(RunEnded(made))
+        if outputs:
+            report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
+        code = made.verdict.exit_code
+        for message in write_errors(observers, stdout):
+            code = exit_code_after_write_error(code, message)
+    return code
+
+
+def _emitter(observers: Sequence[CheckedOutput]) -> Callable[[RunEvent], None]:
+    dispatcher = EventDispatcher(observers)
+
+    def emit(event: RunEvent) -> None:
+        for observer in dispatcher[type(event)]:
+            with contextlib.suppress(OSError):  # kept by the observer, and reported at the end
+                observer.notify(event)
+
+    return emit
+
+
+def _note_first_output(stored: StoredRun) -> None:
+    output = _text(_scored(stored), "output")
+    if output is not None:
+        click.echo(
+            f"note: results of this resume are not appended to {output}, the -o of the first command; "
+            f"agentv report {stored.run_id} -o FILE writes all results of the run",
+            err=True,
         )
-        screen = Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout))
-        scoring = LineScoring(
-            None,
-            runner,
-            lambda _line: screen.progress(scoring),
-            clock=clock,
-            gates=parse_gates(options, config),
-            judge_failures=JudgeFailures(options.judge_failures),
-            reading=options.reading,
-            on_stopping=screen.stopping,
-            run=run,
-            target_field=options.target_field,
-        )
-        _remember(stored, scoring, run, is_rest=is_rest)
-        if generation is not None:
-            run.store.note(GENERATION_STARTED, generation.to_event())
-        scoring.lines = make_lines(scoring)
-        made = finish(scoring, options.workers, screen, max_errors=options.max_errors, can_resume=is_rest)
-        if output.outputs:
-            report(str(folder), ReportOptions(outputs=output.outputs, include_trace=output.include_trace))
-    return made.verdict.exit_code
 
 
 def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRunner:
@@ -141,27 +212,43 @@ def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_res
     """Take over what a run has: its rows, the trials of its cases, and answers without a row."""
     run.store  # noqa: B018 - opened now: nothing else may write the run meanwhile
     judged, done = set[int](), DigestSet()
+    streamed = StoredLines() if is_rest and STDIN in _files(stored) else None
     for row in stored.results():
-        run.trials.add(row.slot)
         run.targets[row.slot.target] = None
+        if streamed is not None and row.file == STDIN:
+            streamed.add(row)
+            run.trials.repeats = run.trials.repeats or row.slot.trial > 0
+        else:
+            run.trials.add(row.slot)
+            done.add(source_of(row.file, row.line, row.part))
         if is_rest:
-            done.add(f"{row.file}:{row.line}")
             scoring.carry(row)
         if row.answer_seq is not None:
             judged.add(row.answer_seq)
     for case in stored.cases():
         run.cases.add(f"{case.suite}\0{case.eval_id}")
     if is_rest:
-        scoring.done = done
+        scoring.done, scoring.stored = done, streamed
         for answer in stored.all_answers():
-            if answer.seq not in judged and answer.origin is not None and answer.generation == 0:
-                run.unjudged[f"{answer.origin.file}:{answer.origin.line}"] = answer
+            if answer.seq in judged or answer.origin is None or answer.generation:
+                continue
+            origin = answer.origin
+            if streamed is not None and origin.file == STDIN:
+                run.unjudged[slot_name(answer.slot)] = answer
+            else:
+                run.unjudged[source_of(origin.file, origin.line, origin.part)] = answer
                 run.trials.add(answer.slot)
 
 
 def _scored(stored: StoredRun) -> JsonObject:
     scored = stored.run.plan.get(SCORED)
     return scored if isinstance(scored, Mapping) else {}
+
+
+def _files(stored: StoredRun) -> list[str]:
+    """Return the files that a run's lines were read from; none for a run from Python."""
+    files = _scored(stored).get("files")
+    return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
 
 
 def _text(scored: JsonObject, key: str) -> str | None:
@@ -181,7 +268,8 @@ def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path
     path = configuration or (None if named is None else Path(named))
     if path is None:
         raise ConfigError(
-            f"run {stored.run_id} was made from Python and has no configuration file; name one with --evaluators FILE"
+            f"run {stored.run_id} was made from Python and has no configuration file; "
+            f"agentv rescore {stored.run_id} --evaluators FILE scores its answers by one"
         )
     if not path.is_file():
         raise ConfigError(f"{path}: no such file; run {stored.run_id} was scored by it")
@@ -193,7 +281,7 @@ def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path
         gates=_gates(stored),
         only="free" if scored.get("only") == "free" else None,
         judge=_text(scored, "judge"),
-        workers=_number(scored, "workers", 8),
+        workers=_number(scored, "workers", DEFAULT_WORKERS),
         max_errors=own.max_errors,
         judge_failures=continuing.judge_failures or own.judge_failures,
         display="auto",

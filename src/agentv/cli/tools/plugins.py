@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import click
 
-from agentv.types.structs.struct_fields import StructField, has_fields, names_of_fields, struct_fields
+from agentv.types.structs import StructField, has_fields, names_of_fields, struct_fields
 
 if TYPE_CHECKING:
     from agentv.registry import Registry, Spec

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentv.cli.spans import Span
+from agentv.cli.options import Span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

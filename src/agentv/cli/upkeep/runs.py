@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report when .agentv/index.db, which makes this command fast, cannot be used.",
+    help="Also report if this command is slow because .agentv/index.db cannot be used.",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
@@ -39,7 +39,7 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
 
     from agentv.cli.indexed import run_index
     from agentv.loading.files.places import find_home
-    from agentv.reports.run.run_view import counts_text
+    from agentv.reports.run.views import counts_text
     from agentv.reports.text.printable import one_line
 
     home = find_home(Path.cwd())
@@ -129,8 +129,8 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
 def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ...], output: str, as_json: bool) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
 
-    The cases are those of the run, as they were then, with their evaluators. Each names its run, suite and id under
-    `metadata.origin`. An existing file is never overwritten.
+    The cases and their evaluators are written as they were in the run, even if the eval file has changed since. Each
+    case names its run, suite and id under `metadata.origin`. An existing file is never overwritten.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

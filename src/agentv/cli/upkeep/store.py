@@ -113,7 +113,7 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
 @_as_json
 def list_command(url: str | None, *, as_json: bool) -> int:
     """List the runs in the database, latest first."""
-    from agentv.reports.run.run_view import counts_text
+    from agentv.reports.run.views import counts_text
     from agentv.reports.text.printable import one_line
 
     with _opened(url) as (shared, place):

@@ -36,6 +36,7 @@ class CallOutcome(Struct, frozen=True):
 
     `calls` are the attempts. `answered_by` is the fallback target that responded in place of the target. Only when the
     call failed, `usage` and `cost_usd` are what they spent, and `partial` is what the target said before.
+    `lost_usd` is the cost of the targets that failed before a fallback responded, None if it is not known.
     """
 
     result: ProviderResponse | Failure
@@ -46,6 +47,7 @@ class CallOutcome(Struct, frozen=True):
     cost_usd: float | None = None
     partial: ProviderResponse | None = None
     answered_by: str | None = None
+    lost_usd: float | None = 0.0
 
     @property
     def is_estimated(self) -> bool:
@@ -147,7 +149,9 @@ def _prepared_for(prepared: PreparedCase, target: ResolvedTarget, runtime: Runti
     spec = runtime.specs.providers.get(target.provider)
     task = replace(prepared.task, target=target)
     own = prepare_case(task, prepared.case, target_key="", quotes_paths_only=spec.reads_files)
-    return replace(prepared, request=replace(own.request, workspace=prepared.request.workspace))
+    return replace(
+        prepared, request=replace(own.request, workspace=prepared.request.workspace, turn=prepared.request.turn)
+    )
 
 
 def _joined(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:
@@ -169,8 +173,10 @@ def _joined(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:
         calls=calls,
         usage=total_usage((first.usage, response.usage)),
         cost_usd=_total_cost((first.usage, first.cost_usd), (response.usage, response.cost_usd)),
+        estimated=response.estimated or first.is_estimated,
     )
-    return CallOutcome(response, first.started_at, second.ended_at, calls=calls, answered_by=name)
+    lost_usd = 0.0 if first.usage is None and first.cost_usd is None else first.cost_usd
+    return CallOutcome(response, first.started_at, second.ended_at, calls=calls, answered_by=name, lost_usd=lost_usd)
 
 
 def _total_cost(*spent: tuple[Usage | None, float | None]) -> float | None:
@@ -221,7 +227,7 @@ def make_answer(
         session=response.session,
         usage=response.usage,
         cost_usd=response.cost_usd,
-        billed_usd=response.cost_usd if source is None else 0.0,
+        billed_usd=response.cost_usd if source is None else outcome.lost_usd,
         estimated=response.estimated,
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         calls=response.calls,

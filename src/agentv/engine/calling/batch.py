@@ -82,9 +82,11 @@ async def run_batch(
 ) -> None:
     """Call a target with a batch, score its answers, and call it case by case for the answers that are missing.
 
-    If the run was stopped meanwhile, answered cases count as in flight and are finished; the others are not started.
+    Cases that depend on others of the batch must be in a later one. If the run was stopped meanwhile, answered cases
+    count as in flight and are finished; the others are not started.
     """
-    answered = await _call_batch(batching, batch, runner)
+    may_run = [task for task in batch if await runner.dependencies.failed(task) is None]
+    answered = await _call_batch(batching, may_run, runner)
 
     async def finish(task: CaseTask) -> CaseResult:
         found = answered.get(result_key_of(task))
@@ -114,7 +116,10 @@ async def _call_batch(
     cases = {
         result_key_of(task): runner.open(task, task.case)
         for task in tasks
-        if isinstance(task.case, EvalCase) and task.stored is None and not runner.has_nothing_to_score(task)
+        if isinstance(task.case, EvalCase)
+        and not task.case.turns
+        and task.stored is None
+        and not runner.has_nothing_to_score(task)
     }
     if not cases:
         return {}

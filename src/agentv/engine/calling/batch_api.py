@@ -17,7 +17,6 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.calling.target_answer_cache import TargetAnswerCache
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.execution.retry import is_retryable
-from agentv.execution.user_code import off_the_clock
 from agentv.scoring.keys.request_key import repeated_key
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -103,14 +102,15 @@ class BatchAccount(Struct, frozen=True):
         if account is None:
             return dict(requests)
         while True:
+            budget = account.budget
             sums = list(accumulate(self._most_usd(account, request) for request in requests.values()))
-            fitting = sum(map(account.budget.fits, sums))
-            if fitting == len(sums) or (fitting and not account.budget.in_flight):
+            wait_s = None if budget.fits(sums[-1]) else await budget.draw(sums[0], sums[-1])
+            fitting = sum(map(budget.fits, sums))
+            if fitting == len(sums) or (fitting and not budget.in_flight):
                 return dict(list(requests.items())[:fitting])
-            if not account.budget.in_flight:
-                raise account.budget.refuse(account.target, sums[0])
-            with off_the_clock():
-                await account.budget.change()
+            if wait_s is None and not budget.in_flight:
+                raise budget.refuse(account.target, sums[0])
+            await budget.change(wait_s)
 
     @contextmanager
     def paying(self, requests: Mapping[str, ProviderRequest]) -> Iterator[Reservation]:

@@ -1,8 +1,9 @@
 """`--budget-usd`: the cost of a call is reserved before it is sent, and a call that may exceed the limit is refused."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -10,8 +11,9 @@ from msgspec import Struct, field
 
 from agentv.engine.calling.calls import cost_of_calls
 from agentv.execution.cancelled_calls import kept_call
+from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, QuotaClient
 from agentv.execution.user_code import off_the_clock
-from agentv.types.errors import ProviderError
+from agentv.types.errors import ProviderError, QuotaError
 from agentv.types.failures import Failure
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
 from agentv.types.usage import Usage, total_usage
@@ -26,18 +28,23 @@ _SLACK_USD = 1e-12
 
 
 class BudgetStop(Struct, frozen=True):
-    """The reason why a budget stopped a run: the target's next call may cost `next_usd`, more than is left."""
+    """The reason why a budget stopped a run: the target's next call may cost `next_usd`, more than is left.
+
+    `name` is that of a budget that several runs share; `spent_usd` is then what all of them have spent.
+    """
 
     target: str
     limit_usd: float
     spent_usd: float
     next_usd: float
+    name: str | None = None
 
     @property
     def reason(self) -> str:
         """The reason as one sentence."""
+        budget = f"the budget {self.name!r}" if self.name else "the budget"
         return (
-            f"${self.spent_usd:.4f} of the budget of ${self.limit_usd:g} is spent, and the next call of target "
+            f"${self.spent_usd:.4f} of {budget} of ${self.limit_usd:g} is spent, and the next call of target "
             f"{self.target!r} may cost ${self.next_usd:.4f} (--budget-usd)"
         )
 
@@ -69,10 +76,11 @@ class Spent(Struct):
 class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    `max_call_cost_by_target`, in dollars, is known from earlier processes of the run.
+    `max_call_cost_by_target`, in dollars, is known from earlier processes of the run. A budget with a `name` is shared
+    with all runs that lease from the same quota, over `client`.
 
-    At every moment the sum of the spent and the reserved amounts is within the limit, apart from calls that cost more
-    than was reserved for them.
+    At every moment the sum of the spent and the reserved amounts is within what is leased, and that within the limit,
+    apart from calls that cost more than was reserved for them.
     """
 
     limit_usd: float
@@ -82,16 +90,50 @@ class Budget(Struct):
     in_flight: int = 0
     stopped: BudgetStop | None = None
     max_call_cost_by_target: Mapping[str, float] = field(default_factory=dict)
+    name: str | None = None
+    client: QuotaClient | None = None
+    _calls: int = 0
+    _money: LeasedMoney | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __post_init__(self) -> None:
+        """Set up the lease of the money: without a client it is this process's own."""
+        client = self.client or QuotaClient(InProcessQuota(time.monotonic), time.monotonic)
+        self._money = LeasedMoney(client, f"budget {self.name or ''}", self.limit_usd, self._in_use)
+
+    @property
+    def money(self) -> LeasedMoney:
+        """The money that is leased."""
+        assert self._money is not None  # noqa: S101 - set by __post_init__
+        return self._money
+
     def fits(self, amount_usd: float) -> bool:
-        """Return True if the budget has room for a call in addition to those in flight."""
-        return self.spent_usd + self.reserved_usd + amount_usd <= self.limit_usd + _SLACK_USD
+        """Return True if the leased money has room for a call in addition to those in flight."""
+        return self.spent_usd + self.reserved_usd + amount_usd <= self.money.leased_usd + _SLACK_USD
+
+    async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
+        """Lease money, so that `amount_usd` fits, and `wanted_usd` if there is as much; as `LeasedMoney.draw`.
+
+        Raises ProviderError of kind `budget` when the shared quota does not answer.
+        """
+        try:
+            with off_the_clock():
+                return await self.money.draw(amount_usd, wanted_usd)
+        except QuotaError as error:
+            raise refusal(str(error)) from None
+
+    async def aclose(self) -> None:
+        """Report what was spent to the holder of a shared budget."""
+        await self.money.aclose()
+
+    def _in_use(self) -> MoneyInUse:
+        return MoneyInUse(self.spent_usd + self.reserved_usd, self._calls, self.in_flight)
 
     def take(self, amount_usd: float) -> None:
         """Reserve an amount for a call."""
         self.reserved_usd += amount_usd
         self.in_flight += 1
+        self._calls += 1
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
         """Replace the reservation of a call with its cost."""
@@ -102,19 +144,24 @@ class Budget(Struct):
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def change(self) -> None:
-        """Wait until a call is settled."""
-        await self._changed.wait()
+    async def change(self, within_s: float | None = None) -> None:
+        """Wait until a call is settled, or another process may have given money back; off the clock."""
+        with off_the_clock(), suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._changed.wait()
+
+    def stop(self, why: BudgetStop) -> None:
+        """Stop the run, once: a call did not fit, here or on a node of the run."""
+        if self.stopped is None:
+            self.stopped = why
+            self.on_stop(why)
 
     def refuse(self, target: str, amount_usd: float) -> ProviderError:
         """Return the failure of a call that does not fit, and stop the run."""
-        stop = BudgetStop(target, self.limit_usd, self.spent_usd, amount_usd)
-        if self.stopped is None:
-            self.stopped = stop
-            self.on_stop(stop)
-        failure = Failure("budget", stop.reason)
-        note_refusal(failure)
-        return ProviderError(failure)
+        spent_usd = self.money.total_usd if self.name else self.spent_usd
+        stop = BudgetStop(target, self.limit_usd, spent_usd, amount_usd, self.name)
+        self.stop(stop)
+        return refusal(stop.reason)
 
 
 class BudgetAccount(Struct):
@@ -179,12 +226,15 @@ class BudgetAccount(Struct):
             must_wait_for_first = (
                 self._in_flight > 0 and not self._answered and self._failed < FAILURES_BEFORE_CONCURRENCY
             )
-            if budget.fits(amount) and not must_wait_for_first:
-                break
-            if not budget.in_flight:
-                raise budget.refuse(self.target, amount)
-            with off_the_clock():
-                await budget.change()
+            wait_s = None
+            if not must_wait_for_first:
+                if not budget.fits(amount):
+                    wait_s = await budget.draw(amount)
+                if budget.fits(amount):
+                    break
+                if wait_s is None and not budget.in_flight:
+                    raise budget.refuse(self.target, amount)
+            await budget.change(wait_s)
         self._in_flight += 1
         budget.take(amount)
         return amount
@@ -216,6 +266,13 @@ def refused_calls() -> Iterator[Sequence[Failure]]:
         yield failures
     finally:
         _refusals.reset(token)
+
+
+def refusal(reason: str) -> ProviderError:
+    """Return the failure of a call that is not made, so that its row is left without a result."""
+    failure = Failure("budget", reason)
+    note_refusal(failure)
+    return ProviderError(failure)
 
 
 def note_refusal(failure: Failure) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from agentv.templating.secrets import REDACTED, SecretRedactor
 from agentv.types.errors import ConfigError
 from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
-from agentv.types.structs.struct_fields import has_fields, names_of_fields, replace_fields
+from agentv.types.structs import has_fields, names_of_fields, replace_fields
 
 if TYPE_CHECKING:
     import regex

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agentv.engine.calling.budget import Budget, BudgetAccount
+from agentv.engine.calling.budget import Budget, BudgetAccount, refusal
 from agentv.engine.calling.calls import (
     CHARACTERS_PER_TOKEN,
     Call,
@@ -26,7 +26,7 @@ from agentv.execution.limits import AccountLimiter, Permit
 from agentv.execution.retry import requested_delay_s, retry_call, said_before
 from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
-from agentv.types.errors import ProviderError, TargetError
+from agentv.types.errors import ProviderError, QuotaError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
@@ -80,7 +80,8 @@ class PacedAttempts:
     async def take(self, tokens: float, *, until: float = math.inf) -> Permit | None:
         """Wait for a permit of the account until the loop time `until`. The wait does not count towards deadlines.
 
-        `tokens` is the estimate for the attempt. Raises ProviderError of kind `deadline`.
+        `tokens` is the estimate for the attempt. Raises ProviderError of kind `deadline`, or `budget` when the shared
+        quota does not answer.
         """
         if self.limiter is None:
             return None
@@ -91,6 +92,8 @@ class PacedAttempts:
             with off_the_clock():
                 async with asyncio.timeout_at(None if math.isinf(until) else until):
                     return await self.limiter.acquire(tokens)
+        except QuotaError as error:
+            raise refusal(str(error)) from None
         except TimeoutError:
             failure = Failure("deadline", "the rate limit of the account allowed no call before the deadline")
             raise ProviderError(failure) from None

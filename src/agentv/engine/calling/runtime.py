@@ -1,6 +1,9 @@
 """The objects that live as long as a run: providers and evaluators made from configs, and what they share."""
 
 import asyncio
+import hashlib
+import hmac
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +18,7 @@ from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
+from agentv.execution.quotas import InProcessQuota, LeasedPermits, QuotaClient
 from agentv.execution.sharing import SharedResources
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
@@ -23,7 +27,7 @@ from agentv.storage.run.find import find_run
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
 from agentv.types.provider import BatchTicket, Provider
 from agentv.types.targets import ResolvedTarget
@@ -75,7 +79,8 @@ class Runtime:
     Use it as an async context manager, which closes them at the end. `overrides` are evaluators given as objects by
     type name (seed REQ-EVAL-006). `note` reports a message to the user; `workers` returns the number of concurrent
     rows of a target. `cache` holds cached answers, `budget` the money of the run. The targets in `uncalled` will not be
-    called, and need no price for the budget.
+    called, and need no price for the budget. `quota` leads to
+    a quota that other processes share; without it the limits of accounts are those of this process alone.
     """
 
     def __init__(
@@ -93,6 +98,7 @@ class Runtime:
         cache: "RunCache | None" = None,
         budget: Budget | None = None,
         uncalled: tuple[ResolvedTarget, ...] = (),
+        quota: QuotaClient | None = None,
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -104,6 +110,7 @@ class Runtime:
         self._cache = cache
         self.budget = budget
         self._uncalled = uncalled
+        self._quota = quota
         self.shared: SharedParts = SharedResources()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
@@ -126,8 +133,18 @@ class Runtime:
         await asyncio.gather(*(embedder.aclose() for embedder in self._embedders.values()))
         closing = [provider.aclose() for _, provider in self._providers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
+        await asyncio.gather(*(limiter.aclose() for limiter in self._limiters.values()))
+        if self.budget is not None:
+            await self.budget.aclose()
+        if self._quota is not None:
+            await self._quota.quota.aclose()
         if isinstance(self.shared, SharedResources):
             await self.shared.aclose()
+
+    @property
+    def may_refuse_calls(self) -> bool:
+        """True if a call may be refused because of a budget, or because a shared quota does not answer."""
+        return self.budget is not None or self._quota is not None
 
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run, never that of the current run."""
@@ -188,24 +205,35 @@ class Runtime:
         return self._embedders[id(target)]
 
     def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
-        """Return the rate limiter of a target's account, shared by targets and judges with the same address and key.
-
-        The settings of a program or a function do not identify an account: each such target has a limiter of its own.
-        """
-        spec = self.specs.providers.get(target.provider)
-        settings = target.public_settings
-        address = sorted(str(settings[name]).rstrip("/") for name in ADDRESS_SETTINGS if name in settings)
-        if not (spec.is_model_api or spec.is_web_service):
-            address = [target.path, target.name]
-        account = digest([target.provider, address, sorted(target.secrets)])
+        """Return the rate limiter of a target's account, shared by targets and judges with the same address and key."""
+        account = self._account(target)
         if account not in self._limiters:
-            self._limiters[account] = AccountLimiter(now=asyncio.get_running_loop().time)
+            now = asyncio.get_running_loop().time
+            client = self._quota or QuotaClient(InProcessQuota(now), now)
+            self._limiters[account] = AccountLimiter(now=now, leased=LeasedPermits(client, account))
         self._limiters[account].add_target(
             requests_per_minute=target.requests_per_minute,
             tokens_per_minute=target.tokens_per_minute,
             workers=self._workers(target),
         )
         return self._limiters[account]
+
+    def _account(self, target: ResolvedTarget) -> str:
+        """Return the name of a target's account, from which nobody can guess its key.
+
+        The settings of a program or a function do not identify an account: each such target is one of its own, the same
+        on every machine.
+        """
+        spec = self.specs.providers.get(target.provider)
+        settings = target.public_settings
+        identity: list[JsonValue] = [target.provider]
+        if spec.is_model_api or spec.is_web_service:
+            identity.append(sorted(str(settings[name]).rstrip("/") for name in ADDRESS_SETTINGS if name in settings))
+        else:
+            project = Path(self.home).absolute().parent
+            identity += [target.name, os.path.relpath(target.path, project) if target.path else ""]
+        key = "\0".join(sorted(target.secrets)).encode()
+        return hmac.new(key, digest(identity).encode(), hashlib.sha256).hexdigest()
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
         """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.

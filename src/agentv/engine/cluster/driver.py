@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self
@@ -10,7 +10,19 @@ from typing import Protocol, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.cluster.lines import Crash, Line, LogText, NoteText, RetryLine, StoredLine, decode_lines
+from agentv.engine.calling.budget import BudgetStop
+from agentv.engine.cluster.lines import (
+    BudgetLine,
+    Crash,
+    Line,
+    LogText,
+    NoteText,
+    QuotaLine,
+    RetryLine,
+    StoredLine,
+    decode_lines,
+    encode_grant,
+)
 from agentv.engine.cluster.node import LEASE_S
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import CaseTask, Stored
@@ -19,9 +31,10 @@ from agentv.engine.running.case import crashed_row
 from agentv.engine.running.recorder import RunRecorder
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
 from agentv.types.cases import EvalCase
-from agentv.types.errors import AgentvError, ClusterError, ConfigError
+from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
+from agentv.types.quotas import QuotaLease
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
@@ -73,6 +86,9 @@ class Node(Protocol):
 
     async def take(self, wait_s: float) -> bytes:
         """Return the next lines (`encode_lines`), waiting so many seconds for one; this renews the leases of rows."""
+
+    async def grant(self, number: int, grant: bytes) -> None:
+        """Answer a request for a lease of the quota (`encode_grant`)."""
 
     async def stop(self) -> bytes:
         """Cancel the rows in flight, close everything, and return the remaining lines."""
@@ -126,22 +142,32 @@ class NodeSession:
 class Cluster:
     """The nodes of a run. `run` leases a row to one of them and waits for its result; a lost row is leased again.
 
-    `workers` returns the number of concurrent rows of a target on one node. Use it as an async context manager.
+    `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money from
+    `quota`; `on_budget_stop` is called when the money is used up. Use it as an async context manager.
     """
 
     def __init__(
-        self, machines: Machines, recorder: RunRecorder, *, workers: Callable[[ResolvedTarget], int], clock: Clock
+        self,
+        machines: Machines,
+        recorder: RunRecorder,
+        *,
+        workers: Callable[[ResolvedTarget], int],
+        clock: Clock,
+        quota: QuotaLease,
+        on_budget_stop: Callable[[BudgetStop], None],
     ) -> None:
         self._machines = machines
         self._timing = machines.timing
         self._recorder = recorder
         self._workers = workers
         self._clock = clock
+        self._quota = quota
+        self._on_budget_stop = on_budget_stop
         self._sessions: list[NodeSession] = []
         self._changed = asyncio.Event()
         self._is_awaited = False
         self._search: asyncio.Task[None] | None = None
-        self._giving: set[asyncio.Task[None]] = set()
+        self._calls: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
 
     @property
@@ -171,7 +197,9 @@ class Cluster:
             return ClusterError("the cluster has no node")
         for target in self._recorder.plan.targets:
             if not any(session.room(target, most=1) for session in self._sessions):
-                wanted = ", ".join(f"{name}: {value}" for name, value in (target.resources | target.node_label).items())
+                wanted = ", ".join(
+                    f"{name}: {value}" for name, value in {**target.resources, **target.node_label}.items()
+                )
                 return ConfigError(f"target {target.name!r}: no node of the cluster has {wanted}")
         return None
 
@@ -208,9 +236,13 @@ class Cluster:
         return row
 
     def _give_soon(self, session: NodeSession) -> None:
-        giving = asyncio.create_task(self._give(session))
-        self._giving.add(giving)
-        giving.add_done_callback(self._giving.discard)
+        self._begin_call(self._give(session))
+
+    def _begin_call(self, call: Coroutine[None, None, None]) -> None:
+        """Call a node without waiting for the answer."""
+        calling = asyncio.create_task(call)
+        self._calls.add(calling)
+        calling.add_done_callback(self._calls.discard)
 
     async def _give(self, session: NodeSession) -> None:
         tasks, session.pending = session.pending, []
@@ -218,6 +250,15 @@ class Cluster:
             await session.node.give(encode_tasks(tasks))
         except NodeLostError as error:
             self._lose(session, error)
+
+    async def _grant(self, session: NodeSession, line: QuotaLine) -> None:
+        """Lease a part of the quota to a node, which waits for it; without an answer it makes no calls."""
+        with suppress(QuotaError):
+            grant = await self._quota.exchange(line.request)
+            try:
+                await session.node.grant(line.number, encode_grant(grant))
+            except NodeLostError as error:
+                self._lose(session, error)
 
     async def _free_session(self, target: ResolvedTarget) -> NodeSession:
         """Return the node with the most room for a target, waiting until one has any. Raises ClusterError."""
@@ -339,6 +380,10 @@ class Cluster:
                 if not row.result.done() and isinstance(row.task.case, EvalCase):
                     failed = crashed_row(recorder.store.run_id, row.task, row.task.case, message, now=self._clock())
                     row.result.set_result(failed)
+            case QuotaLine():
+                self._begin_call(self._grant(session, line))
+            case BudgetLine(stop=stop):
+                self._on_budget_stop(stop)
             case RetryLine(row=key, kind=kind, error=error, wait_s=wait_s):
                 recorder.retry(key, kind, error, wait_s)
             case LogText(row=key, target=target, text=text):
@@ -362,6 +407,7 @@ class Cluster:
             if session.work is not None:
                 session.work.cancel()
         await asyncio.gather(*map(self._stop, sessions), return_exceptions=True)
+        await asyncio.gather(*self._calls, return_exceptions=True)
         await self._machines.aclose()
 
     async def _stop(self, session: NodeSession) -> None:

@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from agentv.engine.calling.budget import BudgetStop
+from agentv.types.quotas import QuotaGrant, QuotaRequest
 from agentv.types.records.answer import ResultKey
 
 MOST_LINES = 50
@@ -45,6 +47,19 @@ class StoredLine(Struct, frozen=True, tag="line", array_like=True):
     line: bytes
 
 
+class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
+    """A request for a lease of the quota that the driver holds; the grant for `number` is the answer."""
+
+    number: int
+    request: QuotaRequest
+
+
+class BudgetLine(Struct, frozen=True, tag="budget", array_like=True):
+    """The budget is used up: a node refused a call."""
+
+    stop: BudgetStop
+
+
 class Crash(Struct, frozen=True, tag="crash", array_like=True):
     """A row that a node could not finish, because of a bug in agentv."""
 
@@ -52,7 +67,7 @@ class Crash(Struct, frozen=True, tag="crash", array_like=True):
     message: str
 
 
-Line = StoredLine | RetryLine | LogText | NoteText | Crash
+Line = StoredLine | RetryLine | LogText | NoteText | QuotaLine | BudgetLine | Crash
 
 
 class Lines(Struct, frozen=True, array_like=True):
@@ -63,3 +78,5 @@ class Lines(Struct, frozen=True, array_like=True):
 
 encode_lines = msgspec.msgpack.Encoder().encode
 decode_lines = msgspec.msgpack.Decoder(Lines).decode
+encode_grant = msgspec.msgpack.Encoder().encode
+decode_grant = msgspec.msgpack.Decoder(QuotaGrant).decode

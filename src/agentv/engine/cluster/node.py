@@ -8,15 +8,18 @@ from time import monotonic
 
 from msgspec.structs import replace
 
+from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.cluster.lines import (
     GATHER_S,
     MOST_LINES,
+    BudgetLine,
     Crash,
     Line,
     Lines,
     LogText,
     NoteText,
+    QuotaLine,
     RetryLine,
     StoredLine,
 )
@@ -28,6 +31,7 @@ from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.health import failed_check
+from agentv.execution.quotas import QuotaClient
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
 from agentv.storage.records.encode import answer_line, case_line, result_line
@@ -35,6 +39,7 @@ from agentv.storage.records.json_line import encode
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord
+from agentv.types.quotas import Amounts, QuotaGrant, QuotaRequest
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.run import CaseRecord
 
@@ -57,8 +62,8 @@ class Outbox:
         self._has_lines.set()
         if isinstance(line, StoredLine) and line.file == "result":
             self._rows += 1
-            if self._rows >= MOST_LINES:
-                self._is_full.set()
+        if self._rows >= MOST_LINES or isinstance(line, QuotaLine):  # a call waits for the grant
+            self._is_full.set()
 
     async def take(self, wait_s: float) -> list[Line]:
         """Return the next lines, of at most 50 rows; after `wait_s` seconds without any, an empty list."""
@@ -88,6 +93,49 @@ async def _within(event: asyncio.Event, seconds: float) -> None:
         return
 
 
+class DriverQuota:
+    """The quota that the driver holds, seen from a node: a request is a line, the grant a call of the driver."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._grants: dict[int, asyncio.Future[QuotaGrant]] = {}
+        self._number = 0
+        self._is_closed = False
+
+    def __str__(self) -> str:
+        """Return what this is in messages."""
+        return "the driver of the run"
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        """Record what was used, and return a lease; once closed, only record."""
+        self._number += 1
+        number = self._number
+        self._outbox.put(QuotaLine(number, request))
+        if self._is_closed:
+            return QuotaGrant(Amounts())
+        grant: asyncio.Future[QuotaGrant] = asyncio.get_running_loop().create_future()
+        self._grants[number] = grant
+        try:
+            return await grant
+        finally:
+            del self._grants[number]
+
+    def grant(self, number: int, grant: QuotaGrant) -> None:
+        """Answer a request, unless it was given up."""
+        waiting = self._grants.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(grant)
+
+    def close(self) -> None:
+        """Wait for no answer any more: the driver takes the last lines and does not call back."""
+        self._is_closed = True
+        for number in list(self._grants):
+            self.grant(number, QuotaGrant(Amounts()))
+
+    async def aclose(self) -> None:
+        """Close nothing: the driver has the connection."""
+
+
 class NodeWork:
     """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
 
@@ -101,6 +149,7 @@ class NodeWork:
         self._on_lost = on_lost
         self._lease_s = lease_s
         self._outbox = Outbox()
+        self._quota = DriverQuota(self._outbox)
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
         self._answers: dict[ResultKey, int] = {}
         self._renewed_at = monotonic()
@@ -129,6 +178,8 @@ class NodeWork:
         return await failed_check(targets, plan, runtime)
 
     def _make_runtime(self, plan: RunPlan, *, clock: Clock) -> Runtime:
+        budget = self._spec.budget
+        client = QuotaClient(self._quota, asyncio.get_running_loop().time)
         return Runtime(
             specs=plan.specs,
             clock=clock,
@@ -139,6 +190,17 @@ class NodeWork:
             note=lambda text: self._outbox.put(NoteText(text)),
             workers=plan.workers,
             cache=make_run_cache(plan, run_id=self._spec.run_id, clock=clock),
+            quota=client,
+            uncalled=() if self._spec.calls_targets else plan.targets_that_only_answer,
+            budget=None
+            if budget is None
+            else Budget(
+                budget.limit_usd,
+                lambda stop: self._outbox.put(BudgetLine(stop)),
+                max_call_cost_by_target=budget.max_call_cost_by_target,
+                name=budget.name,
+                client=client,
+            ),
         )
 
     def give(self, tasks: Sequence[TaskData]) -> None:
@@ -148,6 +210,10 @@ class NodeWork:
             task = self._reader.task(data)
             key = result_key_of(task)
             self._rows[key] = asyncio.create_task(self._run(task, key))
+
+    def grant(self, number: int, grant: QuotaGrant) -> None:
+        """Answer a request for a lease of the quota."""
+        self._quota.grant(number, grant)
 
     async def take(self, wait_s: float) -> Lines:
         """Return the lines that were made since the last call; wait so many seconds for one."""
@@ -162,6 +228,7 @@ class NodeWork:
             self._watch.cancel()
         await self._cancel_rows()
         if self._runtime is not None:
+            self._quota.close()
             await self._runtime.__aexit__(None, None, None)
             self._runtime = None
         lines: list[Line] = []

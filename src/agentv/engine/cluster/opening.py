@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from agentv.engine.calling.budget import Budget
 from agentv.engine.cluster.driver import Cluster, Machines
-from agentv.engine.cluster.tasks import RunSpec, make_spec
+from agentv.engine.cluster.tasks import RunSpec, SharedBudget, make_spec
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
 from agentv.types.errors import MissingExtraError
 from agentv.types.protocols import Clock
+from agentv.types.quotas import QuotaLease
 
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
@@ -33,7 +35,9 @@ def cluster_of(
     *,
     clock: Clock,
     resume_plan: "ResumePlan | None",
-    open_machines: OpenMachines = ray_machines,
+    open_machines: OpenMachines,
+    quota: QuotaLease,
+    budget: Budget | None,
 ) -> Cluster:
     """Return the machines of a run. Raises MissingExtraError, or ConfigError for a plan without files."""
     spec = make_spec(
@@ -42,5 +46,15 @@ def cluster_of(
         calls_targets=resume_plan is None or resume_plan.calls_targets,
         calls_judges=resume_plan is None or resume_plan.calls_judges,
         shows_log_lines=recorder.shows_log_lines,
+        budget=None
+        if budget is None
+        else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
     )
-    return Cluster(open_machines(spec, plan.options), recorder, workers=plan.workers, clock=clock)
+    return Cluster(
+        open_machines(spec, plan.options),
+        recorder,
+        workers=plan.workers,
+        clock=clock,
+        quota=quota,
+        on_budget_stop=(lambda _stop: None) if budget is None else budget.stop,
+    )

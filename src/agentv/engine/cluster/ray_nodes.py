@@ -7,12 +7,12 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-import ray
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+import ray
 from agentv.engine.cluster.driver import Node, NodeLostError, Timing
-from agentv.engine.cluster.lines import encode_lines
+from agentv.engine.cluster.lines import decode_grant, encode_lines
 from agentv.engine.cluster.node import NodeWork
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
@@ -42,6 +42,10 @@ class NodeActor:
     async def give(self, tasks: bytes) -> None:
         """Begin rows."""
         self._work.give(decode_tasks(tasks))
+
+    async def grant(self, number: int, grant: bytes) -> None:
+        """Answer a request for a lease of the quota."""
+        self._work.grant(number, decode_grant(grant))
 
     async def take(self, wait_s: float) -> bytes:
         """Return the next lines."""
@@ -73,6 +77,10 @@ class RayNode:
     async def give(self, tasks: bytes) -> None:
         """Begin rows."""
         await self._call(self._actor.give.remote(tasks))
+
+    async def grant(self, number: int, grant: bytes) -> None:
+        """Answer a request for a lease of the quota."""
+        await self._call(self._actor.grant.remote(number, grant))
 
     async def take(self, wait_s: float) -> bytes:
         """Return the next lines."""

@@ -19,6 +19,14 @@ from agentv.types.errors import ConfigError
 from agentv.version import __version__
 
 
+class SharedBudget(Struct, frozen=True):
+    """The budget of a run, whose money its nodes lease. The highest costs of calls are known from before a resume."""
+
+    name: str
+    limit_usd: float
+    max_call_cost_by_target: Mapping[str, float]
+
+
 class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
@@ -35,6 +43,7 @@ class RunSpec(Struct, frozen=True):
     calls_targets: bool = True
     calls_judges: bool = True
     shows_log_lines: bool = False
+    budget: SharedBudget | None = None
 
 
 class TaskData(Struct, frozen=True):
@@ -50,7 +59,13 @@ class TaskData(Struct, frozen=True):
 
 
 def make_spec(
-    plan: RunPlan, *, run_id: str, calls_targets: bool = True, calls_judges: bool = True, shows_log_lines: bool = False
+    plan: RunPlan,
+    *,
+    run_id: str,
+    calls_targets: bool = True,
+    calls_judges: bool = True,
+    shows_log_lines: bool = False,
+    budget: SharedBudget | None = None,
 ) -> RunSpec:
     """Return the spec of a run. Raises ConfigError for a plan that was not read from files."""
     if plan.folder is None:
@@ -65,6 +80,7 @@ def make_spec(
         calls_targets=calls_targets,
         calls_judges=calls_judges,
         shows_log_lines=shows_log_lines,
+        budget=budget,
     )
 
 

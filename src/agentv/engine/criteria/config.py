@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,10 +19,11 @@ from agentv.scoring.results.criteria import ErrorPolicy
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
+from agentv.types.structs import CamelKeywords
 from agentv.types.targets import TargetConfig
 
 
-class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
+class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):
     """The evaluators that judge an answer, and the storage of the judgement. Reuse one: it is read only once.
 
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
@@ -34,10 +35,19 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     `evaluator_concurrency` is the number of evaluators that judge one answer concurrently. `error_policy` is the effect
     of an error on the score: "exclude" leaves it out, "zero" counts it as 0. `criteria` apply to inputs without
     criteria. `targets` may be named as judges, in addition to those of the targets file; a dict has the keys of an
-    entry there. `gates` are for `agentv score`. Relative paths and names are resolved from `base_dir`.
+    entry there. `gates` are for `agentv score`; "none" turns off the default gate. Relative paths and names are
+    resolved from `base_dir`.
 
-    Raises ConfigError for an invalid value.
+    Keywords may be in camelCase, and have the PRD's names (`evaluatorConfigs`, `storageProvider`, `llm`). Raises
+    ConfigError for an invalid value.
     """
+
+    KEYWORDS: ClassVar = {
+        "evaluator_configs": "evaluators",
+        "storage_provider": "storage",
+        "llm": "judge",
+        "evaluator_timeout_seconds": "evaluator_timeout_s",
+    }
 
     evaluators: Sequence[GivenEvaluator]
     judge: JudgeLike | None = None
@@ -49,7 +59,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     criteria: Sequence[EvaluationCriteria | Mapping[str, Any] | str] = ()
     evaluator_timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
     targets: Sequence[TargetConfig | Mapping[str, Any]] = ()
-    gates: Sequence[str] = ()
+    gates: Sequence[str] | Literal["none"] = ()
     base_dir: str | os.PathLike[str] = "."
 
     def __post_init__(self) -> None:
@@ -101,7 +111,8 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     def with_values(self, **values: Any) -> Self:
         """Return a copy with other values of these fields, read from the same file."""
         made = replace(self, **values)
-        vars(made).update(vars(self))
+        if self.path is not None:
+            vars(made)[_PATH] = self.path
         return made
 
     @property
@@ -109,6 +120,11 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
         """The file that the configuration was read from, None for one from Python."""
         found = vars(self).get(_PATH)
         return found if isinstance(found, str) else None
+
+    @property
+    def stream_gates(self) -> tuple[str, ...] | None:
+        """The gates of a stream of answers: None for the default gate, empty for no gate."""
+        return () if self.gates == "none" else tuple(self.gates) or None
 
 
 _PATH = "_path"
@@ -120,8 +136,8 @@ def _faults(config: EvaluationRunConfig) -> Iterator[str]:
         yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
     if not _is_list(config.criteria):
         yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
-    if not _is_list(config.gates):
-        yield "`gates` must be a list"
+    if not _is_list(config.gates) and config.gates != "none":
+        yield f"`gates` must be a list of gates, or 'none', not {config.gates!r}"
     if not _is_list(config.targets) or not all(_is_target(each) for each in config.targets):
         yield "`targets` must be a list of TargetConfigs, or of dicts with `name` and `provider`"
     metadata: object = config.metadata

@@ -13,7 +13,7 @@ from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.fields import Problems
-from agentv.types.structs.struct_fields import names_of_fields
+from agentv.types.structs import names_of_fields
 
 
 class FittedEvaluator(Struct, frozen=True):

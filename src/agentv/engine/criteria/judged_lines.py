@@ -14,7 +14,7 @@ from agentv.types.criteria.evaluation_input import milliseconds_of, output_messa
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.records.answer import Answer, AnswerRef, ResultKey
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey, source_of
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 
 
@@ -32,8 +32,9 @@ class RowPlace(Struct, frozen=True):
 class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that prevented one. Lines count from 1.
 
-    `evaluators` are the results behind the judgement, each with those of the criteria that it judged. `slot` is its
-    place in a run; `answer` is stored there already if it is judged again, which makes a new `generation`.
+    `part` counts, from 1, the answers of one line, and `digest` is that of its content. `evaluators` are the results
+    behind the judgement, each with those of the criteria that it judged. `slot` is its place in a run; `answer` is
+    stored there already if it is judged again, which makes a new `generation`.
     """
 
     file: str
@@ -45,15 +46,19 @@ class JudgedLine(Struct, frozen=True):
     slot: ResultKey | None = None
     answer: Answer | None = None
     generation: int = 0
+    part: int = 1
+    digest: str = ""
 
     @property
     def source(self) -> str:
-        """The file and line, as in `log.jsonl:2`."""
-        return f"{self.file}:{self.number}"
+        """The place of the answer, as in `log.jsonl:2`."""
+        return source_of(self.file, self.number, self.part)
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the line as JSON: its judgement and `source`, or without a judgement, `error`."""
         source: dict[str, JsonValue] = {"file": self.file, "line": self.number}
+        if self.part > 1:
+            source["part"] = self.part
         if self.judged is not None:
             return {**self.judged.to_dict(), "source": source}
         error = None if self.failure is None else {"kind": self.failure.kind, "message": self.failure.message}
@@ -79,6 +84,8 @@ class JudgedLine(Struct, frozen=True):
                 error=self.failure,
                 file=self.file,
                 line=self.number,
+                part=self.part,
+                line_digest=self.digest,
             )
         given, fields = judged.input_snapshot, case_fields(self.evaluators)
         output = output_messages(given)
@@ -107,22 +114,24 @@ class JudgedLine(Struct, frozen=True):
             evaluator_results=self.evaluators,
             trace_summary=None if output is None else trace_summary(output, None),
             output_messages=output,
-            # An answer without a logged cost was not paid for here.
-            usage_by=UsageBy(
-                Spent.of(given.usage, given.cost_usd or 0.0), Spent.of(judged.judge_usage, judged.judge_cost_usd)
+            usage_by=UsageBy.of(
+                Spent.of(given.usage, given.cost_usd), Spent.of(judged.judge_usage, judged.judge_cost_usd)
             ),
             cost_usd=self._cost_usd(judged),
             duration_ms=given.duration_ms,
             error=_failure(judged) if judged.verdict is None else None,
             file=self.file,
             line=self.number,
+            part=self.part,
+            line_digest=self.digest,
         )
 
     def _cost_usd(self, judged: AggregatedEvaluationResult) -> float | None:
-        """Return the cost of answer and judges in dollars, None if it is not known; without a judge's call it is 0."""
+        """Return the cost of answer and judges in dollars, None if one is not known; judges without a call cost 0."""
         is_free = judged.judge_usage is None and not any(map(has_unpriced_call, self.evaluators))
         cost_usd = judged.judge_cost_usd or 0.0 if is_free else judged.judge_cost_usd
-        return None if cost_usd is None else cost_usd + (judged.input_snapshot.cost_usd or 0.0)
+        logged_usd = judged.input_snapshot.cost_usd
+        return None if cost_usd is None or logged_usd is None else cost_usd + logged_usd
 
 
 def _failure(judged: AggregatedEvaluationResult) -> Failure:

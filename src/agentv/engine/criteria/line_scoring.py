@@ -6,37 +6,41 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.scored_lines import content_digest
 from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
 from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields
-from agentv.engine.running.recorder import MAX_NOTES, JudgeFailures, StopSignal
+from agentv.engine.running.recorder import JudgeFailures, StopSignal, add_note
 from agentv.execution.backends.local import YIELD_INTERVAL_S
-from agentv.execution.processes.line_stream import Line, ReadLine
+from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
-from agentv.scoring.counting.case_sums import cluster_of
+from agentv.scoring.counting.case_sums import Spill, cluster_of
 from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, stream_summary_for
+from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, run_verdict, stream_summary_for
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.run.stored import open_run
+from agentv.storage.run.spill import TemporarySpill
+from agentv.storage.run.stored import open_run, slot_name
 from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.errors import EvalFileError, StorageError
+from agentv.types.errors import EvalFileError, ProviderError, StorageError
+from agentv.types.events import RowKept
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.log_shapes.mapping import Extra, LogMap
 from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import ResultKey, source_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -71,6 +75,32 @@ class Lines(Protocol):
         """Return the sampling key if no line had it."""
 
 
+class StoredLines(Struct):
+    """The lines of standard input that a run has stored. Piped again, they are skipped.
+
+    The n-th line of a case and target is its n-th trial, so that the same stream finds the same result keys. `changed`
+    counts lines that have a stored key, but another answer.
+    """
+
+    slots: DigestSet = field(default_factory=DigestSet)
+    answers: DigestSet = field(default_factory=DigestSet)
+    changed: int = 0
+
+    def add(self, row: CaseResult) -> None:
+        """Add a stored row."""
+        name = slot_name(row.slot)
+        self.slots.add(name)
+        self.answers.add(f"{name}\0{row.candidate_answer}")
+
+    def has(self, slot: ResultKey, answer: str) -> bool:
+        """Return True if a line with this result key is stored."""
+        name = slot_name(slot)
+        if self.slots.add(name):
+            return False
+        self.changed += self.answers.add(f"{name}\0{answer}")
+        return True
+
+
 class LineScoring(Struct):
     """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
 
@@ -96,9 +126,11 @@ class LineScoring(Struct):
     by: Sequence[str] = ()
     summary: Summary = field(default_factory=Summary)
     groups: Groups | None = None
+    spill: Spill = field(default_factory=TemporarySpill)
     metadata_keys: set[str] = field(default_factory=set)
     without_target: int = 0
     done: DigestSet | None = None
+    stored: StoredLines | None = None
     unchanged: int = 0
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
@@ -107,12 +139,14 @@ class LineScoring(Struct):
         self._count_anew()
 
     def _count_anew(self) -> None:
-        self.summary = stream_summary_for(self.gates)
-        self.groups = Groups(tuple(map(kind_named, self.by))) if self.by else None
+        self.summary = stream_summary_for(self.gates, self.spill)
+        self.groups = Groups(tuple(map(kind_named, self.by)), spill=self.spill) if self.by else None
 
     async def score(self, workers: int) -> None:
         """Judge every sampled line until the stream ends or is stopped; lines in flight are finished."""
         self.stop.give_up = self._stop_reading
+        if self.runner.budget is not None:
+            self.runner.budget.on_stop = self._stop_for_budget
         try:
             async with self.runner, asyncio.TaskGroup() as tasks:
                 for _ in range(workers):
@@ -127,6 +161,12 @@ class LineScoring(Struct):
         if self.lines is not None:
             self.lines.stop()
         self.on_stopping(self.stop.reason or "")
+
+    def _stop_for_budget(self, why: BudgetStop) -> None:
+        self.stop.drain(why.reason, needs="--budget-usd X")
+        self._stop_reading()
+        if self.run is not None:
+            self.run.store.note("budget_stop", structs.asdict(why))
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -143,9 +183,9 @@ class LineScoring(Struct):
     async def _judged(self, line: ReadLine) -> JudgedLine | None:
         """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
 
-        None for a part of a longer trace, which is counted.
+        None for a part of a longer trace, which is counted, and for a line that is stored already.
         """
-        if self.done is not None and not self.done.add(f"{line.file}:{line.number}"):
+        if self.done is not None and not self.done.add(source_of(line.file, line.number, line.part)):
             return None
         if not isinstance(line, Line):
             return self._failed(line, line.message)
@@ -159,9 +199,13 @@ class LineScoring(Struct):
             given: EvaluationInput = self.cleaner.clean(logged.given)
             self.runner.check(given.criteria)
             slot = None if self.run is None else self._placed(given, line, self.run)
+            if slot is not None and self._is_stored(line, slot, given.text):
+                return None
             made = await self.runner.judge(given)
         except EvalFileError as error:
             return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
+        except ProviderError:  # the budget is spent: a resume judges the line
+            return None
         return JudgedLine(
             line.file,
             line.number,
@@ -169,13 +213,22 @@ class LineScoring(Struct):
             judged=made.result,
             evaluators=made.evaluators,
             slot=slot,
+            part=line.part,
+            digest=content_digest(line),
         )
 
     async def _again(self, stored: StoredAnswer) -> JudgedLine | None:
         """Return the judgement of a stored answer; None, after its row is counted, if nothing has changed."""
         row, given = stored.row, stored.given
         line = JudgedLine(
-            row.file, row.line, self.clock(), slot=row.slot, answer=stored.answer, generation=stored.generation
+            row.file,
+            row.line,
+            self.clock(),
+            slot=row.slot,
+            answer=stored.answer,
+            generation=stored.generation,
+            part=row.part,
+            digest=row.line_digest,
         )
         try:
             keys = keys_of_scores(self.runner, given, row.eval_id, stored.answer)
@@ -191,6 +244,9 @@ class LineScoring(Struct):
         except EvalFileError as error:
             message = "; ".join(problem.render() for problem in error.problems)
             return replace(line, failure=Failure("config_error", message, stage="evaluator"))
+        except ProviderError:  # the budget is spent
+            self.carry(row)
+            return None
         return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
 
     def count(self, row: CaseResult) -> None:
@@ -200,10 +256,15 @@ class LineScoring(Struct):
     def carry(self, row: CaseResult) -> None:
         """Count a stored row that stays as it is."""
         self.unchanged += 1
+        if self.run is not None:
+            self.run.observe(RowKept(row))
         self._count(row, has_trials=False)
 
+    def _is_stored(self, line: ReadLine, slot: ResultKey, answer: str = "") -> bool:
+        return self.stored is not None and line.file == STDIN and self.stored.has(slot, answer)
+
     def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
-        return run.place(given, self._target_of(given, line.file), f"{line.file}:{line.number}")
+        return run.place(given, self._target_of(given, line.file), source_of(line.file, line.number, line.part))
 
     def _target_of(self, given: EvaluationInput, file: str) -> str:
         if self.target_field is not None:
@@ -218,9 +279,15 @@ class LineScoring(Struct):
         self.mapped.update(logged.mapped)
         self._note(logged.notes)
 
-    def _failed(self, line: ReadLine, message: str) -> JudgedLine:
+    def _failed(self, line: ReadLine, message: str) -> JudgedLine | None:
+        if self.run is not None and self._is_stored(
+            line, self.run.unread_slot(line.file, source_of(line.file, line.number, line.part))
+        ):
+            return None
         failure = Failure("config_error", message, stage="load")
-        return JudgedLine(line.file, line.number, self.clock(), failure=failure)
+        return JudgedLine(
+            line.file, line.number, self.clock(), failure=failure, part=line.part, digest=content_digest(line)
+        )
 
     def _take(self, line: JudgedLine) -> None:
         """Save a judged line, then count it."""
@@ -267,19 +334,21 @@ class LineScoring(Struct):
 
     def _note(self, messages: Sequence[str]) -> None:
         for message in messages:
-            if len(self.notes) < MAX_NOTES:
-                self.notes[message] = None
+            add_note(self.notes, message)
 
     def report(self, *, max_errors: int, duration_s: float, is_stored: bool) -> RunReport:
         """Return the report of all lines so far, with the verdict."""
         self.recount()
         ending = replace(self._ending(), is_stored=is_stored)
         verdict = run_verdict(self.summary, ending, gates=self.gates, max_errors=max_errors)
+        if self.gates is None and verdict.exit_code == GATE_FAILED:
+            self.notes[_DEFAULT_GATE] = None
         return replace(
             self.summary.report("", ending.state, verdict),
             read=self.summary.all.rows if self.lines is None else max(self.lines.read, self.summary.all.rows),
             notes=tuple(self._notes_at_end()),
             duration_s=duration_s,
+            needs=self.stop.needs,
             run_id="" if self.run is None or self.run.opened is None else self.run.opened.run_id,
             folder=None if self.run is None or self.run.folder is None else str(self.run.folder),
         )
@@ -315,6 +384,11 @@ class LineScoring(Struct):
             yield f"{lines} no {self.target_field!r}; their target is the file's name"
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
+        if self.stored is not None and self.lines is not None and not self.lines.read:
+            yield "standard input was empty; pipe the stream into agentv resume that agentv score had read"
+        if self.stored is not None and self.stored.changed:
+            lines = "1 skipped line has" if self.stored.changed == 1 else f"{self.stored.changed:,} skipped lines have"
+            yield f"{lines} the id of a stored line, but another answer; resume reads the same stream from its start"
         if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
@@ -340,6 +414,9 @@ class LineScoring(Struct):
             noun="line",
             is_judge_stop=self.stop.is_judge_stop,
         )
+
+
+_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none` only measure"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

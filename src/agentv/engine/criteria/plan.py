@@ -63,7 +63,7 @@ class Selecting(Struct, frozen=True):
         return self.specs.evaluators.get(config.type).cost == "free" and not paid
 
     def may_judge(self, selected: Iterable[object]) -> bool:
-        """Return True if evaluators with these settings may call the judge; otherwise it need not be available."""
+        """Return True if evaluators with these settings may call the judge. Otherwise the judge may be unavailable."""
         if self.only is None or self.only == "free":
             return self.only is None
         inside = (inner for settings in selected for inner in all_settings(settings, self.specs))
@@ -82,7 +82,7 @@ WHERE = "EvaluationRunConfig"
 
 
 def where_of(config: EvaluationRunConfig) -> str:
-    """Return what messages call a configuration: its file, relative to the working folder, else its class."""
+    """Return the name of a configuration for messages: its file, relative to the working folder, else its class."""
     return WHERE if config.path is None else os.path.relpath(config.path)
 
 
@@ -112,7 +112,7 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     """The targets given with the configuration, judges included."""
     problems: tuple[Problem, ...]
     where: str = WHERE
-    """What messages call the configuration."""
+    """The name of the configuration for messages."""
 
 
 def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
@@ -176,7 +176,7 @@ class _Planning(Struct):
         return TargetConfig(given["name"], given["provider"], settings, base_dir=str(self.config.base_dir))
 
     def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
-        """Return a copied config dict with a judge object replaced by its name; convert other entries."""
+        """Return an entry as a name, an evaluator, or a copied dict in which a judge object is replaced by its name."""
         if isinstance(given, Mapping):
             return self._with_named_judge(_copied(given), index, specs)
         return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
@@ -340,7 +340,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _copied(value: Any) -> Any:
-    """Return dicts and lists copied; the objects in them (functions, providers) are shared."""
+    """Return a copy of nested dicts and lists. Other objects in them (functions, providers) are not copied."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in cast(Mapping[str, Any], value).items()}
     return [_copied(item) for item in value] if isinstance(value, list | tuple) else value

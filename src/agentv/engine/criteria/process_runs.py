@@ -5,6 +5,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,10 +23,12 @@ from agentv.loading.files.places import find_home
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import list_run_folders, runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
-from agentv.storage.run.stored import StoredRun
+from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ResultStore
 from agentv.types.records.result import CaseResult
 
@@ -37,7 +40,7 @@ class ProcessRun:
     """A run that judgements of this process are stored in, thread-safe. It is closed when the process ends.
 
     `name` names it: an earlier run of that name by the same configuration is continued, unless another process writes
-    it. Without a name it is a new run. `path` is the configuration's file, if it has one.
+    it. Otherwise it is a new run. `path` is the configuration's file, if it has one.
     """
 
     def __init__(self, runner: EvaluationRunner, *, name: str | None = None, path: str | None = None) -> None:
@@ -47,7 +50,8 @@ class ProcessRun:
         self._name = name
         cwd = Path.cwd()
         self._home = find_home(cwd)
-        gates = tuple(runner.config.gates) or None
+        self._judged_by = judged_by(runner.snapshot)
+        gates = runner.config.stream_gates
         suite = "run_evaluation" if path is None else suite_of_file(Path(path))
         plan = ScoredPlan(
             suite,
@@ -125,11 +129,12 @@ class ProcessRun:
         return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
 
     def _find(self, name: str) -> Path | None:
-        """Return the latest run of a name that judged given answers by the same suite."""
+        """Return the latest run of a name that judged given answers by the same suite and configuration."""
         for folder in reversed(list_run_folders(self._home)):
             with suppress(StorageError):
                 stored = StoredRun(folder)
-                if stored.run.name == name and stored.are_given and stored.suites == (self._run.suite,):
+                is_same_suite = stored.run.name == name and stored.are_given and stored.suites == (self._run.suite,)
+                if is_same_suite and judged_by(_configuration(stored)) == self._judged_by:
                     return folder
         return None
 
@@ -141,3 +146,32 @@ class ProcessRun:
             self._lines = max(self._lines, row.line)
         for case in stored.cases():
             self._run.cases.add(f"{case.suite}\0{case.eval_id}")
+
+
+def judged_by(configuration: JsonObject) -> str:
+    """Return the digest of what scores and verdicts depend on in the snapshot of a configuration."""
+    config = configuration.get("config")
+    values = config if isinstance(config, Mapping) else {}
+    return digest({name: value for name, value in values.items() if name not in _WITHOUT_EFFECT})
+
+
+_WITHOUT_EFFECT = ("metadata", "evaluator_concurrency", "evaluator_timeout_seconds")
+
+
+def _configuration(stored: StoredRun) -> JsonObject:
+    scored = stored.run.plan.get(SCORED)
+    found = scored.get("configuration") if isinstance(scored, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def named_run(runner: EvaluationRunner, *, name: str, path: str | None) -> ProcessRun:
+    """Return the run of a name in this process and project; equal configurations share it."""
+    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judged_by(runner.snapshot))
+    with _NAMED_LOCK:
+        if key not in _NAMED:
+            _NAMED[key] = ProcessRun(runner, name=name, path=path)
+        return _NAMED[key]
+
+
+_NAMED: dict[tuple[int, str, str, str | None, str], ProcessRun] = {}
+_NAMED_LOCK = threading.Lock()

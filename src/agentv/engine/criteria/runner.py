@@ -13,16 +13,19 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
+from agentv.engine.calling.budget import NO_REFUSALS, Budget, refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedPlan, fit, settled_criteria
-from agentv.engine.criteria.plan import make_criteria_plan
+from agentv.engine.criteria.plan import all_settings, make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.judges import judge_targets
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
+from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import SuiteTools, run_evaluators
@@ -40,11 +43,11 @@ from agentv.types.criteria.aggregated_result import (
 )
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, ProviderError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
-from agentv.types.structs.deep_copies import deep_copy
+from agentv.types.structs import deep_copy
 from agentv.types.targets import ResolvedTarget
 
 
@@ -137,11 +140,14 @@ class EvaluationRunner:
     """Judges given answers by one configuration, which is read once, when the runner is created.
 
     Use it as an async context manager to keep connections to judges open between answers; otherwise each `run` opens
-    and closes its own.
+    and closes its own. With a `budget`, a judgement for which a call was refused raises ProviderError.
     """
 
-    def __init__(self, config: EvaluationRunConfig, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, config: EvaluationRunConfig, *, clock: Clock | None = None, budget: Budget | None = None
+    ) -> None:
         self.config = config
+        self.budget = budget
         self._plan = make_criteria_plan(config)
         self._clock = clock or make_clock()
         self._fits: dict[tuple[EvaluationCriteria, ...], _Fit] = {}
@@ -190,6 +196,20 @@ class EvaluationRunner:
         """The known plug-ins."""
         return self._plan.specs
 
+    def check_budget(self) -> None:
+        """Raise ConfigError for a judge of the configuration whose cost a budget cannot limit."""
+        names = (
+            name
+            for planned in self._plan.selected
+            for settings in all_settings(planned.settings, self.specs)
+            for name in judge_targets(settings)
+        )
+        judges = [self._plan.known.get(name) for name in dict.fromkeys(names)]
+        for judge in (*judges, *([] if self._plan.judge is None else [self._plan.judge])):
+            problem = budget_problem(judge, self.specs.providers.get(judge.provider), {})
+            if problem is not None:
+                raise ConfigError(problem)
+
     @property
     def has_evaluators(self) -> bool:
         """True if the configuration selects at least one evaluator."""
@@ -211,11 +231,16 @@ class EvaluationRunner:
         started = time.perf_counter()
         snapshot, metadata = snapshot_of(given), deep_copy(self.config.metadata)
         fitted = self._fit_to(given.criteria)
-        if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge):
-            results = await self._run_evaluators(given, fitted, self._runtime, known)
-        else:
-            async with self._make_runtime() as runtime:
-                results = await self._run_evaluators(given, fitted, runtime, known)
+        with NO_REFUSALS if self.budget is None else refused_calls() as refused:
+            if self._runtime is not None or (
+                len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_call_judge
+            ):
+                results = await self._run_evaluators(given, fitted, self._runtime, known)
+            else:
+                async with self._make_runtime() as runtime:
+                    results = await self._run_evaluators(given, fitted, runtime, known)
+        if refused:
+            raise ProviderError(refused[0])
         duration_ms = (time.perf_counter() - started) * 1000
         judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
         return Judgement(await self._stored(judgement.result), judgement.evaluators)
@@ -255,7 +280,9 @@ class EvaluationRunner:
     def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
         home = str(find_home(Path(self.config.base_dir)))
-        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home, workers=judge_workers)
+        return Runtime(
+            specs=self._plan.specs, clock=self._clock, rng=rng, home=home, workers=judge_workers, budget=self.budget
+        )
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
         known = self._fits.get(criteria)

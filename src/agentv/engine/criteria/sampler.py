@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -40,7 +43,8 @@ class SamplerStats(Struct, frozen=True):
     """The lines of a sampler so far.
 
     Of the `offered` lines `sampled` are in the sample. Of these `dropped` found the queue full, and `lost` were not
-    judged before the sampler was closed; `judged` and `unreadable` ones are done, `pending` ones are not.
+    judged before the sampler was closed or its thread ended; `judged` and `unreadable` ones are done, and so are
+    `failed` ones, whose judging ended with an unexpected error. `pending` ones are not.
     """
 
     offered: int = 0
@@ -48,6 +52,7 @@ class SamplerStats(Struct, frozen=True):
     dropped: int = 0
     judged: int = 0
     unreadable: int = 0
+    failed: int = 0
     lost: int = 0
     pending: int = 0
 
@@ -64,7 +69,8 @@ class Sampler:
     Use it as a context manager, synchronous or asynchronous: entering waits until the sampler is warm, leaving until
     all lines are judged, `flush_s` seconds at most. Without that it starts with the first line, and is closed when the
     program ends. Run errors and unreadable lines are logged by the logger `agentv` as warnings, failures of stores as
-    errors. Raises EvalFileError with every problem of the configuration.
+    errors. A forked process has a thread and counts of its own: lines that wait are judged by its parent. Raises
+    EvalFileError with every problem of the configuration.
 
         sampler = Sampler(config, sample=0.05, by="session_id")
         with sampler:
@@ -88,21 +94,49 @@ class Sampler:
             if least < 1:
                 raise ConfigError(f"{name} must be at least 1, not {least}")
         self._sample = _sample_of(sample, by, seed)
+        share = sample if isinstance(sample, str) else f"{sample:.4%}".rstrip("0%").rstrip(".") + "%"
+        self._share = share if by is None else f"{share} by {by}"
         self._key = self._sample.by[0] if len(self._sample.by) == 1 else None
         self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
-        self._runner = EvaluationRunner(self._config)
-        self._runner.check()
         self._limit, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
         self._on_result = on_result
-        self._lines: deque[bytes | EvaluationInput] = deque()
+        self._set_up()
+        self._runner.check()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=partial(_call_if_alive, weakref.WeakMethod(self._renew)))
+
+    def _set_up(self) -> None:
+        """Set up the queue and the counts, in a new process as well: locks and connections are not shared."""
+        self._runner = EvaluationRunner(self._config)
+        self._lines: deque[_Taken] = deque()
         self._counting = threading.Lock()
         self._offered = self._sampled = self._dropped = 0
-        self._judged = self._unreadable = self._lost = self._in_work = 0
+        self._judged = self._unreadable = self._failed = self._lost = self._in_work = 0
         self._drops_logged = 0
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._is_late = False
         self._warm: Future[None] = Future()
+
+    def _renew(self) -> None:
+        """Start anew in a forked process, unless the sampler is closed."""
+        was_closed = self._is_closed
+        self._set_up()
+        if was_closed:
+            self._is_closing = True
+            self._warm.set_result(None)
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._is_closing and self._thread is None and self._warm.done()
+
+    def __repr__(self) -> str:
+        """Return the share and the counts so far, as in `Sampler(5% by session_id: 3 of 60 sampled, 3 judged)`."""
+        now = self.stats
+        others = ("dropped", "unreadable", "failed", "lost", "pending")
+        counts = [f"{now.sampled:,} of {now.offered:,} sampled", f"{now.judged:,} judged"]
+        counts += [f"{getattr(now, name):,} {name}" for name in others if getattr(now, name)]
+        return f"Sampler({self._share}: {', '.join(counts)})"
 
     def offer(self, line: OfferedLine) -> bool:
         """Hand over an answer; return True if it will be judged, False if it is not in the sample or was dropped.
@@ -134,6 +168,7 @@ class Sampler:
             dropped=self._dropped,
             judged=self._judged,
             unreadable=self._unreadable,
+            failed=self._failed,
             lost=self._lost,
             pending=len(self._lines) + self._in_work,
         )
@@ -199,8 +234,8 @@ class Sampler:
             self._offered += 1
         return True
 
-    def _taken(self, line: OfferedLine) -> bytes | EvaluationInput | None:
-        """Return a copy of a line if it is in the sample and can be read, else None."""
+    def _taken(self, line: OfferedLine) -> "_Taken | None":
+        """Return a copy of a line, with its number in the sample, if it is in it and can be read, else None."""
         try:
             # A line is encoded for its sample only if it has no key; the others are encoded when they are taken.
             key = self._sample.key_of(_view(line, self._sample.by)) if self._sample.by else None
@@ -210,7 +245,7 @@ class Sampler:
             copy = None
             if is_taken:
                 copy = snapshot_of(line) if isinstance(line, EvaluationInput) else encoded or _encoded(line)
-        except (TypeError, ValueError, AgentvError, RecursionError) as error:
+        except Exception as error:  # noqa: BLE001 - also of objects inside the line: the service must go on
             with self._counting:
                 self._offered += 1
                 self._sampled += 1
@@ -220,11 +255,11 @@ class Sampler:
         with self._counting:
             self._offered += 1
             self._sampled += is_taken
-        return copy
+            return None if copy is None else (self._sampled, copy)
 
-    def _add(self, line: bytes | EvaluationInput, *, drops: bool) -> bool:
+    def _add(self, line: "_Taken", *, drops: bool) -> bool:
         with self._counting:
-            if self._is_closing and self._thread is None and self._warm.done():
+            if self._is_closed:
                 self._dropped += drops
                 return False
             is_free = len(self._lines) < self._limit
@@ -242,10 +277,11 @@ class Sampler:
                 return
             self._is_closing = self._is_late = False
             self._warm = Future()
-            self._thread = threading.Thread(target=self._run, args=(self._warm,), name="agentv-sampler", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, args=(self._warm,), name="agentv-sampler", daemon=True)
+            self._thread = thread
+            thread.start()
         # Not a daemon: the end of the program waits for it, and it for the lines that are left.
-        threading.Thread(target=self._close_at_exit, args=(self._thread,), name="agentv-sampler-exit").start()
+        threading.Thread(target=self._close_at_exit, args=(thread,), name="agentv-sampler-exit").start()
 
     def _close_at_exit(self, thread: threading.Thread) -> None:
         while thread.is_alive():
@@ -257,10 +293,25 @@ class Sampler:
     def _run(self, warm: "Future[None]") -> None:
         try:
             asyncio.run(self._judge_all(warm))
-        except Exception as error:  # noqa: BLE001 - the service must go on, and a waiting caller must know
-            log.error("sampler: stopped: %s", described(error))  # noqa: TRY400 - described names the place
+        except BaseException as error:  # noqa: BLE001 - the service must go on, and a waiting caller must know
+            lost = self._forget_thread()
+            log.error(  # noqa: TRY400 - described names the place
+                "sampler: stopped with %d lines that were not judged; the next line starts it again: %s",
+                lost,
+                described(error),
+            )
             if not warm.done():
                 warm.set_exception(error)
+
+    def _forget_thread(self) -> int:
+        """Let the next line start another thread, and count the lines that wait as lost; return their number."""
+        with self._counting:
+            if self._thread is threading.current_thread():
+                self._thread = None
+            lost = len(self._lines)
+            self._lost += lost
+            self._lines.clear()
+        return lost
 
     async def _judge_all(self, warm: "Future[None]") -> None:
         """Judge lines until the sampler is closed and none is left."""
@@ -269,7 +320,7 @@ class Sampler:
         loop = asyncio.get_running_loop()
         logged_at = loop.time()
         async with self._runner:
-            with suppress(AgentvError):  # each judgement reports it
+            with suppress(Exception):  # each judgement reports it
                 self._runner.warm()
             warm.set_result(None)
             while (not self._is_closing or self._lines or tasks) and not self._is_late:
@@ -290,33 +341,42 @@ class Sampler:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _judge(self, line: bytes | EvaluationInput) -> None:
+    async def _judge(self, taken: "_Taken") -> None:
         try:
-            given = self._read(line)
+            given = self._read(taken)
             if given is None:
                 self._unreadable += 1
-            else:
-                result = await self._runner.run(given)
-                _log_errors(result)
-                self._judged += 1
-                if self._on_result is not None:
-                    self._on_result(result)
+                return
+            result = await self._runner.run(given)
+            _log_errors(result)
+            self._judged += 1
+            self._hand_over(result)
         except AgentvError as error:
             self._unreadable += 1
             log.warning("sampler: a line cannot be judged: %s", error)
         except asyncio.CancelledError:
             self._lost += 1
             raise
-        except Exception as error:  # noqa: BLE001 - a function of the service: its failure must not end the sampler
-            log.error("sampler: on_result failed: %s", described(error))  # noqa: TRY400 - as above
+        except Exception as error:  # noqa: BLE001 - one line must not end the sampler
+            self._failed += 1
+            log.error("sampler: a line was not judged: %s", described(error))  # noqa: TRY400 - as above
         finally:
             self._in_work -= 1
 
-    def _read(self, line: bytes | EvaluationInput) -> EvaluationInput | None:
+    def _hand_over(self, result: AggregatedEvaluationResult) -> None:
+        if self._on_result is None:
+            return
+        try:
+            self._on_result(result)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a function of the service must not end the sampler
+            log.error("sampler: on_result failed: %s", described(error))  # noqa: TRY400 - as above
+
+    def _read(self, taken: "_Taken") -> EvaluationInput | None:
         """Return a line as an input; None for a part of a longer trace. Raises EvalFileError."""
+        number, line = taken
         if isinstance(line, EvaluationInput):
             return line
-        logged = read_log_line(line, _SOURCE, self._sampled, extra=self._extra)
+        logged = read_log_line(line, _SOURCE, number, extra=self._extra)
         if isinstance(logged, TraceStep):
             log.warning("sampler: a line is a part of a trace (%s), not an answer", logged.kind)
             return None
@@ -331,6 +391,17 @@ class Sampler:
                 dropped,
                 self._limit,
             )
+
+
+_Taken: TypeAlias = tuple[int, bytes | EvaluationInput]
+"""A line in the queue, with its number in the sample, from 1."""
+
+
+def _call_if_alive(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
+    """Call a method of an object that still exists."""
+    found = method()
+    if found is not None:
+        found()
 
 
 _EXIT_POLL_S = 0.2

@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from msgspec import Struct, field, structs
@@ -27,7 +27,14 @@ from agentv.scoring.keys.identity import (
 )
 from agentv.storage.run.stored import slot_name
 from agentv.types.cases import EvalCase
-from agentv.types.criteria.evaluation_input import EvaluationInput, input_messages, milliseconds_of, output_messages
+from agentv.types.criteria.evaluation_input import (
+    EvaluationInput,
+    input_messages,
+    milliseconds_of,
+    output_messages,
+    without_impossible_duration,
+)
+from agentv.types.events import AnswerArrived, RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import message_to_json, messages_to_json
@@ -100,7 +107,9 @@ class ScoredRun(Struct):
     opened: ResultStore | None = None
     cases: DigestSet = field(default_factory=DigestSet)
     unjudged: dict[str, Answer] = field(default_factory=dict)
-    """Stored answers that have no row, because the run was killed, by their source."""
+    """Stored answers that have no row, because the run was killed: by source, of a stream by slot."""
+    observe: Callable[[RunEvent], None] = lambda _event: None
+    """Is called with every answer and row when it is saved."""
 
     @property
     def suite(self) -> str:
@@ -144,6 +153,11 @@ class ScoredRun(Struct):
 
         Raises StorageError.
         """
+        row = self._add(line, repaired=repaired)
+        self.observe(RowFinished(row))
+        return row
+
+    def _add(self, line: JudgedLine, *, repaired: bool) -> CaseResult:
         if line.judged is None or line.slot is None:
             place = self._unread(line) if line.slot is None else self._unjudged(line.slot, line)
             return self.store.append(line.to_row(self.store.run_id, place))
@@ -154,10 +168,11 @@ class ScoredRun(Struct):
         self.store.append_case(record)
         key = answer_key(keys.question, digest([slot.target, GIVEN_ANSWER]), slot.trial)
         is_first = self.cases.add(f"{slot.suite}\0{slot.eval_id}")
-        answer = line.answer or self.unjudged.pop(line.source, None)
+        answer = line.answer or self.unjudged.pop(line.source, None) or self.unjudged.pop(slot_name(slot), None)
         if answer is None:
             made = _answer(given, line, slot, key=key, case=record if is_first else None)
             answer = self.store.append_answer(replace(made, repaired=repaired))
+            self.observe(AnswerArrived(answer))
         scores = score_keys(key, keys.expectation, setup)
         ref = None if answer.seq is None else AnswerRef(answer.seq)
         place = RowPlace(slot, self.plan.dataset, key, score_keys=scores, answer_ref=ref, generation=line.generation)
@@ -171,10 +186,13 @@ class ScoredRun(Struct):
         return RowPlace(slot, self.plan.dataset, key, answer_ref=ref, generation=line.generation)
 
     def _unread(self, line: JudgedLine) -> RowPlace:
-        """Return the place of a line that could not be read: its case is named by file and line."""
-        target = target_of_file(line.file)
-        trial = self.trials.take(self.suite, line.source, target)
-        return RowPlace(ResultKey(self.suite, line.source, target, trial), self.plan.dataset)
+        slot = self.unread_slot(line.file, line.source)
+        trial = self.trials.take(slot.suite, slot.eval_id, slot.target)
+        return RowPlace(replace(slot, trial=trial), self.plan.dataset)
+
+    def unread_slot(self, file: str, source: str) -> ResultKey:
+        """Return the result key of a line that could not be read: its case is named by file and line."""
+        return ResultKey(self.suite, source, target_of_file(file))
 
 
 def score_keys(answer: str, expectation: str, setup: JudgingSetup) -> dict[str, str]:
@@ -225,16 +243,23 @@ def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str,
         usage=given.usage,
         cost_usd=given.cost_usd,
         billed_usd=0.0,
-        started_at=ended_at - timedelta(milliseconds=given.duration_ms or 0.0),
+        started_at=_started_at(ended_at, given.duration_ms or 0.0),
         ended_at=ended_at,
         duration_ms=given.duration_ms,
-        origin=Origin(line.file, line.number),
+        origin=Origin(line.file, line.number, line.part, line.digest),
     )
     fields, known = _fields_of(given), _stored_fields(case, answer)
     rest = {name: fields.get(name) for name in {**fields, **known} if fields.get(name) != known.get(name)}
     if case is None:
         rest |= {name: fields.get(name) for name in _OF_CASE}
     return replace(answer, given=rest) if rest else answer
+
+
+def _started_at(ended_at: datetime, duration_ms: float) -> datetime:
+    try:
+        return ended_at - timedelta(milliseconds=duration_ms)
+    except OverflowError:  # before the first day of the calendar
+        return ended_at
 
 
 _OF_CASE = ("prompt", "messageHistory", "criteria", "groundTruth", "sessionId", "metadata", "tags")
@@ -280,9 +305,8 @@ def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
         "target": answer.slot.target,
         "timestamp": milliseconds_of(answer.ended_at),
     }
-    return EvaluationInput.from_dict(
-        {**implied, **{name: value for name, value in fields.items() if value is not None}}
-    )
+    stored = {**implied, **{name: value for name, value in fields.items() if value is not None}}
+    return EvaluationInput.from_dict(without_impossible_duration(stored))
 
 
 class ScoredPlan(Struct, frozen=True):

@@ -10,7 +10,7 @@ from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.structs.struct_fields import has_fields, names_of_fields, struct_fields
+from agentv.types.structs import has_fields, names_of_fields, struct_fields
 from agentv.types.targets import TargetConfig
 from agentv.version import __version__
 

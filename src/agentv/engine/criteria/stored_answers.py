@@ -19,9 +19,9 @@ from agentv.types.records.result import CaseResult
 
 
 class StoredAnswer(Struct, frozen=True):
-    """A stored answer with its row, which is judged again as the row's next generation.
+    """A stored answer to judge again, with its row. The new scores become the next `generation` of the row.
 
-    `must_judge` judges it although nothing has changed.
+    With `must_judge`, the answer is judged even if nothing has changed.
     """
 
     row: CaseResult
@@ -49,14 +49,14 @@ class StoredInputs:
 
 
 def keys_of_scores(runner: EvaluationRunner, given: EvaluationInput, eval_id: str, answer: Answer) -> dict[str, str]:
-    """Return the keys that the scores of a stored answer have with this configuration, by evaluator."""
+    """Return, for each evaluator of this configuration, the key that its score of a stored answer has."""
     setup = runner.setup(given.criteria)
     expectation = keys_of(case_of_input(given, eval_id), setup.criteria).expectation
     return score_keys(answer.answer_key, expectation, setup)
 
 
 def find_given_setups(runner: EvaluationRunner, run: StoredRun, rows: Iterable[CaseResult], name: str) -> JudgeSetups:
-    """Return the setups of an evaluator of this configuration that judged the rows, according to their score keys."""
+    """Return the setups of evaluator `name` with which this configuration judged the rows, by their score keys."""
     inputs, setups, other = StoredInputs(run), set[str](), 0
     try:
         for row in rows:
@@ -81,7 +81,7 @@ async def judge_repeatedly(
     stop: StopSignal,
     on_row: Callable[[CaseResult], None],
 ) -> tuple[list[CaseResult], set[ResultKey]]:
-    """Judge the answers of the `chosen` rows `repeats` times each; return the rows, which are not stored, and the keys.
+    """Judge each answer of the `chosen` rows `repeats` times; return the new rows, not stored, and the judged keys.
 
     A row has `trial * repeats + repeat` as its trial. No answer is judged after `budget_usd` is spent, or after `stop`.
     """
@@ -109,9 +109,9 @@ async def judge_repeatedly(
 
 
 class StoredAnswers:
-    """The answers of a run, in the order of their rows; rows that stay as they are are passed to `carry`.
+    """The answers of a run to judge again, in the order of their rows. The other rows are passed to `carry`.
 
-    `is_chosen` chooses the rows to judge again; None: all, if anything that their scores depend on has changed.
+    `is_chosen` selects the rows. None selects all; a row is then judged only if something its scores depend on changed.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class StoredAnswers:
         return None if self._is_stopped else next(self._answers, None)
 
     def stop(self) -> None:
-        """Return no more answers; the rows of the others are carried when the stream is closed."""
+        """Return no more answers. `close` passes the remaining rows to `carry`."""
         self._is_stopped = True
 
     async def close(self) -> None:
-        """Carry the rest of the rows, and close the files."""
+        """Pass the remaining rows to `carry`, and close the files."""
         try:
             for each in self._answers:
                 self._carry(each.row)
@@ -152,5 +152,5 @@ class StoredAnswers:
             self._inputs.close()
 
     def missing_key(self) -> str | None:
-        """Return None: nothing is sampled."""
+        """Return None, because stored answers are never sampled by a key."""
         return None

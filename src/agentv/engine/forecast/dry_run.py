@@ -8,7 +8,7 @@ from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.reports.text.amounts import clock_text, count_text, money_text, seconds_text, tokens_text
 from agentv.scoring.counting.forecast import Forecast, Part
 from agentv.scoring.keys.identity import digest, target_key
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -90,7 +90,8 @@ def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
         prompts = f", each with {_count(len(item.suite.prompts), 'prompt')}" if item.suite.prompts else ""
         lines.append(f"{item.suite.path}: {cases}{prompts}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
-    lines.append(f"results planned: {planned}; target calls: {planned}")
+    calls = planned if plan.planned is None else f"{_calls(plan):,}"
+    lines.append(f"results planned: {planned}; target calls: {calls}")
     lines.extend(forecast_lines(forecast, budget_usd=plan.options.budget_usd))
     named = [f"{name} ({kind})" if name != kind else name for name, kind in _evaluators(plan)]
     more = "; cases of a stream may name others" if plan.planned is None else ""
@@ -129,6 +130,12 @@ def _gates(plan: RunPlan) -> list[str]:
     return [f"{f'{each.suite}: ' if each.suite else ''}{each.gate.expression}" for each in plan.gates]
 
 
+def _calls(plan: RunPlan) -> int:
+    """Return the most calls of targets: one for each result, or for each turn of a conversation."""
+    tasks = (task for target in plan.targets for task in plan.tasks(target))
+    return sum(max(1, len(task.case.turns)) if isinstance(task.case, EvalCase) else 0 for task in tasks)
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -140,7 +147,7 @@ def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
         cases = [_EMPTY_CASE] if item.selection.count is None else item.selection
         for case in cases:
             if isinstance(case, EvalCase):
-                found.update(dict.fromkeys(map(_name_and_type, applicable_evaluators(case, item.suite)[0])))
+                found.update(dict.fromkeys(map(_name_and_type, all_evaluators(case, item.suite))))
     return list(found)
 
 

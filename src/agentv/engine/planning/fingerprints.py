@@ -12,8 +12,17 @@ from agentv.engine.planning.judges import embedding_model, judge_targets, member
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import named_files
-from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json, target_key
-from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.scoring.keys.identity import (
+    canonical_json,
+    digest,
+    evaluator_to_json,
+    score_key,
+    target_key,
+    turn_expectation_key,
+)
+from agentv.scoring.results.applicable import evaluators_of_turn
+from agentv.scoring.results.turns import turn_name
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import ResolvedTarget
@@ -93,6 +102,22 @@ class Fingerprints:
         setup_digest = digest([evaluator_to_json(evaluator), files, judges])
         put_bounded(self._setup_digests, cache_key, (evaluator, task.target, setup_digest), most=MAX_DIGESTS)
         return setup_digest
+
+    def turn_keys(self, case: EvalCase, task: JudgedBy, answer_key: str) -> dict[str, str]:
+        """Return the keys of the results of a case's turns by name, and one of how they are scored together.
+
+        There are none for a case without turns.
+        """
+        if not case.turns:
+            return {}
+        keys = {"turns": digest([answer_key, case.turn_rules.aggregate])}
+        for number, turn in enumerate(case.turns, start=1):
+            setups: list[JsonValue] = [self.setup_digest(each, task) for each in evaluators_of_turn(turn)]
+            expectation = turn_expectation_key(case, turn)
+            keys[turn_name(number)] = score_key(
+                answer=answer_key, expectation=expectation, setup_digest=digest([number, *setups])
+            )
+        return keys
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the files that a config and its members name."""

@@ -133,20 +133,26 @@ def _with_targets(
     if judge is None and not isinstance(target, TargetConfig):
         return known
     added = {config.name: config for config in (target, judge) if isinstance(config, TargetConfig)}
-    judge_name = judge.name if isinstance(judge, TargetConfig) else judge
+    judge_name = (judge.name if isinstance(judge, TargetConfig) else judge) or known.judge
     return replace(known, configs={**known.configs, **added}, judge=judge_name, resolved={})
+
+
+def _converted(case: EvalCase, given: GivenEvaluators) -> EvalCase:
+    """Return a case whose evaluators, and those of its turns, are configs or objects."""
+    where = f"case {case.id!r}"
+    if case.evaluators:
+        case = replace(case, evaluators=given.converted(case.evaluators, where))
+    if not any(turn.evaluators for turn in case.turns):
+        return case
+    turns = [replace(turn, evaluators=given.converted(turn.evaluators, where)) for turn in case.turns]
+    return replace(case, turns=tuple(turns))
 
 
 def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
     """Return a suite with the evaluators given for it; dicts and functions, also of its cases, are converted."""
     given = GivenEvaluators(Path(suite.base_dir), specs)
     if isinstance(suite.cases, ListedCases):
-        cases = tuple(
-            replace(case, evaluators=given.converted(case.evaluators, f"case {case.id!r}"))
-            if isinstance(case, EvalCase) and case.evaluators
-            else case
-            for case in suite.cases.cases
-        )
+        cases = tuple(_converted(case, given) if isinstance(case, EvalCase) else case for case in suite.cases.cases)
         suite = replace(suite, cases=ListedCases(cases))
     if evaluators is None:
         return suite

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from agentv.registry import NamedModel, Registry, Specs, names_model
 from agentv.types.errors import TargetError
@@ -38,12 +38,24 @@ def inline_target(
 def target_named(name: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:
     """Return the target that a name describes: `provider:model`, or the JSON of an object; None for another name."""
     if name.startswith("{"):
-        return inline_target(cast(Mapping[str, Any], json.loads(name)), specs, env)
+        return inline_target(_object_of(name), specs, env)
     provider, _, model = name.partition(":")
     named = specs.providers.get(provider).named_model if names_model(name, specs.providers) else None
     if named is None:
         return None
     return inline_target({"name": name, "provider": provider, named.key: model}, specs, env)
+
+
+def _object_of(text: str) -> Mapping[str, Any]:
+    """Return a target written as JSON. Raises TargetError."""
+    try:
+        decoded: Mapping[str, Any] = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TargetError(
+            f"target {text:.60}: not valid JSON: {error}; write an object such as "
+            '{"provider": "openai", "model": "gpt-5"}, or the name of a target'
+        ) from error
+    return decoded
 
 
 def default_judge(specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:

@@ -15,10 +15,10 @@ from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.targets.targets import ParsedTargets, read_targets
-from agentv.registry import Specs
+from agentv.registry import Specs, names_model
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
-from agentv.types.cases import EvalSuite
+from agentv.types.cases import EvalSuite, targets_of
 from agentv.types.errors import EvalFileError, TargetError, UnknownNameError
 from agentv.types.problems import Problem
 
@@ -55,12 +55,16 @@ class TargetsLoader(Struct):
     secrets: tuple[str, ...] = ()
     known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
 
-    def load_targets(self, folder: Path) -> KnownTargets:
-        """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError."""
+    def load_targets(self, folder: Path, chosen: Sequence[str | None] = (None,)) -> KnownTargets:
+        """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError.
+
+        No targets file is needed if all `chosen` targets are models, as `provider:model`.
+        """
         override = self.cwd / self.options.targets_file if self.options.targets_file else None
         root = find_repository_root(folder)
         path = find_targets_file(folder, root, self.cwd, override)
-        if path is None and self.needs_targets:
+        are_models = all(name is not None and names_model(name, self.specs.providers) for name in chosen)
+        if path is None and self.needs_targets and not are_models:
             searched = targets_searched(folder, root, self.cwd)
             raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets")
         env = load_env(folder, self.env)
@@ -122,7 +126,8 @@ def load_inputs(
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
             )
-            suites.append(SuiteInput(suite, targets_loader.load_targets(file.parent)))
+            known = targets_loader.load_targets(file.parent, options.targets or targets_of(suite))
+            suites.append(SuiteInput(suite, known.judged_by(suite.judge)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
@@ -154,7 +159,7 @@ def load_inputs_of(
     known = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     ).load_targets(folder)
-    return Inputs((SuiteInput(suite, known),), specs, gates)
+    return Inputs((SuiteInput(suite, known.judged_by(suite.judge)),), specs, gates)
 
 
 def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:

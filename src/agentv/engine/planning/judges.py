@@ -6,7 +6,7 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
-from agentv.types.structs.struct_fields import names_of_fields
+from agentv.types.structs import names_of_fields
 
 
 def judge_targets(settings: object) -> Iterator[str]:

@@ -24,12 +24,13 @@ class RunOptions(Struct, frozen=True):
     the number of errored results up to which a run still counts as complete. `fail_fast` stops the run after that many
     results that did not pass. `only="free"` excludes evaluators that cost money. `gates` None: the gates of the files,
     else that every judged result passes; an empty tuple: no gate. `cache` "read" uses answers of earlier runs, not
-    older than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the cost
-    of all calls together, in dollars. `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with:
-    a stored run by id, name or tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the
-    project that eval files may name files in. `limit` selects the first cases of each eval file. `variables` are
-    values, each as `name=value`, that win over those of the eval files. `backend` "ray" runs the cases on the machines
-    of the Ray cluster at `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone.
+    older than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the
+    cost of all calls together, in dollars; with `budget_name`, of all runs with that name in the shared quota.
+    `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with: a stored run by id, name or
+    tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the project that eval files may
+    name files in. `limit` selects the first cases of each eval file. `variables` are values, each as `name=value`,
+    that win over those of the eval files. `backend` "ray" runs the cases on the machines of the Ray cluster at
+    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone.
     """
 
     targets: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class RunOptions(Struct, frozen=True):
     cache: Literal["off", "read", "on"] = "off"
     cache_max_age_s: float | None = None
     budget_usd: float | None = None
+    budget_name: str | None = None
     shard: str | None = None
     baseline: str | None = None
     allow_paths: tuple[str, ...] = ()
@@ -87,6 +89,8 @@ class RunOptions(Struct, frozen=True):
             raise ConfigError(f"timeout_s must be above 0, not {self.timeout_s}")
         if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
             raise ConfigError(f"budget_usd must be above 0, not {self.budget_usd}")
+        if self.budget_name is not None and not self.budget_name.strip():
+            raise ConfigError("budget_name must not be empty")
         if self.cache_max_age_s is not None and not self.cache_max_age_s > 0:
             raise ConfigError(f"cache_max_age_s must be above 0, not {self.cache_max_age_s}")
         self._check_choices()
@@ -138,6 +142,7 @@ class RunKeywords(TypedDict, total=False):
     cache: Literal["off", "read", "on"]
     cache_max_age_s: float | None
     budget_usd: float | None
+    budget_name: str | None
     shard: str | None
     baseline: str | None
     allow_paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -165,7 +170,7 @@ def parse_variables(given: Sequence[str]) -> dict[str, str]:
 _TEXTS = ("targets", "case_globs", "tags", "gates", "allow_paths", "variables")
 _WHOLE = ("sample", "limit", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
-_TEXT = ("targets_file", "expression", "name", "shard", "baseline")
+_TEXT = ("targets_file", "expression", "name", "shard", "baseline", "budget_name")
 
 
 def _check_kinds(options: RunOptions) -> None:

@@ -158,7 +158,8 @@ class RunPlan(Struct, frozen=True):
     """A run before it starts. `gates` None means the default gate; `home` is the `.agentv` folder.
 
     `paths` are the eval files as given by the user, relative to `folder`; None for a run whose files are not known.
-    `store` is the URL of the team's database that the run is shared in, without its password.
+    `store` is the URL of the team's database that the run is shared in, without its password; `quota` that of the quota
+    that was named for it.
     `baseline` holds the scores of the run to compare with. `git` returns the state of the repository, if it is being
     read in the background.
     """
@@ -175,6 +176,7 @@ class RunPlan(Struct, frozen=True):
     paths: tuple[str, ...] = ()
     folder: str | None = None
     store: str | None = None
+    quota: str | None = None
     baseline: "Side | None" = None
     git: Callable[[], GitState] | None = None
     default_workers: int = 1
@@ -184,6 +186,11 @@ class RunPlan(Struct, frozen=True):
     def targets(self) -> tuple[ResolvedTarget, ...]:
         """Every target once, in the order of first use."""
         return tuple({id(target): target for plan in self.suites for target in plan.targets}.values())
+
+    @property
+    def targets_that_only_answer(self) -> tuple[ResolvedTarget, ...]:
+        """The targets that are not judges."""
+        return tuple(target for target in self.targets if not any(target is judge for judge in self.judges))
 
     @property
     def has_several_rows(self) -> bool:
@@ -271,10 +278,12 @@ class RunPlan(Struct, frozen=True):
         # Relative to the parent of the .agentv folder, so that a project can be moved.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
         read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
-        store_url: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
+        urls: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
+        if self.quota is not None:
+            urls["quota"] = self.quota
         return {
             **read_from,
-            **store_url,
+            **urls,
             "rows": self.planned,
             "suites": suites,
             "targets": targets,

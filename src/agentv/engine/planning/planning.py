@@ -12,7 +12,7 @@ from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.planning.prices import budget_problems
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
-from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
+from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
@@ -200,8 +200,7 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
     for name in names:
         try:
             item.known.check(name or DEFAULT_TARGET)
-            config = choose_target(tuple(item.known.configs.values()), name)
-            target = item.known.get(config.name)
+            target = item.known.choose(name)
             for each in (target, *map(item.known.get, target.fallback_targets)):
                 if not item.known.specs.providers.get(each.provider).answers:
                     raise TargetError(

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.running.context import criteria_of, tags_of
 from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
+from agentv.scoring.results.conversations import turns_of
 from agentv.types.cases import EvalCase, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import PromptInputs
@@ -135,15 +137,22 @@ def result_key_of(task: CaseTask) -> ResultKey:
 
 
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
-    """Return the case of a task, prepared for the target that has the key `target_key`."""
-    prompt = build_prompt(case, quotes_paths_only=quotes_paths_only)
+    """Return the case of a task, prepared for the target that has the key `target_key`.
+
+    The prompt of a conversation has all that the user says, the request only the first turn; `prepared_turn` makes that
+    of each turn.
+    """
+    said = tuple(turn.input for turn in case.turns)
+    prompt = first = build_prompt(_with_input(case, said), quotes_paths_only=quotes_paths_only)
+    if len(said) > 1:
+        first = build_prompt(_with_input(case, said[:1]), quotes_paths_only=quotes_paths_only)
     request = ProviderRequest(
-        question=prompt.question,
-        chat_prompt=prompt.chat_prompt,
+        question=first.question,
+        chat_prompt=first.chat_prompt,
         system_prompt=task.target.system_prompt,
-        guidelines=prompt.guidelines,
-        guideline_files=prompt.guideline_paths,
-        input_files=prompt.file_paths,
+        guidelines=first.guidelines,
+        guideline_files=first.guideline_paths,
+        input_files=first.file_paths,
         eval_case_id=case.id,
         eval_dir=task.suite.base_dir,
         trial=task.trial,
@@ -166,5 +175,52 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         tags=tags_of(case, task.suite),
         criteria=criteria,
         evaluators=evaluators,
-        single_form=single_form,
+        single_form=single_form and not case.turns,
     )
+
+
+def _with_input(case: EvalCase, said: tuple[Message, ...]) -> EvalCase:
+    return replace(case, input_messages=(*case.input_messages, *said), turns=()) if said else case
+
+
+def prepared_turn(
+    prepared: PreparedCase, number: int, answers: Sequence[str], *, quotes_paths_only: bool
+) -> PreparedCase:
+    """Return one turn of a prepared case, from 1, as a case: its messages are the conversation so far.
+
+    `answers` are the target's answers to the turns before it. The row and its keys stay those of the whole case.
+    """
+    case, turn = prepared.case, prepared.case.turns[number - 1]
+    said = case.input_messages
+    for before, answer in zip(case.turns, answers, strict=False):
+        said = (*said, before.input, Message("assistant", answer))
+    messages = _last_of((*said, turn.input), case.turn_rules.window)
+    own = replace(
+        case,
+        input_messages=messages,
+        expected_messages=turn.expected_messages,
+        expected_outcome=turn.expected_outcome or case.expected_outcome,
+        rubrics=turn.rubrics,
+        turns=(),
+    )
+    prompt = build_prompt(own, quotes_paths_only=quotes_paths_only)
+    request = replace(
+        prepared.request,
+        question=prompt.question,
+        chat_prompt=prompt.chat_prompt,
+        guidelines=prompt.guidelines,
+        guideline_files=prompt.guideline_paths,
+        input_files=prompt.file_paths,
+        turn=number,
+    )
+    evaluators = evaluators_of_turn(turn)
+    return replace(prepared, case=own, prompt=prompt, request=request, evaluators=evaluators, single_form=False)
+
+
+def _last_of(messages: tuple[Message, ...], window: int | None) -> tuple[Message, ...]:
+    """Return the system messages and the last turns of a conversation."""
+    turns = turns_of(messages)
+    if window is None or len(turns) <= window:
+        return messages
+    start = turns[-window].start
+    return (*(message for message in messages[:start] if message.role == "system"), *messages[start:])

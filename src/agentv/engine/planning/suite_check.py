@@ -24,14 +24,15 @@ from agentv.engine.running.context import tags_of
 from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
+from agentv.scoring.results.turns import turn_name
 from agentv.storage.run.find import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
-_own_settings = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader")
+_own_settings = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader", "turns")
 """The settings of a case that override its suite's; of the cases without any of them, only the first is checked."""
 
 STREAM_CHECKED_AHEAD = 1000
@@ -88,9 +89,10 @@ class SuiteCheck(Struct):
                     continue
                 has_plain = True
             self._check_workspaces(case)
+            self._check_turns(case)
             self.tags.update(tags_of(case, suite))
             self.most_trials = max(self.most_trials, self.plan.trials(case))
-            for evaluator in applicable_evaluators(case, suite)[0]:
+            for evaluator in all_evaluators(case, suite):
                 self.evaluator_names.add(config_of(evaluator).name)
                 if seen.get(id(evaluator)) is not evaluator:
                     seen[id(evaluator)] = evaluator
@@ -99,6 +101,20 @@ class SuiteCheck(Struct):
 
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
+
+    def _check_turns(self, case: EvalCase) -> None:
+        if not case.turns:
+            return
+        own, _ = applicable_evaluators(case, self.plan.suite)
+        for name in map(turn_name, range(1, len(case.turns) + 1)):
+            if any(config_of(each).name == name for each in own):
+                self._add(f"case {case.id!r}: an evaluator is named {name!r}, as the result of a turn; rename it")
+        for target in self.plan.targets:
+            if target.provider_batching:
+                self._add(
+                    f"case {case.id!r}: target {target.name!r} uses batches, which answer a case once; "
+                    "disable batching to hold its `turns`"
+                )
 
     def _check_workspaces(self, case: EvalCase) -> None:
         for target in self.plan.targets:
@@ -170,7 +186,9 @@ class SuiteCheck(Struct):
             try:
                 self._add_judge(self.plan.known.get(target.judge_target))
             except AgentvError as error:
-                self.findings.add(f"{place}: judge_target of {target.name!r}: {error}")
+                is_own = self.plan.suite.judge is not None
+                role = f"{self.plan.suite.path}: judge" if is_own else f"{place}: judge_target of {target.name!r}"
+                self.findings.add(f"{role}: {error}")
         elif not self.specs.providers.get(target.provider).can_judge:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "

@@ -9,8 +9,9 @@ from agentv.engine.planning.inline_targets import model_hint, target_named
 from agentv.engine.planning.options import RunOptions
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.resolve import resolve_target
+from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.targets import ParsedTargets
-from agentv.registry import Specs
+from agentv.registry import Specs, names_model
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest
 from agentv.types.json_value import JsonObject
@@ -56,6 +57,16 @@ class KnownTargets(Struct, frozen=True):
         if self.options.max_retries is None:
             return target
         return replace(target, retry=replace(target.retry, max_retries=self.options.max_retries))
+
+    def judged_by(self, judge: str | None) -> "KnownTargets":
+        """Return the same targets with this judge of their answers; None: without a change."""
+        return self if judge is None else replace(self, judge=judge, resolved={})
+
+    def choose(self, name: str | None) -> ResolvedTarget:
+        """Return the target of that name, ready for use, or without a name the default one. Raises TargetError."""
+        if name is not None and name not in self.configs and names_model(name, self.specs.providers):
+            return self.get(name)
+        return self.get(choose_target(tuple(self.configs.values()), name).name)
 
     def check(self, name: str) -> None:
         """Raise EvalFileError with the problems of a target, if it has errors."""

@@ -57,7 +57,7 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
     from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - keeps the start-up fast
     from agentv.providers import PROVIDERS  # noqa: PLC0415
     from agentv.reports import REPORTS  # noqa: PLC0415
-    from agentv.storage.stores import STORES  # noqa: PLC0415
+    from agentv.storage import STORES  # noqa: PLC0415
 
     specs = Specs(PROVIDERS.copy(), EVALUATORS.copy(), REPORTS.copy(), STORES.copy())
     for plugin in plugins:

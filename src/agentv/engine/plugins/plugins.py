@@ -20,7 +20,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
-from agentv.types.structs.struct_fields import has_fields, names_of_fields
+from agentv.types.structs import has_fields, names_of_fields
 from agentv.types.targets import ResolvedTarget
 
 

@@ -14,18 +14,27 @@ from msgspec.structs import replace
 from agentv.engine.calling.answer import CallOutcome, OnLogLine, call_with_fallbacks, failed_outcome, make_answer
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
+from agentv.engine.calling.conversation import answers_by_turn, hold_conversation, joined_answers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators, put_bounded
 from agentv.engine.planning.plan import CaseTask, Stored
-from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
-from agentv.engine.running.context import build_context, tags_of, trace_summary
+from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn, result_key_of
+from agentv.engine.running.context import build_context, of_conversation, on_conversation, tags_of, trace_summary
 from agentv.engine.running.dependencies import Dependencies
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money
 from agentv.evaluators.isolation import DueEvaluator, config_of
-from agentv.execution.cancelled_calls import kept_call
+from agentv.execution.cancelled_calls import INTERRUPTED, kept_call
 from agentv.execution.user_code import described
-from agentv.scoring.keys.identity import case_key, criterion_to_json, files_of, score_keys
+from agentv.scoring.keys.identity import (
+    canonical_json,
+    case_key,
+    criterion_to_json,
+    files_of,
+    score_keys,
+    turn_rules_to_json,
+    turn_to_json,
+)
 from agentv.scoring.results.aggregation import (
     case_fields,
     case_verdict,
@@ -34,7 +43,8 @@ from agentv.scoring.results.aggregation import (
     row_state,
     row_status,
 )
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators, evaluators_of_turn
+from agentv.scoring.results.turns import conversation_score, left_out, not_held, turn_name, turn_result
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError, StorageError
@@ -139,7 +149,7 @@ class TargetSession:
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         self.tools = SuiteTools(runtime, task.known, timeout_s, task.only_free)
         self._fingerprints = fingerprints
-        self._scorings: dict[int, Scoring] = {}
+        self._scorings: dict[tuple[int, bool], Scoring] = {}
 
     @cached_property
     def provider(self) -> ResilientProvider:
@@ -154,17 +164,19 @@ class TargetSession:
     def scoring(self, prepared: PreparedCase) -> Scoring:
         """Return what scores a case; the same object for the next case with the same evaluators and criteria."""
         evaluators, criteria = prepared.evaluators, prepared.criteria
-        known = self._scorings.get(id(evaluators))
+        judged_whole = bool(prepared.case.turns)
+        key = id(evaluators), judged_whole
+        known = self._scorings.get(key)
         if known is not None and known.criteria is criteria:
             return known
         scoring = Scoring(
             evaluators,
             criteria,
             written=self._fingerprints.written(evaluators, single_form=prepared.single_form),
-            due=self.tools.due(evaluators, criteria),
+            due=self.tools.due(map(of_conversation, evaluators) if judged_whole else evaluators, criteria),
             setup_digests=self._fingerprints.setup_digests(evaluators, prepared.task),
         )
-        put_bounded(self._scorings, id(evaluators), scoring, most=MAX_EVALUATORS)
+        put_bounded(self._scorings, key, scoring, most=MAX_EVALUATORS)
         return scoring
 
     def cleaner(self) -> Cleaner:
@@ -186,9 +198,12 @@ _NOWHERE = Location("")
 def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
     """Return the record of a case in `cases.jsonl`."""
     case, suite = prepared.case, prepared.task.suite
-    files = files_of(case.input_messages)
+    files = files_of((*case.input_messages, *(turn.input for turn in case.turns)))
+    turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules) if case.turns else {}
     return CaseRecord(
-        case_key=case_key(prepared.keys, evaluators.canonical),
+        case_key=case_key(
+            prepared.keys, canonical_json([evaluators.json, turns, rules]) if turns else evaluators.canonical
+        ),
         suite=suite.path,
         eval_id=case.id,
         prompt=case.prompt,
@@ -204,6 +219,8 @@ def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRe
         files=tuple(map(_file_to_json, files)),
         tags=prepared.tags,
         metadata=case.metadata,
+        turns=turns,
+        turn_rules=rules,
     )
 
 
@@ -274,7 +291,7 @@ def judged_row(
     """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
     task, case, fields = prepared.task, prepared.case, case_fields(results)
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
-    status, score, verdict, error = _row_state(answer, results, pass_score)
+    status, score, verdict, error = _row_state(case, answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
     cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
@@ -324,12 +341,15 @@ def judged_row(
     )
 
 
-def _row_state(answer: Answer, results: tuple[EvaluatorResult, ...], pass_score: float | None) -> _RowState:
+def _row_state(
+    case: EvalCase, answer: Answer, results: tuple[EvaluatorResult, ...], pass_score: float | None
+) -> _RowState:
     if answer.error is not None:
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
         return "skipped", None, None, None
-    score, broken = evaluators_score(results), first_broken(results)
+    score = conversation_score(results, case.turn_rules) if case.turns else evaluators_score(results)
+    broken = first_broken(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
         return "error", score, None, replace(broken.error, message=message, stage="evaluator")
@@ -416,14 +436,79 @@ class CaseRunner(Struct, frozen=True):
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
             return await self._in_workspace(target_session, prepared, wanted)
-        outcome = await self._call(target_session, prepared)
-        return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
+        judged: dict[int, EvaluatorResult] = {}
+        answer = await self._answer(target_session, prepared, judged)
+        return await self._judge(target_session, prepared, self.sink.answer(answer), judged)
+
+    async def _answer(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        judged: dict[int, EvaluatorResult],
+        *,
+        before_repeat: Callable[[], Awaitable[None]] | None = None,
+    ) -> Answer:
+        """Return the target's answer, or its answers to all turns as one, not saved yet.
+
+        `judged` gets the results of the turns that had to be judged meanwhile, by their numbers.
+        """
+        if prepared.case.turns:
+            return await self._hold(target_session, prepared, judged, before_repeat=before_repeat)
+        outcome = await self._call(target_session, prepared, self._save, before_repeat=before_repeat)
+        return self._made(target_session, prepared, outcome)
+
+    async def _hold(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        judged: dict[int, EvaluatorResult],
+        *,
+        before_repeat: Callable[[], Awaitable[None]] | None,
+    ) -> Answer:
+        """Return the answers to the turns of a conversation. A folder is reset only before the first turn is repeated.
+
+        An interrupted conversation is saved as far as it was held.
+        """
+        stops = prepared.case.turn_rules.on_failure == "stop"
+
+        async def call(number: int, before: Sequence[Answer]) -> Answer:
+            saved = False
+
+            def save(session: TargetSession, turn: PreparedCase, outcome: CallOutcome) -> None:
+                nonlocal saved
+                saved = True
+                self.sink.answer(joined_answers(prepared, [*before, self._made(session, turn, outcome)]))
+
+            turn = self._turn(target_session, prepared, number, before)
+            repeat = before_repeat if number == 1 else None
+            started_at = self.runtime.clock()
+            try:
+                outcome = await self._call(target_session, turn, save, before_repeat=repeat)
+            except asyncio.CancelledError:
+                if before and not saved:  # the turns before it were paid for
+                    save(target_session, turn, CallOutcome(INTERRUPTED, started_at, self.runtime.clock()))
+                raise
+            return self._made(target_session, turn, outcome)
+
+        async def is_last(number: int, answers: Sequence[Answer]) -> bool:
+            if not stops or number == len(prepared.case.turns):
+                return False
+            judged[number] = await self._judge_turn(target_session, prepared, number, answers)
+            return judged[number].verdict not in ("pass", None)
+
+        return await hold_conversation(prepared, call, is_last)
+
+    def _turn(
+        self, target_session: TargetSession, prepared: PreparedCase, number: int, before: Sequence[Answer]
+    ) -> PreparedCase:
+        texts = [answer.text for answer in before]
+        return prepared_turn(prepared, number, texts, quotes_paths_only=target_session.quotes_paths_only)
 
     def has_nothing_to_score(self, task: CaseTask) -> bool:
         """Return True if all evaluators of a case are excluded because they cost money."""
         if not task.only_free or isinstance(task.case, BrokenCase):
             return False
-        evaluators, _ = applicable_evaluators(task.case, task.suite)
+        evaluators = all_evaluators(task.case, task.suite)
         return all(costs_money(config_of(evaluator), self.runtime, task.known) for evaluator in evaluators)
 
     async def _in_workspace(
@@ -436,12 +521,13 @@ class CaseRunner(Struct, frozen=True):
             async with open_wanted(wanted, row_name(task), runtime) as workspace:
                 request = replace(prepared.request, workspace=str(workspace.path))
                 prepared = replace(prepared, request=request)
-                outcome = await self._call(target_session, prepared, before_repeat=workspace.reset)
+                judged: dict[int, EvaluatorResult] = {}
+                answer = await self._answer(target_session, prepared, judged, before_repeat=workspace.reset)
                 captured = await workspace.capture()
-                kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
-                row = await self._judge(
-                    target_session, prepared, self._save(target_session, prepared, outcome, workspace=kept)
-                )
+                cleaner = target_session.cleaner()
+                (kept,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
+                answer = replace(answer, workspace=kept, repaired=answer.repaired or cleaner.repaired)
+                row = await self._judge(target_session, prepared, self.sink.answer(answer), judged)
                 for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
                     self.note(task, f"{task.case.id}: {note}")
                 return row
@@ -453,6 +539,7 @@ class CaseRunner(Struct, frozen=True):
         self,
         target_session: TargetSession,
         prepared: PreparedCase,
+        save: Callable[[TargetSession, PreparedCase, CallOutcome], object],
         *,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> CallOutcome:
@@ -471,7 +558,7 @@ class CaseRunner(Struct, frozen=True):
         except asyncio.CancelledError as error:
             kept = kept_call(error)
             if kept is not None:
-                self._save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
+                save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
             raise
 
     def _log_line_of(self, target_session: TargetSession, row: ResultKey) -> OnLogLine | None:
@@ -484,14 +571,17 @@ class CaseRunner(Struct, frozen=True):
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""
         task = prepared.task
-        return await self._with_errors_caught(
+        row = await self._with_errors_caught(
             task, prepared.case, self._judge(self._target_session(task), prepared, answer)
         )
+        self.dependencies.begin(task)
+        self.dependencies.end(task, row)
+        return row
 
     async def _with_errors_caught(
         self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]
     ) -> CaseResult:
-        with NO_REFUSALS if self.runtime.budget is None else refused_calls() as refused:
+        with refused_calls() if self.runtime.may_refuse_calls else NO_REFUSALS as refused:
             try:
                 row = await work
             except StorageError:
@@ -531,45 +621,43 @@ class CaseRunner(Struct, frozen=True):
         """Return the cleaned answer of an outcome, saved before it is scored."""
         return self._save(self._target_session(prepared.task), prepared, outcome)
 
-    def _save(
-        self,
-        target_session: TargetSession,
-        prepared: PreparedCase,
-        outcome: CallOutcome,
-        *,
-        workspace: JsonObject | None = None,
-    ) -> Answer:
+    def _save(self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
+        return self.sink.answer(self._made(target_session, prepared, outcome))
+
+    def _made(self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
+        """Return the cleaned answer of an outcome; what the target noted about it becomes notes of the run."""
         counts_attempts = target_session.provider.counts_attempts
-        answer = make_answer(
-            prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
-        )
+        answer = make_answer(prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts)
         if outcome.answered_by is not None:
             self.note(prepared.task, f"its fallback {outcome.answered_by!r} answered cases in which it failed")
         if isinstance(outcome.result, ProviderResponse):
             for note in outcome.result.notes:
                 self.note(prepared.task, note)
-        return self.sink.answer(answer)
+        return answer
 
-    async def _judge(self, target_session: TargetSession, prepared: PreparedCase, answer: Answer) -> CaseResult:
-        """Return the row of a saved answer."""
+    async def _judge(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        answer: Answer,
+        judged: Mapping[int, EvaluatorResult] | None = None,
+    ) -> CaseResult:
+        """Return the row of a saved answer. `judged` are the results of turns, by number, that are known already."""
         task = prepared.task
         if answer.error is not None:
             return unanswered_row(self.run_id, prepared, answer, is_model=target_session.is_model)
         scoring = target_session.scoring(prepared)
         keys = score_keys(answer.answer_key, prepared.keys.expectation, scoring.setup_digests)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
-        context = build_context(
-            prepared.case,
-            answer,
-            target=prepared.task.target,
-            provider=target_session.provider,
-            prompt=prepared.prompt,
-            criteria=scoring.criteria,
-            judge=target_session.judge,
-            now=self.runtime.clock(),
-            workspace_path=prepared.request.workspace,
-        )
-        results = await self._score(target_session, context, scoring.due, known)
+        context = self._context(target_session, prepared, answer)
+        turns: tuple[EvaluatorResult, ...] = ()
+        if prepared.case.turns:
+            turn_keys = self.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
+            keys = {**keys, **turn_keys}
+            known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
+            turns = await self._judge_turns(target_session, prepared, answer, judged or {}, known_turns)
+            context = on_conversation(context, answer)
+        results = (*turns, *await self._score(target_session, context, scoring.due, known))
         return judged_row(
             self.run_id,
             prepared,
@@ -579,6 +667,58 @@ class CaseRunner(Struct, frozen=True):
             summary=context.candidate_trace_summary,
             is_model=target_session.is_model,
         )
+
+    def _context(self, target_session: TargetSession, prepared: PreparedCase, answer: Answer) -> EvaluationContext:
+        return build_context(
+            prepared.case,
+            answer,
+            target=prepared.task.target,
+            provider=target_session.provider,
+            prompt=prepared.prompt,
+            criteria=target_session.scoring(prepared).criteria,
+            judge=target_session.judge,
+            now=self.runtime.clock(),
+            workspace_path=prepared.request.workspace,
+        )
+
+    async def _judge_turns(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        answer: Answer,
+        judged: Mapping[int, EvaluatorResult],
+        known: Mapping[str, EvaluatorResult],
+    ) -> tuple[EvaluatorResult, ...]:
+        """Return the results of all turns. Those `judged` meanwhile, or `known` by name, are not judged again."""
+        answers, turns, rules = answers_by_turn(answer), prepared.case.turns, prepared.case.turn_rules
+        results: list[EvaluatorResult] = []
+        failed = None
+        for number, turn in enumerate(turns, start=1):
+            before = known.get(turn_name(number))
+            if failed is not None:
+                result = left_out(number, failed)
+            elif number > len(answers):
+                result = not_held(number)
+            elif number in judged:
+                result = judged[number]
+            elif before is not None and (before.evaluator_results or not evaluators_of_turn(turn)):
+                result = before
+            else:
+                result = await self._judge_turn(target_session, prepared, number, answers)
+            if rules.on_failure == "stop" and result.verdict not in ("pass", None) and failed is None:
+                failed = number
+            results.append(result)
+        return tuple(results)
+
+    async def _judge_turn(
+        self, target_session: TargetSession, prepared: PreparedCase, number: int, answers: Sequence[Answer]
+    ) -> EvaluatorResult:
+        """Return the result of one turn, whose answer and those before it are given."""
+        turn = self._turn(target_session, prepared, number, answers[: number - 1])
+        context = self._context(target_session, turn, answers[number - 1])
+        members = await self._score(target_session, context, target_session.scoring(turn).due, {})
+        case, suite = prepared.case, prepared.task.suite
+        return turn_result(number, members, suite.pass_score if case.pass_score is None else case.pass_score)
 
     async def _score(
         self,

@@ -1,9 +1,12 @@
 """The evaluation context of one answer, built once and shared by all of a case's evaluators."""
 
 from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
 
 from agentv.scoring.tools.traces import summarize_trace
-from agentv.types.cases import EvalCase, EvalSuite
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, PromptInputs
 from agentv.types.json_value import JsonObject
@@ -54,6 +57,43 @@ def build_context(
         cost_usd=answer.cost_usd,
         usage=answer.usage,
     )
+
+
+def on_conversation(context: EvaluationContext, answer: Answer) -> EvaluationContext:
+    """Return the context of an answer to all turns of a case: its messages are those of the whole conversation.
+
+    Calls of tools are known only if the target reported its messages in every turn.
+    """
+    before, said = context.eval_case.input_messages, answer.output_messages or ()
+    knows_messages = all(turn.has_messages for turn in answer.turns)
+    end = 1 if knows_messages else answer.turns[-1].start + 1
+    asked = (*before, *said[:end])
+    output = said[end:] if knows_messages else None
+    return replace(
+        context,
+        eval_case=replace(context.eval_case, input_messages=asked),
+        message_history=asked if len(asked) > 1 else (),
+        output_messages=output,
+        candidate_trace_summary=trace_summary(output, answer.trace),
+    )
+
+
+def of_conversation(evaluator: EvaluatorLike) -> EvaluatorLike:
+    """Return an evaluator that judges the whole conversation where it would judge the answer.
+
+    One with `per_turn` or `window` chooses its part itself, and an object from Python sees the messages.
+    """
+    if not isinstance(evaluator, EvaluatorConfig) or evaluator.per_turn or evaluator.window is not None:
+        return evaluator
+    settings = {key: _members_of_conversation(value) for key, value in evaluator.settings.items()}
+    source = "conversation" if evaluator.source == "response" else evaluator.source
+    return replace(evaluator, source=source, settings=settings)
+
+
+def _members_of_conversation(value: object) -> Any:
+    if isinstance(value, tuple) and value and all(isinstance(each, EvaluatorConfig) for each in value):
+        return tuple(of_conversation(each) for each in value)
+    return value
 
 
 def _history(case: EvalCase) -> tuple[Message, ...]:

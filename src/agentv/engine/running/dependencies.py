@@ -1,6 +1,7 @@
 """Cases that wait for others of their suite."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -35,6 +36,19 @@ class Dependencies(Struct):
         if waited_for is not None and not waited_for.done():
             waited_for.set_result(row.status == "error")
 
+    def split(self, batch: Sequence[CaseTask]) -> Iterator[list[CaseTask]]:
+        """Yield the parts of a batch to call one after another: no case depends on another one of its part."""
+        part: list[CaseTask] = []
+        keys: set[ResultKey] = set()
+        for task in batch:
+            if any(each in keys for each in needed_keys(task)):
+                yield part
+                part, keys = [], set()
+            part.append(task)
+            if task.case.id in self.needed_in(task.suite):
+                keys.add(result_key_of(task))
+        yield part
+
     async def failed(self, task: CaseTask) -> Failure | None:
         """Wait for the cases that a task's case depends on; return why it does not run, None if it does."""
         case = task.case
@@ -61,3 +75,12 @@ class Dependencies(Struct):
             self._needed[id(suite)] = found
             self._suites.append(suite)
         return found
+
+
+def needed_keys(task: CaseTask) -> Iterator[ResultKey]:
+    """Yield the keys of the rows that a task waits for, those of the first trial included."""
+    if isinstance(task.case, EvalCase) and task.case.depends_on:
+        key = result_key_of(task)
+        for name in task.case.depends_on:
+            yield replace(key, eval_id=name)
+            yield replace(key, eval_id=name, trial=0)

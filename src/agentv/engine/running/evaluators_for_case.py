@@ -22,6 +22,7 @@ from agentv.loading.files.places import find_home
 from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_broken
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
 from agentv.types.message_shapes.reading import read_answer
 from agentv.types.messages import Message
@@ -51,6 +52,8 @@ async def run_evaluators_for_case(
     """
     clock = clock or make_clock()
     case = as_case(eval_case, "eval_case")
+    if case.turns:
+        raise ConfigError(f"case {case.id!r} has turns, which are answered one by one: run it with evaluate()")
     folder = str(Path.cwd())
     suite = EvalSuite(path="", cases=listed([case]), base_dir=folder, repository_root=folder)
     target = target or GIVEN_TARGET

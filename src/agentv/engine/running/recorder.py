@@ -40,16 +40,29 @@ if TYPE_CHECKING:
 
 
 MAX_NOTES = 100
+"""The number of different notes of a run."""
+
+
+def add_note(notes: dict[str, None], message: str) -> str | None:
+    """Add a message once; after `MAX_NOTES` different ones only that there are more. Return what was added."""
+    if len(notes) >= MAX_NOTES:
+        message = "there are more notes than can be shown"
+    if message in notes:
+        return None
+    notes[message] = None
+    return message
+
+
 LONG_WAIT_S = 10.0
 """The shortest pause before a retry that is reported to the user."""
 
 
 JUDGE_STOP = "judge_stop"
-"""The event of a run that stopped because a judge kept failing; its rows are judged again by a resume."""
+"""The event of a run that a failing judge stopped; a resume judges the answers that this judge did not score."""
 
 
 def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failure | None]]:
-    """Return each judge that evaluators and their members called, with its failure, None if it gave a verdict."""
+    """Return each judge that these evaluators or their members called, with its failure or None."""
     found: list[tuple[str, Failure | None]] = []
     for result in results:
         if result.evaluator_results:
@@ -64,13 +77,13 @@ def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failur
 
 
 class JudgeFailures(Struct):
-    """The failures in a row of each judge of a run, of which `limit` end it."""
+    """Counts, for each judge of a run, how often it failed in a row. `limit` failures in a row end the run."""
 
     limit: int
     in_a_row: dict[str, int] = field(default_factory=dict)
 
     def count(self, results: Iterable[EvaluatorResult]) -> "JudgeStop | None":
-        """Count what the judges of one answer did; return the stop when a judge reaches the limit."""
+        """Count the failures of the judges of one answer; return a JudgeStop if a judge reaches the limit."""
         for judge, failure in judge_outcomes(results):
             failures = self.in_a_row[judge] = 0 if failure is None else self.in_a_row.get(judge, 0) + 1
             if failure is not None and failures == self.limit:
@@ -202,12 +215,10 @@ class RunRecorder(Struct):
                 self._dispatcher.clear()
 
     def note(self, message: str, *, is_problem: bool = False) -> None:
-        """Report a message to the user, each once; after `MAX_NOTES` different ones, only that there are more."""
-        if len(self.notes) >= MAX_NOTES:
-            message = "there are more notes than can be shown"
-        if message not in self.notes:
-            self.notes[message] = None
-            self.emit(RunNote(message, is_problem))
+        """Report a message to the user, unless it was reported before. After `MAX_NOTES` messages, report only that."""
+        added = add_note(self.notes, message)
+        if added is not None:
+            self.emit(RunNote(added, is_problem))
 
     def case(self, record: CaseRecord) -> None:
         """Save a case before its first call."""
@@ -269,7 +280,7 @@ class RunRecorder(Struct):
         self.retry(result_key_of(task), call.kind, call.error, wait_s)
 
     def retry(self, row: ResultKey, kind: str, error: str | None, wait_s: float) -> None:
-        """Report that a call of a row is retried; a long wait is a message of its own, as it begins."""
+        """Report that the call of a row is retried. Report a long wait to the user before it begins."""
         if wait_s >= LONG_WAIT_S:
             self.note(f"target {row.target!r}: {error}; waiting {wait_s:,.0f} s before the next attempt")
         self.emit(RetryNoted(row.target, row.eval_id, kind, wait_s))

@@ -1,11 +1,10 @@
-"""Rows that are run on request of any thread, while their run is open."""
+"""Runs single rows when a thread requests them, as long as the run is open."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import result_key_of
@@ -15,11 +14,28 @@ from agentv.types.records.result import CaseResult
 
 if TYPE_CHECKING:
     from agentv.engine.running.case import CaseRunner
-    from agentv.engine.running.recorder import RunRecorder
+    from agentv.engine.running.recorder import RunRecorder, StopSignal
+
+
+_SIGNAL_POLL_S = 0.1
+T = TypeVar("T")
+
+
+def _awaited(future: "Future[T]") -> T:
+    """Return the result of a future as soon as it has one, or raise what a signal handler raises meanwhile.
+
+    A signal that another thread gets, or that comes just before a wait begins, does not end a wait without a time-out.
+    """
+    while True:
+        try:
+            return future.result(_SIGNAL_POLL_S)
+        except TimeoutError:
+            if future.done():
+                return future.result()
 
 
 class RunEndedError(AgentvError):
-    """A row was requested that its run does not call any more, for the reason in the message."""
+    """A row was requested after its run ended or was stopped. The message gives the reason."""
 
 
 class RequestedRows:
@@ -42,45 +58,47 @@ class RequestedRows:
             self._opened.set_result(asyncio.get_running_loop())
             await self._closing.wait()
 
-    def get(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
-        """Return the rows of some tasks, which run concurrently; called in another thread than that of the run.
+    def get(self, tasks: Sequence[CaseTask], *, needed: Sequence[CaseTask] = ()) -> tuple[CaseResult, ...]:
+        """Run some tasks concurrently and return their rows. Call this from another thread than that of the run.
 
+        `needed` are those that they depend on, in an order in which each comes after its own; they are begun first.
         Raises RunEndedError if the run has ended before they could be run.
         """
         try:
-            loop = self._opened.result()
-            return asyncio.run_coroutine_threadsafe(self._results(tasks), loop).result()
+            loop = _awaited(self._opened)
+            return _awaited(asyncio.run_coroutine_threadsafe(self._results(tasks, needed), loop))
         except (RuntimeError, asyncio.CancelledError, CancelledError) as error:  # closed, or interrupted
             raise RunEndedError(f"the run has ended: {self._why_ended()}") from error
 
     def close(self) -> None:
         """Let the run end when the rows in flight are finished."""
-        if self._closing is not None:
-            self._call(self._closing.set)
+        self._call(lambda _stop, closing: closing.set())
 
     def drain(self, reason: str) -> None:
         """End the run early, when the rows in flight are finished."""
-        if self._recorder is not None:
-            self._call(partial(self._recorder.stop.drain, reason))
+        self._call(lambda stop, _closing: stop.drain(reason))
 
     def interrupt(self, reason: str) -> None:
         """End the run at once."""
-        if self._recorder is not None:
-            self._call(partial(self._recorder.stop.interrupt, reason))
+        self._call(lambda stop, _closing: stop.interrupt(reason))
 
-    def _call(self, work: Callable[[], object]) -> None:
-        """Call a function in the thread of the run, unless the run has ended."""
+    def _call(self, work: "Callable[[StopSignal, asyncio.Event], object]") -> None:
+        """Call a function in the thread of the run once the run is open, unless it has ended."""
         with suppress(RuntimeError, RunEndedError):
-            self._opened.result().call_soon_threadsafe(work)
+            loop = _awaited(self._opened)
+            if self._recorder is not None and self._closing is not None:
+                loop.call_soon_threadsafe(work, self._recorder.stop, self._closing)
 
     def fail(self, reason: str) -> None:
         """Refuse further rows: the run has ended, or could not begin."""
         if not self._opened.done():
             self._opened.set_exception(RunEndedError(reason))
 
-    async def _results(self, tasks: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+    async def _results(self, tasks: Sequence[CaseTask], needed: Sequence[CaseTask]) -> tuple[CaseResult, ...]:
+        for task in needed:
+            self._row(task)
         rows = [self._row(task) for task in tasks]
-        # The rows belong to the run: they go on if one of them, or the thread that asks, fails.
+        # The rows belong to the run: they continue if one of them, or the requesting thread, fails.
         return tuple(await asyncio.gather(*map(asyncio.shield, rows)))
 
     def _row(self, task: CaseTask) -> asyncio.Task[CaseResult]:
@@ -105,10 +123,12 @@ class RequestedRows:
             return row
 
     def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
-        """Return the limit of a target's concurrent rows: its own or its suite's setting; without one, none."""
+        """Return the limit of a target's concurrent rows, if any: its suite's or its own, at most its provider's."""
         key = id(task.target)
         if key not in self._free:
-            most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
+            most = None
+            with suppress(AgentvError):  # the row reports that its target cannot be created
+                most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
             limits = [each for each in (task.suite.workers or task.target.workers, most) if each is not None]
             self._free[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
         return self._free[key]

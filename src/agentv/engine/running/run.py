@@ -3,6 +3,7 @@
 import asyncio
 import platform
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
@@ -24,11 +25,13 @@ from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
+from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.execution.threads import abandoned_calls
 from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
+from agentv.types.quotas import LEASE_S, QuotaLease
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -51,13 +54,16 @@ async def run_plan(
     stop: StopSignal | None = None,
     resume_plan: "ResumePlan | None" = None,
     requested: "RequestedRows | None" = None,
+    quota: QuotaLease | None = None,
     open_machines: "OpenMachines | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report. Finished rows are saved however the run ends.
 
-    `resume_plan` is what remains of the plan if `store` is that of a run with rows. With `requested` only the rows that
-    it requests are run. `open_machines` replaces the machines that the plan's backend names. `stop` ends the run early.
-    If the awaiting task is cancelled, the store is closed and the cancellation is raised again.
+    `resume_plan` is given if `store` already has rows of this run: it is what remains to be done. With `requested`,
+    only the rows that other threads request from it are run. `stop` ends the run early. If the awaiting task is
+    cancelled, the store is closed and the cancellation is raised again.
+    `quota` is shared with other processes, and closed at the end. `open_machines` replaces the machines that the plan's
+    backend names.
     """
     started = clock()
     stop = stop or StopSignal()
@@ -81,6 +87,7 @@ async def run_plan(
             rng=rng,
             resume_plan=resume_plan,
             requested=requested,
+            quota=quota,
             open_machines=open_machines,
         )
     except ClusterError as error:
@@ -114,10 +121,17 @@ async def _work(
     rng: random.Random,
     resume_plan: "ResumePlan | None",
     requested: "RequestedRows | None",
+    quota: QuotaLease | None,
     open_machines: "OpenMachines | None",
 ) -> None:
     """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
     stop = recorder.stop
+    runs_elsewhere = open_machines is not None or plan.options.backend != "local"
+    if runs_elsewhere and quota is None:
+        quota = InProcessQuota(time.monotonic, lease_s=LEASE_S)  # the nodes lease from it
+    client = None if quota is None else _quota_client(quota, recorder)
+    spent = None if resume_plan is None else resume_plan.spent
+    budget = _budget(plan, recorder, spent, client, own_name=recorder.store.run_id if runs_elsewhere else None)
     runtime = Runtime(
         specs=plan.specs,
         clock=clock,
@@ -129,10 +143,23 @@ async def _work(
         note=recorder.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
-        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent),
+        budget=budget,
         uncalled=_uncalled(plan, resume_plan),
+        quota=client,
     )
-    machines = _open_cluster(plan, recorder, clock=clock, resume_plan=resume_plan, open_machines=open_machines)
+    machines: AbstractAsyncContextManager[Cluster | None] = nullcontext()
+    if runs_elsewhere and quota is not None:
+        from agentv.engine.cluster.opening import cluster_of, ray_machines  # noqa: PLC0415 - few runs use them
+
+        machines = cluster_of(
+            plan,
+            recorder,
+            clock=clock,
+            resume_plan=resume_plan,
+            open_machines=open_machines or ray_machines,
+            quota=quota,
+            budget=budget,
+        )
     async with runtime, machines as cluster:
         work = asyncio.create_task(
             _run_targets(
@@ -160,51 +187,52 @@ async def _work(
             raise _first(group) from group
 
 
-def _open_cluster(
-    plan: RunPlan,
-    recorder: RunRecorder,
-    *,
-    clock: Clock,
-    resume_plan: "ResumePlan | None",
-    open_machines: "OpenMachines | None",
-) -> "AbstractAsyncContextManager[Cluster | None]":
-    """Return the machines of a run as a context manager; None for a run on this machine. Raises AgentvError."""
-    if open_machines is None and plan.options.backend == "local":
-        return nullcontext()
-    from agentv.engine.cluster.opening import cluster_of, ray_machines  # noqa: PLC0415 - few runs use several machines
-
-    machines = open_machines or ray_machines
-    return cluster_of(plan, recorder, clock=clock, resume_plan=resume_plan, open_machines=machines)
-
-
 def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
     """Return the targets that will not be called: their answers are stored, and they are not judges."""
     if resume_plan is None or resume_plan.calls_targets:
         return ()
-    return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
+    return plan.targets_that_only_answer
 
 
-def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget | None:
+def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:
+    """Return the client of a shared quota. The run ends, to be resumed, when the quota does not answer for long."""
+
+    def stop(reason: str) -> None:
+        recorder.stop.drain(f"quota_error: {reason}", state="failed")
+
+    return QuotaClient(quota, asyncio.get_running_loop().time, on_silence=recorder.note, on_loss=stop)
+
+
+def _budget(
+    plan: RunPlan, recorder: RunRecorder, spent: Spent | None, client: QuotaClient | None, *, own_name: str | None
+) -> Budget | None:
     """Return the budget of the run, None without a limit; the first call that does not fit stops the run.
 
-    `spent` is the cost of the run before it was resumed.
+    `spent` is the cost of the run before it was resumed. A budget with a name is shared over `client`: what the run
+    has spent is known there. `own_name` is that of a budget which only the nodes of this run share.
     """
-    limit = plan.options.budget_usd
+    limit, name = plan.options.budget_usd, plan.options.budget_name
 
     def stop(why: BudgetStop) -> None:
         recorder.stop.drain(why.reason, needs="--budget-usd X")
-        recorder.store.note("budget_stop", structs.asdict(why))
+        fields = {name: value for name, value in structs.asdict(why).items() if value is not None}
+        recorder.store.note("budget_stop", fields)
 
     if limit is None:
         return None
+    if name is not None and client is not None:
+        known = {} if spent is None else spent.max_call_cost_by_target
+        return Budget(limit, stop, max_call_cost_by_target=known, name=name, client=client)
+    shared = None if own_name is None else client
     if spent is None or not spent.usd:
-        return Budget(limit, stop)
+        return Budget(limit, stop, name=own_name, client=shared)
     recorder.note(spent.message(limit))
-    return Budget(limit, stop, spent.usd, max_call_cost_by_target=spent.max_call_cost_by_target)
+    known = spent.max_call_cost_by_target
+    return Budget(limit, stop, spent.usd, max_call_cost_by_target=known, name=own_name, client=shared)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception of a group, which may be nested: workers fail together for one reason."""
+    """Return the first exception of a group, which may be nested. The other workers fail for the same reason."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -285,7 +313,8 @@ async def _run_target(
             recorder.note(f"target {target.name!r}: {why}; calling case by case")
         await backend.run(runner.run, tasks(), recorder.row)
         return
-    for batch in batching.cut(tasks(by_trial=True)):
+    batches = (part for batch in batching.cut(tasks(by_trial=True)) for part in runner.dependencies.split(batch))
+    for batch in batches:
         await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 
@@ -328,9 +357,9 @@ def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStart
 
 
 def count_beside(plan: RunPlan, emit: Callable[[RowsCounted], None]) -> Callable[[], None]:
-    """Count the rows of a plan of unknown size in a thread, and emit the result; return a function that cancels this.
+    """Count the rows of a plan of unknown size in a thread, and emit the result. The returned function cancels this.
 
-    Nothing is emitted if a part cannot be counted. The thread does not keep the process from ending.
+    Nothing is emitted if a part cannot be counted. The process can end while the thread is still counting.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True

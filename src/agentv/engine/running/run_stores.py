@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentv.engine.planning.plan import RunPlan
+from agentv.engine.stored.team_store import NamedQuota
 from agentv.execution.user_code import raised_at
 from agentv.registry import Specs, load_reference
 from agentv.storage.run.find import runs_folder
@@ -16,6 +17,7 @@ from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
+from agentv.types.quotas import QuotaLease
 
 
 def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: StoreUrl | None = None) -> ResultStore:
@@ -96,6 +98,37 @@ def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
     if not isinstance(made, RunStore):
         raise PluginError(f"store {spec.name!r} returned {type(made).__name__}, which has no share_run(open_folder)")
     return made
+
+
+def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
+    """Return the quota that a run shares with other processes; None if it shares none.
+
+    The quota of the team's store is used if the run has a limit to share: `requests_per_minute` or `tokens_per_minute`
+    of a target, or the name of a budget. Raises ConfigError for a URL without quotas, StorageError when the quota
+    cannot be used.
+    """
+    needs_name = plan.options.budget_name is not None
+    if needs_name and plan.options.budget_usd is None:
+        raise ConfigError("--budget-name needs a budget to share: --budget-usd X")
+    spec = None if named.url is None else plan.specs.stores.get(named.url.scheme)
+    if named.url is None or spec is None or spec.quota is None:
+        if needs_name:
+            raise ConfigError(
+                "--budget-name needs a quota that all runs share: --quota postgresql://…, or --store of a PostgreSQL "
+                "database"
+            )
+        if named.is_required and named.url is not None:
+            known = ", ".join(each.name for each in plan.specs.stores if each.quota is not None)
+            raise ConfigError(f"the store {named.url.scheme!r} has no quotas; stores with quotas: {known}")
+        return None
+    has_limit = any(each.requests_per_minute or each.tokens_per_minute for each in (*plan.targets, *plan.judges))
+    if not (named.is_required or needs_name or has_limit):
+        return None
+    with _named_errors(named.url):
+        quota: QuotaLease = load_reference(spec.quota)(named.url)
+        check: Callable[[], None] = getattr(quota, "check", lambda: None)
+        check()
+    return quota
 
 
 @contextmanager

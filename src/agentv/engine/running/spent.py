@@ -13,7 +13,7 @@ from agentv.types.records.result import CaseResult
 def load_spent(run: StoredRun) -> Spent:
     """Return the amount billed in a run, for answers and judgements of every generation.
 
-    It is at least what the run's budget had counted when it stopped, which includes calls of unknown cost. Calls
+    If the budget stopped the run, the amount is at least what the budget had counted, with calls of unknown cost. Calls
     that were in flight when the process was killed are not counted. Raises StorageError if the run cannot be read.
     """
     spent = Spent()

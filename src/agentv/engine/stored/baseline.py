@@ -7,11 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.engine.planning.options import RunOptions
-from agentv.scoring.comparison.compare import compare_sides
-from agentv.scoring.comparison.finding import summarize_baseline
+from agentv.scoring.comparison.compare import compare_sides, summarize_baseline
 from agentv.scoring.comparison.gated import ComparedRun
-from agentv.scoring.comparison.rows import scored_row
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.judges.labelled import result_opinion
+from agentv.scoring.judges.labels import result_opinion
 from agentv.scoring.keys.identity import score_key, stored_expectation_key
 from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
 from agentv.scoring.statistics.intervals import effective_n

@@ -34,7 +34,7 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
     chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
     named = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
     records = {key: record for record in named if (key := (record.suite, record.eval_id, record.prompt)) in chosen}
-    unasked = next((record for record in records.values() if not record.input_messages), None)
+    unasked = next((record for record in records.values() if not (record.input_messages or record.turns)), None)
     if unasked is not None:
         raise ConfigError(
             f"case {unasked.eval_id!r} has no question, as its answer was logged without one; choose others with --case"
@@ -71,15 +71,27 @@ def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> 
     case: dict[str, JsonValue] = {"id": record.eval_id if is_unique else name}
     if record.expected_outcome:
         case["expected_outcome"] = record.expected_outcome
-    case["input_messages"] = [_message(message, folder) for message in record.input_messages]
+    if record.input_messages or not record.turns:
+        case["input_messages"] = [_message(message, folder) for message in record.input_messages]
+    if record.turns:
+        case["turns"] = [_turn(turn, record.eval_id) for turn in record.turns]
     if record.expected_messages:
         case["expected_messages"] = [_message(message, folder) for message in record.expected_messages]
     if record.tags:
         case["tags"] = list(record.tags)
     case["metadata"] = {**record.metadata, "origin": origin}
-    if record.evaluators:
-        case["execution"] = {"evaluators": record.evaluators}
+    execution = {**record.turn_rules, **({"evaluators": record.evaluators} if record.evaluators else {})}
+    if execution:
+        case["execution"] = execution
     return case
+
+
+def _turn(turn: JsonObject, eval_id: str) -> JsonObject:
+    """Return a turn as in an eval file. Raises ConfigError for one with a file, whose place is not stored."""
+    said = turn["input"]
+    if isinstance(said, list | tuple) and any(isinstance(part, Mapping) and "path" in part for part in said):
+        raise ConfigError(f"case {eval_id!r} has turns with attached files, which are not exported; leave it out")
+    return turn
 
 
 def _message(message: Message, folder: Path) -> JsonObject:

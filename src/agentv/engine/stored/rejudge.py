@@ -19,9 +19,10 @@ from agentv.evaluators.isolation import config_of
 from agentv.registry import Specs
 from agentv.scoring.judges.consistency import JudgedAgain, judged_again
 from agentv.scoring.keys.identity import keys_of, score_key
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
+from agentv.scoring.results.turns import turn_name
 from agentv.storage.run.stored import StoredRun
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
+from agentv.types.cases import BrokenCase, CaseSource, CaseTurn, EvalCase, EvalSuite
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import ResultKey
@@ -85,7 +86,19 @@ class _CasesWithNamedEvaluators(Struct, frozen=True):
     def _only(self, case: EvalCase) -> EvalCase:
         evaluators, _ = applicable_evaluators(case, self.suite)
         kept = tuple(each for each in evaluators if config_of(each).name in self.names)
-        return replace(case, evaluators=kept or evaluators, evaluator=None, grader=None, rubrics=())
+        turns = tuple(self._of_turn(turn, turn_name(number)) for number, turn in enumerate(case.turns, start=1))
+        is_named = bool(kept) or any(turn.evaluators for turn in turns)
+        if not is_named:
+            return replace(case, evaluators=evaluators, evaluator=None, grader=None, rubrics=())
+        return replace(case, evaluators=kept, evaluator=None, grader=None, rubrics=(), turns=turns)
+
+    def _of_turn(self, turn: CaseTurn, name: str) -> CaseTurn:
+        if name in self.names:
+            return replace(turn, evaluators=evaluators_of_turn(turn), rubrics=())
+        kept = tuple(each for each in evaluators_of_turn(turn) if config_of(each).name in self.names)
+        if not kept:
+            return CaseTurn(turn.input)
+        return replace(turn, evaluators=kept, rubrics=())
 
 
 def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]:

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.data_frame import columns_of, make_frame
 from agentv.reports.run.exports import make_export
 from agentv.reports.run.formats import ReportTools
-from agentv.storage.records.export import export_record
+from agentv.reports.run.views import RowDetail
+from agentv.storage.records.encode import export_record
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded

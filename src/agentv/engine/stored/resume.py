@@ -117,7 +117,8 @@ class ResumePlan(Struct):
     def _retried(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if row is None or not self.should_rerun(row):
             return None
-        if row.error is not None and row.error.stage == "evaluator" and isinstance(task.case, EvalCase):
+        is_answered = row.error is not None and row.error.stage == "evaluator" and row.error.kind != "target_missing"
+        if is_answered and isinstance(task.case, EvalCase):
             return self._stored(task, task.case, row, runner) or self._anew(task, row)
         return self._anew(task, row)
 
@@ -143,7 +144,8 @@ class ResumePlan(Struct):
         evaluators, _ = applicable_evaluators(case, task.suite)
         keys = keys_of(case, criteria_of(case, task.suite))
         digests = runner.fingerprints.setup_digests(evaluators, task)
-        return row.score_keys == score_keys(row.answer_key, keys.expectation, digests)
+        own = score_keys(row.answer_key, keys.expectation, digests)
+        return row.score_keys == {**own, **runner.fingerprints.turn_keys(case, task, row.answer_key)}
 
     def _stored(self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task to score a stored answer, or None if there is no usable one."""

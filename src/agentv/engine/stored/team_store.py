@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.project import NO_STORE, choose_store
-from agentv.storage.stores import STORES
+from agentv.storage import STORES
 from agentv.templating.store_url import StoreUrl, parse_store_url, store_secrets
 from agentv.types.errors import ConfigError
 from agentv.types.records.run import RunRecord
@@ -49,6 +50,49 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
 def kept_name(option: str | None, store: StoreUrl | None) -> str | None:
     """Return what a run records about its team's store: the URL without password, `none`, or nothing."""
     return (NO_STORE if option == NO_STORE else None) if store is None else store.public
+
+
+QUOTA_KEY = "quota"
+"""The key in run.json's `plan` for the quota that `--quota` named, as STORE_KEY."""
+
+
+class NamedQuota(Struct, frozen=True):
+    """The URL of a shared quota, None for no sharing. `is_required` unless it is only the usual one, of the store."""
+
+    url: StoreUrl | None
+    is_required: bool = True
+    kept: str | None = None
+
+
+def named_quota(option: str | None, store: StoreUrl | None) -> NamedQuota:
+    """Return the quota that `--quota` names, else that of the team's store. Raises ConfigError for an invalid URL."""
+    if option is None:
+        return NamedQuota(store, is_required=False)
+    url = None if option == NO_STORE else parse_store_url(option)
+    return NamedQuota(url, kept=kept_name(option, url))
+
+
+def quota_of_run(
+    run: RunRecord, option: str | None, store: StoreUrl | None, *, cwd: Path, env: Mapping[str, str]
+) -> NamedQuota:
+    """Return the quota of a run that is continued: the option's, else the one that was named for the run.
+
+    Its password is taken from the store that the environment or the project names, if that is the same database.
+    """
+    recorded = run.plan.get(QUOTA_KEY)
+    if option is not None or not isinstance(recorded, str) or recorded == NO_STORE:
+        return named_quota(option or (NO_STORE if recorded == NO_STORE else None), store)
+    try:
+        mine = parse_store_url(recorded)
+    except ConfigError as error:
+        raise ConfigError(
+            f"run {run.run_id} shares a quota whose recorded URL cannot be read without the password; name it with "
+            "--quota, or continue without it: --quota none"
+        ) from error
+    for known in (store, named_store(None, cwd=cwd, env=env)):
+        if known is not None and _same_place(known, mine):
+            return NamedQuota(known)
+    return NamedQuota(replace(mine, hint="Name the quota with --quota, or continue without it: --quota none"))
 
 
 def secrets_of_store(store: StoreUrl | None, env: Mapping[str, str]) -> tuple[str, ...]:

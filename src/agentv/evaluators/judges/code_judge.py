@@ -24,7 +24,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluato
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_to_json, trace_summary_to_json, trace_to_json
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
 
 
 class CodeEvaluatorOptions(Struct, frozen=True):

@@ -43,8 +43,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluato
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
-from agentv.types.structs.spellings import make_options
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import make_options, struct_fields
 
 
 class ScoreMembers(Protocol):
@@ -261,17 +260,25 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
 def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:
     """Return an aggregator from its type, or from a dict with `type` and its settings, as in a file.
 
-    None is the weighted average. Raises UnknownNameError for an unknown type, ConfigError for wrong settings.
+    None is the weighted average. Raises UnknownNameError for an unknown type, ConfigError for wrong settings, or for
+    anything else.
     """
     if given is None:
         return WeightedAverage()
     if isinstance(given, str):
         given = {"type": given}
+    if isinstance(given, get_args(Aggregator)):
+        return cast(Aggregator, given)
     if not isinstance(given, Mapping):
-        return given
+        raise ConfigError(f"an aggregator must be its type, a dict or an object, not a {type(given).__name__}")
     fields = ((each, kind) for kind in get_args(Aggregator) for each in struct_fields(kind))
     kinds = {str(field.default): kind for field, kind in fields if field.name == "type"}
-    name = str(given.get("type"))
+    if "type" not in given:
+        keys = ", ".join(map(repr, given)) or "none"
+        raise ConfigError(f"an aggregator needs a `type`, one of {', '.join(sorted(kinds))}; its keys: {keys}")
+    name = given["type"]
+    if not isinstance(name, str):
+        raise ConfigError(f"the type of an aggregator must be a string, not {name!r}")
     if name not in kinds:
         raise UnknownNameError("aggregator", name, known=kinds)
     settings = {key: value for key, value in given.items() if key != "type"}

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Task, criterion_section, user_template
 from agentv.evaluators.judges.code_judge import judge_payload, print_text
 from agentv.evaluators.judges.contracts import Contract, payload_for
 from agentv.evaluators.judges.judging import (
@@ -25,8 +24,13 @@ from agentv.evaluators.judges.judging import (
     present_judge,
 )
 from agentv.evaluators.judges.prompts import (
+    COMPARED,
     RUBRIC_INSTRUCTIONS,
     TEXT,
+    USER_TEMPLATE,
+    WHOLE,
+    Task,
+    criterion_section,
     fence_rule,
     freeform_contract,
     freeform_schema,
@@ -37,13 +41,16 @@ from agentv.evaluators.judges.prompts import (
     strict_object,
     unit_score,
     usable_prompt,
+    user_template,
 )
 from agentv.evaluators.judges.ready_made import READY_MADE, ReadyMade, numbered_sources
 from agentv.evaluators.judges.settings import (
     JudgeCallSettings,
     LlmJudgeSettings,
+    RecallJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
+    check_numbers,
 )
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
@@ -68,6 +75,7 @@ from agentv.scoring.judge_replies.replies import (
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
+from agentv.scoring.results.sources import source_text
 from agentv.templating.variables import ANSWER_NAMES, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
@@ -76,7 +84,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
 from agentv.types.targets import Unsigned
 
 
@@ -197,8 +205,14 @@ def _freeform_score(
     )
 
 
-def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...]) -> JudgedText:
-    """Return the subject with its source texts. Raises EvaluatorError if something that the judge needs is missing."""
+def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...], reference: str | None) -> JudgedText:
+    """Return the subject with its source texts, and the reference answer at a path if one is given.
+
+    Raises EvaluatorError if something that the judge needs is missing.
+    """
+    if reference is not None:
+        answer = source_text(judged.context, reference)
+        judged = replace(judged, context=replace(judged.context, ground_truth=answer))
     if "sources" in ready.sections:
         judged = replace(judged, sources=numbered_sources(judged.context, paths))
     for name in ready.needs:
@@ -373,9 +387,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     nonce of its call as unverified. `plain_prompt="outcome"` takes a prompt without variables as the expected outcome;
     `prompt_script` prints the prompt. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
     aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
-    prompt. `ready_made` replaces prompt, criteria and rubrics; `sources` are the paths of its source texts. `config` is
-    set if the judge depends on nothing else and can be reused. `nonce` and `timer` are the sources of randomness and
-    time, replaceable in tests.
+    prompt. `ready_made` replaces prompt, criteria and rubrics; `sources` are the paths of its source texts, `reference`
+    that of its reference answer. `config` is set if the judge depends on nothing else and can be reused. `nonce` and
+    `timer` are the sources of randomness and time, replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -398,6 +412,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     vars: Mapping[str, JsonValue] = {}
     ready_made: ReadyMade | None = None
     sources: tuple[str, ...] = ()
+    reference: str | None = None
     is_aggregator: bool = False
     source: str = "response"
     base_dir: str = "."
@@ -429,6 +444,7 @@ class LlmJudgeKeywords(TypedDict, total=False):
     vars: Mapping[str, JsonValue]
     ready_made: ReadyMade | None
     sources: tuple[str, ...]
+    reference: str | None
     is_aggregator: bool
     source: str
     base_dir: str
@@ -440,8 +456,8 @@ class LlmJudgeKeywords(TypedDict, total=False):
 class LlmJudgeEvaluator:
     """An evaluator that scores an answer with a model.
 
-    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option,
-    for a prompt with unknown names, or one that never shows the answer.
+    Takes an options object or a dict, keywords of the same names, or both. Raises ConfigError for an unknown option, a
+    value of the wrong type, a prompt with unknown names, or one that never shows the answer.
 
     >>> LlmJudgeEvaluator(temperature=0.0).kind
     'llm_judge'
@@ -456,6 +472,10 @@ class LlmJudgeEvaluator:
         **keywords: Unpack[LlmJudgeKeywords],
     ) -> None:
         given = make_options(LlmJudgeEvaluatorOptions, options, keywords)
+        try:
+            check_numbers(given.samples, given.max_output_tokens, given.temperature)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given
@@ -541,7 +561,7 @@ class LlmJudgeEvaluator:
         config, criterion, vote = judged.config, judged.basis.criterion, self.options.vote
         ready, task = self.options.ready_made, self.options.ready_made or judged.basis
         if ready is not None:
-            judged = _with_sources(judged, ready, self.options.sources)
+            judged = _with_sources(judged, ready, self.options.sources, self.options.reference)
         opening = "" if criterion is None or ready is not None else criterion_section(criterion)
         if criterion is not None and _has_scale(criterion):
             return await self._call_judges(providers, ScaledMode(criterion, vote, task), judged, opening=opening)
@@ -661,6 +681,7 @@ def make_ready_made(
         **own,
         ready_made=READY_MADE[config.type],
         sources=paths,
+        reference=settings.reference if isinstance(settings, RecallJudgeSettings) else None,
         **_judges_of(config, settings, tools),
     )
 

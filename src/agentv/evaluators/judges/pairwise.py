@@ -9,7 +9,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.basis import criterion_section, user_template
 from agentv.evaluators.judges.judging import (
     JudgeOptions,
     JudgeOutcome,
@@ -23,10 +22,12 @@ from agentv.evaluators.judges.judging import (
 from agentv.evaluators.judges.prompts import (
     TEXT,
     WrittenPrompt,
+    criterion_section,
     fence,
     fence_rule,
     strict_object,
     usable_prompt,
+    user_template,
     written_prompts,
 )
 from agentv.evaluators.judges.settings import JudgeSettings

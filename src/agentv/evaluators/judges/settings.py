@@ -51,17 +51,13 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
     samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
     unsigned: Annotated[
-        Unsigned, Meta(description="`accept` takes a verdict without the nonce of its call, as `unverified`")
+        Unsigned,
+        Meta(description="`accept`: use a verdict without the random word (nonce) of its call, as `unverified`"),
     ] = "error"
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
-        if self.samples < 1:
-            raise ValueError("`samples` must be at least 1")
-        if self.max_output_tokens is not None and self.max_output_tokens < 1:
-            raise ValueError("`max_output_tokens` must be at least 1")
-        if self.temperature is not None and not self.temperature >= 0:
-            raise ValueError("`temperature` must be at least 0")
+        check_numbers(self.samples, self.max_output_tokens, self.temperature)
         if self.target is not None and self.judges:
             raise ValueError("`target` and `judges` exclude each other")
 
@@ -75,6 +71,16 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     def needs_judge(self) -> bool:
         """True if the judge of the target under test is used."""
         return not self.judge_targets
+
+
+def check_numbers(samples: int, max_output_tokens: int | None, temperature: float | None) -> None:
+    """Raise ValueError for numbers of a judge that are too small."""
+    if samples < 1:
+        raise ValueError("`samples` must be at least 1")
+    if max_output_tokens is not None and max_output_tokens < 1:
+        raise ValueError("`max_output_tokens` must be at least 1")
+    if temperature is not None and not temperature >= 0:
+        raise ValueError("`temperature` must be at least 0")
 
 
 class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
@@ -159,8 +165,9 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
         str | tuple[str, ...],
         Meta(
             description=(
-                "path or paths of the source texts, as in `source`; default: the input's `context`, else the metadata "
-                "`context`, `sources`, `documents`, `passages` or `retrieved_context`, else the tools' results"
+                "where the source texts are: one or several paths, as for `source`; default: the input's `context`, "
+                "else `context`, `sources`, `documents`, `passages` or `retrieved_context` of the metadata, else the "
+                "results of the tool calls"
             )
         ),
     ] = ()
@@ -178,6 +185,24 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
     def source_paths(self) -> tuple[str, ...]:
         """The paths as a tuple."""
         return (self.sources,) if isinstance(self.sources, str) else self.sources
+
+
+class RecallJudgeSettings(SourcedJudgeSettings, frozen=True, kw_only=True):
+    """Settings of the ready-made judge that compares sources with a reference answer."""
+
+    reference: Annotated[
+        str | None,
+        Meta(description="path of the reference answer, as in `source`; default: that of the case"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for settings that cannot be used."""
+        SourcedJudgeSettings.__post_init__(self)
+        if self.reference is not None:
+            try:
+                parse_source(self.reference)
+            except ValueError as error:
+                raise ValueError(f"`reference`: {error}") from None
 
 
 class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from agentv.evaluators.judges.basis import Basis
-from agentv.evaluators.judges.prompts import fence
+from agentv.evaluators.judges.prompts import Basis, fence
 from agentv.scoring.results.conversations import conversation, transcript
 from agentv.scoring.results.sources import expected_answer, source_value
 from agentv.scoring.tools.traces import observed_calls

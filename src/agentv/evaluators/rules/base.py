@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -10,9 +10,11 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.results.sources import source_text
+from agentv.scoring.results.sources import expected_answer, source_text, source_value
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json
 
 SHOWN_CHARS = 120
 """The maximum length of a text quoted in a hit or a miss."""
@@ -98,3 +100,27 @@ def _shortened(text: str) -> str:
         return text
     half = SHOWN_CHARS // 2
     return f"{text[:half]} … {text[-half:]}"
+
+
+def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each reference as (path, text); each item of a list has its own path.
+
+    Raises EvaluatorError when a path has no value, or an empty list.
+    """
+    for path in paths:
+        value = _value(context, path)
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, list | tuple) and value and all(isinstance(item, str | int | float) for item in value):
+            for number, item in enumerate(value):
+                yield f"{path}.{number}", item if isinstance(item, str) else compact_json(item)
+        elif value in ([], ()):
+            raise EvaluatorError(f"the reference {path!r} is an empty list: there is nothing to compare with")
+        else:
+            yield path, judged_text(context, path)
+
+
+def _value(context: EvaluationContext, path: str) -> JsonValue:
+    if path == "ground_truth":  # by far the most frequent path, with nothing to walk
+        return expected_answer(context)
+    return None if path.startswith("files.") else source_value(context, path)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
-from agentv.scoring.judge_replies.json_objects import find_objects
+from agentv.scoring.judge_replies.json_objects import (
+    MAX_FAILED_TRIES,
+    MAX_OBJECT_CHARS,
+    FoundObjects,
+    find_objects,
+)
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
@@ -127,7 +132,9 @@ class JsonSettings(Struct, frozen=True):
     ] = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid schema."""
+        """Raise ValueError for an invalid schema, and for both ways to find JSON at once."""
+        if self.inside and self.fenced:
+            raise ValueError("`inside` and `fenced` cannot be combined; `inside` finds objects in code fences too")
         if self.schema is not None:
             check_schema(self.schema)
 
@@ -158,16 +165,41 @@ def json_check(settings: JsonSettings) -> Check:
 
 
 def _check_inside(text: str, fits: SchemaCheck | None) -> Finding:
-    """Check that one of the JSON objects in a text fits; the problems are those of the first."""
-    found = find_objects(text).objects
+    """Check that one of the JSON objects in a text fits; the problems are those of the first.
+
+    Raises EvaluatorError if none of those found fits and others may not have been found.
+    """
+    search = _objects_in(text)
+    found = search.objects
+    problems = [[] if fits is None else list(first_problems(fits(value))) for value in found]
+    if all(problems):
+        _refuse_incomplete(search)
     if not found:
         return Finding(passed=False, misses=(f"expected a JSON object inside the text, got {quoted(text)}",))
     if fits is None:
         return Finding(passed=True, hits=("contains a JSON object",))
-    problems = [list(first_problems(fits(value))) for value in found]
     if not all(problems):
         return Finding(passed=True, hits=("contains a JSON object that matches the schema",))
     return Finding(passed=False, misses=tuple(problems[0]))
+
+
+def _objects_in(text: str) -> FoundObjects:
+    """Return the objects in a text. One that is the whole text may have any length."""
+    try:
+        whole = _strict_json(text)
+    except (ValueError, RecursionError):
+        return find_objects(text)
+    return FoundObjects((whole,)) if isinstance(whole, Mapping) else find_objects(text)
+
+
+def _refuse_incomplete(search: FoundObjects) -> None:
+    if not search.complete:
+        raise EvaluatorError(f"the search for JSON objects was given up after {MAX_FAILED_TRIES:,} braces without one")
+    if search.skipped_long:
+        raise EvaluatorError(
+            f"the text may have a JSON object of over {MAX_OBJECT_CHARS:,} characters, which is only read if it is the "
+            "whole text"
+        )
 
 
 def fenced_text(text: str) -> str:

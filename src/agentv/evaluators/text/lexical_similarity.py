@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agentv.evaluators.registry import require_extra
-from agentv.evaluators.rules.base import judged_text, quoted
-from agentv.evaluators.text.references import references_at
+from agentv.evaluators.rules.base import judged_text, quoted, references_at
 from agentv.scoring.results.aggregation import is_met, reaches
 from agentv.scoring.results.sources import parse_source
 from agentv.scoring.text.forms import TextForm, UnicodeForm

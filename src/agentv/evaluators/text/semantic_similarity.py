@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
-from agentv.evaluators.rules.base import judged_text
-from agentv.evaluators.text.references import references_at
+from agentv.evaluators.rules.base import judged_text, references_at
 from agentv.scoring.results.aggregation import is_met, reaches
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.sources import parse_source

@@ -1,7 +1,7 @@
 """`tool_trajectory`: deterministic requirements on an agent's tool calls."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypedDict, Unpack
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
@@ -18,9 +18,12 @@ from agentv.scoring.tools.trajectory import (
     score_trajectory,
 )
 from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
+from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.structs.spellings import make_options
+from agentv.types.structs import make_options
+
+UnknownDuration: TypeAlias = Literal["error", "skip"]
 
 
 class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
@@ -51,6 +54,10 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         ),
     ] = "strict"
     without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
+    unknown_duration: Annotated[
+        UnknownDuration,
+        Meta(description="a `max_duration_ms` of a call whose duration is not recorded: `error`, or `skip` it"),
+    ] = "error"
 
     def __post_init__(self) -> None:
         """Choose the default mode; raise ValueError for settings that require nothing, or do not fit the mode."""
@@ -80,6 +87,7 @@ class ToolTrajectoryKeywords(TypedDict, total=False):
     expected: Sequence[ExpectedCall | Mapping[str, Any]]
     score: Scoring
     without_messages: WithoutMessages
+    unknown_duration: UnknownDuration
 
 
 class ToolTrajectoryEvaluator:
@@ -104,18 +112,27 @@ class ToolTrajectoryEvaluator:
         given = make_options(ToolTrajectorySettings, settings, keywords)
         self._wanted = Trajectory(
             mode=given.mode or "any_order",
-            expected=tuple(ExpectedCall(**call) if isinstance(call, Mapping) else call for call in given.expected),
+            expected=tuple(_expected_call(call, place) for place, call in enumerate(given.expected)),
             minimums=given.minimums,
             maximums=given.maximums,
             forbidden=tuple(given.forbidden),
             scoring=given.score,
         )
         self._without_messages = given.without_messages
+        self._unknown_duration = given.unknown_duration
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`."""
+        """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`.
+
+        Raises EvaluatorError for a limit on the time of a call that is not known.
+        """
         compared = self._compare(context)
+        names = ", ".join(dict.fromkeys(compared.unknown))
+        unknown = f"the duration of {names} is not recorded, so that `max_duration_ms` was not checked"
+        if names and self._unknown_duration == "error":
+            raise EvaluatorError(f"{unknown}; `unknown_duration: skip` leaves such limits out")
         return EvaluationScore(
+            reasoning=unknown if names else None,
             score=compared.score,
             hits=compared.hits,
             misses=compared.misses,
@@ -132,6 +149,16 @@ class ToolTrajectoryEvaluator:
         if counts is None and self._without_messages == "no_calls":
             return score_trajectory(self._wanted, ())
         return TrajectoryScore(0.0, misses=(NO_TRACE,))
+
+
+def _expected_call(given: ExpectedCall | Mapping[str, Any], place: int) -> ExpectedCall:
+    """Return an expected call from one or from a dict, as in a file. Raises ConfigError for anything else."""
+    if not isinstance(given, ExpectedCall | Mapping):
+        raise ConfigError(f"expected[{place}] must be an ExpectedCall or a dict of its fields, not {given!r}")
+    try:
+        return make_options(ExpectedCall, given, {})
+    except TypeError as error:
+        raise ConfigError(f"expected[{place}]: {error}") from error
 
 
 def make_tool_trajectory(

@@ -7,8 +7,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
-from agentv.scoring.tools.recorded_calls import recorded_calls
-from agentv.scoring.tools.trace_metrics import Calls, count_calls, count_errors, count_model_steps, most_repeated_call
+from agentv.scoring.tools.recorded_calls import (
+    Calls,
+    count_calls,
+    count_errors,
+    count_model_steps,
+    most_repeated_call,
+    recorded_calls,
+)
 from agentv.scoring.tools.trajectory import NO_TRACE
 from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMessages
 from agentv.types.evaluation import EvaluationContext, EvaluationScore

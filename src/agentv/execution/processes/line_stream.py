@@ -28,11 +28,15 @@ _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 class Line(Struct, frozen=True):
-    """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input."""
+    """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input.
+
+    `part` counts, from 1, the records of one line: those of a document, or the spans of an export.
+    """
 
     file: str
     number: int
     data: bytes
+    part: int = 1
 
 
 class LostLine(Struct, frozen=True):
@@ -41,6 +45,7 @@ class LostLine(Struct, frozen=True):
     file: str
     number: int
     message: str
+    part: int = 1
 
 
 ReadLine: TypeAlias = Line | LostLine

@@ -24,11 +24,11 @@ from agentv.loading.suites.suites import ParsedSuite, read_suite, together
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.settings import check_target
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
-from agentv.registry import Specs
+from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators
 from agentv.templating.variables import variable_names
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, Location, targets_of
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, Location, targets_of
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
 from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
@@ -60,7 +60,7 @@ def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> It
 
 def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
-    evaluators = [each for case in cases for each in applicable_evaluators(case, suite)[0]]
+    evaluators = [each for case in cases for each in all_evaluators(case, suite)]
     known: dict[str, Collection[str]] = {
         "dataset": {suite.dataset},
         "tag": {tag for case in cases for tag in (*suite.tags, *case.tags)},
@@ -178,7 +178,7 @@ def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[
         targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset="warning")
         used = used_targets(parsed.suite, targets)
         yield from targets.problems if used is None else targets.problems_for(used)
-        yield from _check_choice(parsed, targets, targets_file)
+        yield from _check_choice(parsed, targets, targets_file, specs)
         yield from _check_used_targets(parsed, targets=targets, targets_file=targets_file, env=values, specs=specs)
         yield from check_gate_names(parsed, targets.known_names())
     else:
@@ -216,7 +216,7 @@ def _first_name(case: EvalCase) -> str | None:
     return next((name for text in plain for name in variable_names(text)), None)
 
 
-def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path) -> Iterator[Problem]:
+def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path, specs: Specs) -> Iterator[Problem]:
     """Yield a problem for each unknown target that the suite or one of its cases names."""
     if parsed.reader is None or parsed.suite is None:
         return
@@ -226,14 +226,30 @@ def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Pat
         ("execution", "target"),
         ("target",),
         *(("execution", "targets", i) for i in range(len(parsed.suite.targets))),
+        ("judge",),
     ]
-    for name in targets_of(parsed.suite):
-        if name is not None and name not in names:
+    judge = parsed.suite.judge
+    for name in (*targets_of(parsed.suite), None if judge is None or judge.startswith("{") else judge):
+        if name is not None and name not in names and not names_model(name, specs.providers):
             at = next((place for place in places if reader.document.at(place) == name), ())
             allowed = f"known: {', '.join(names) or 'none'}"
             message = f"there is no target {name!r} in {targets_file.name}"
             reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
+    inline = reader.document.at(("judge",))
+    if isinstance(inline, Mapping):
+        _check_inline(reader, inline.get("provider"), specs)
     yield from reader.problems
+
+
+def _check_inline(reader: Reader, provider: object, specs: Specs) -> None:
+    """Report a missing or unknown provider of a judge that the suite describes in place of a name."""
+    if not isinstance(provider, str):
+        reader.error(("judge",), "the key 'provider' is missing")
+    elif provider not in specs.providers:
+        known = sorted(spec.name for spec in specs.providers)
+        allowed = f"known: {', '.join(known)}"
+        message = f"unknown provider {provider!r}"
+        reader.error(("judge", "provider"), message, allowed=allowed, suggestion=nearest(provider, known))
 
 
 def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[str] | None:
@@ -245,16 +261,23 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
     chosen = [name or default for name in (targets_of(suite) if suite else (None,))]
     try:
         used = [name or choose_target(targets.targets, None).name for name in chosen]
+        used += [suite.judge] if suite is not None and suite.judge is not None and suite.judge in targets.names else []
     except TargetError:
         return None
     named = set(_texts_in(suite)) if suite is not None else set()
     return targets.with_used([*used, *(name for name in targets.names if name in named and name is not None)])
 
 
+def _own_evaluators(case: EvalCase) -> Iterator[EvaluatorLike]:
+    yield from case.evaluators or ()
+    for turn in case.turns:
+        yield from turn.evaluators
+
+
 def _texts_in(suite: EvalSuite) -> Iterator[str]:
     """Yield the texts in the settings of a suite's evaluators, of which some name targets."""
     cases = [case for case in suite.cases if isinstance(case, EvalCase)] if suite.cases.count is not None else []
-    evaluators = [*(suite.evaluators or ()), *(each for case in cases for each in case.evaluators or ())]
+    evaluators = [*(suite.evaluators or ()), *(each for case in cases for each in _own_evaluators(case))]
     waiting: list[object] = [each.settings for each in evaluators if isinstance(each, EvaluatorConfig)]
     while waiting:
         value = waiting.pop()

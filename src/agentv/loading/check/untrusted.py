@@ -18,7 +18,7 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import SKILLS_FILE, YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
 from agentv.loading.files.text import decode, read_lines, shown
-from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import open_yaml
 from agentv.loading.project import config_files, find_criteria_file, paths_to_read
 from agentv.loading.suites.prompts import file_of
 from agentv.loading.suites.suites import read_suite
@@ -52,6 +52,9 @@ _URLS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
 _PROMPT_DEPTH = 2
 """The length of the path of a prompt that is a lone text."""
 _KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URLS, "url")}
+_TARGETS = frozenset({"target", "targets", "judge", "judges", "llm", "judge_target", "fallback_targets"})
+_MODEL = re.compile(r"[A-Za-z][\w-]*:[^\s/]\S*")
+"""A model in place of a target's name, `provider:model`, which is called with the key of the environment."""
 _PATHS = frozenset(
     {"file", "files", "cwd", "log_dir", "template", "git", "run", "against_run", "workspace_template", "subagent_root"}
     | {"evalcases", "cases", "toxic_terms"}
@@ -180,6 +183,8 @@ def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str
         yield "callable", text
     elif key in _KIND_OF_KEY:
         yield _KIND_OF_KEY[key], text
+    elif key in _TARGETS and _MODEL.fullmatch(text):
+        yield "provider", text
     elif key in _COMMANDS or f"{parent}.{key}" in _COMMANDS:
         yield "command", text
     elif _is_path(key, text) or (key == "value" and part_type in ("file", "image")):

@@ -11,9 +11,8 @@ from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.path_guard import PathGuard, guard_for
 from agentv.loading.files.places import find_repository_root
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.models.file_model import FileModel
-from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type, validate_settings
 from agentv.loading.project import NamedDefinitions, find_criteria_file, read_named_definitions
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator

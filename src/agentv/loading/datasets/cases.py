@@ -8,8 +8,7 @@ from typing import NamedTuple, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.datasets.log_rows import records_of
-from agentv.loading.datasets.logged import LoggedRow, is_logged, read_logged_row
+from agentv.loading.datasets.log_rows import LoggedRow, in_line, is_logged, read_logged_row, records_of
 from agentv.loading.datasets.rows import Row, RowFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.models.reader import Reader, in_order, kind_of
@@ -47,8 +46,11 @@ class ReadRow(NamedTuple):
 
 
 def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is a case as it stands: one with input messages."""
-    return CaseModel.names().spelling_in(values, "input_messages") is not None
+    """Return True for a row that is a case as it stands: one with input messages, or with turns as cases have them."""
+    if CaseModel.names().spelling_in(values, "input_messages") is not None:
+        return True
+    turns = values.get("turns") if isinstance(values, Mapping) else None
+    return isinstance(turns, list | tuple) and all(isinstance(each, Mapping) and "input" in each for each in turns)
 
 
 def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
@@ -289,7 +291,7 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
     has = {name for key in filled if (name := names.of(key)) is not None}
     if "id" not in has:
         filled["id"] = roles.id
-    if "input_messages" not in has:
+    if has.isdisjoint(("input_messages", "turns")):
         messages = roles.messages
         if messages:
             filled["input_messages"] = messages_to_json(messages)
@@ -308,10 +310,19 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
         filled["metadata"] = {**roles.metadata, **(metadata or {})}
 
 
-def _records(row: Row) -> Iterator[Row]:
-    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row as it is."""
-    for each in records_of(row.values):
-        yield row if each is row.values else Row(row.line, each)
+def _records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row as it is.
+
+    So is a row that has one of the named columns. An export with wrong parts is a row with problems.
+    """
+    if any(at_path(row.values, column) is not None for column in columns.values()):
+        yield row
+        return
+    try:
+        for each in records_of(row.values, is_whole=row.is_whole):
+            yield row if each is row.values else Row(row.line, each)
+    except EvalFileError as error:
+        yield Row(row.line, {}, in_line(error, shown, row.line))
 
 
 class DatasetCases(Struct, frozen=True):
@@ -335,7 +346,8 @@ class DatasetCases(Struct, frozen=True):
     def read(self, *, after_line: int = 0) -> Iterator[ReadRow]:
         """Yield the rows after line `after_line`, each as a case with its warnings."""
         rows = (row for row in self.rows if row.line > after_line)
-        return (read_row(each, self.rows.shown, self.rules) for row in rows for each in _records(row))
+        name, rules = self.rows.shown, self.rules
+        return (read_row(each, name, rules) for row in rows for each in _records(row, name, rules.columns))
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""

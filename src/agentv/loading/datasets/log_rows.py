@@ -1,4 +1,7 @@
-"""Rows of tables and Parquet files that are logs: cells with JSON are parsed, and empty ones are no values."""
+"""Rows that are logs: of tables and Parquet files, whose cells with JSON are parsed and empty ones are no values.
+
+A row of a dataset that is a logged conversation gives its questions, with the recorded answer as the reference.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,6 +10,9 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import cast
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from agentv.execution.processes.line_stream import PAGES, split_document
 from agentv.loading.datasets.rows import PARQUET, TABLES, Row, SpanFile, is_span_file, open_rows
 from agentv.loading.files.text import read_lines, read_text, shown
@@ -14,8 +20,11 @@ from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
 from agentv.types.log_shapes.fields import decoded
+from agentv.types.log_shapes.mapping import LogMap
 from agentv.types.log_shapes.otel import is_otlp, spans_of
-from agentv.types.log_shapes.reading import is_export
+from agentv.types.log_shapes.reading import TraceStep, is_export, read_conversation
+from agentv.types.messages import Message
+from agentv.types.messages_json import content_text, pretty_json
 from agentv.types.problems import Problem
 
 _OBJECTS = frozenset(
@@ -24,6 +33,9 @@ _OBJECTS = frozenset(
 """The columns whose values are objects or lists, which tables hold as JSON."""
 _TEXTS = frozenset({"prompt", "response"})
 """The columns whose empty text is a value."""
+
+_QUESTIONS = ("input", "question", "prompt")
+_EXPECTED = ("expected", "expected_output", "target")
 
 
 def is_table(path: Path) -> bool:
@@ -56,7 +68,10 @@ def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     for row in rows:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
-        yield from ((row.line, each) for each in records_of(row.values))
+        try:
+            yield from ((row.line, each) for each in records_of(row.values))
+        except EvalFileError as error:
+            raise EvalFileError(shown(path), in_line(error, shown(path), row.line)) from None
 
 
 def _document(path: Path) -> Iterator[Row]:
@@ -73,24 +88,33 @@ def _document(path: Path) -> Iterator[Row]:
         raise EvalFileError(shown(path), (problem,)) from None
 
 
-def records_of(values: JsonObject) -> Iterator[JsonObject]:
-    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is."""
+def in_line(error: EvalFileError, path: str, line: int) -> tuple[Problem, ...]:
+    """Return the problems of a record at the line of its file."""
+    return tuple(replace(each, path=path, line=line, column=1) for each in error.problems)
+
+
+def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonObject]:
+    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is.
+
+    The records of a page are exports of known programs; in an object that `is_whole`, all of a file, any with an `id`.
+    Raises EvalFileError for an OTLP export with wrong parts.
+    """
     if is_otlp(values):
         yield from spans_of(values)
         return
-    page = next((values[key] for key in PAGES if _is_page(values.get(key))), None)
+    page = next((values[key] for key in PAGES if _is_page(values.get(key), is_whole=is_whole)), None)
     if isinstance(page, list) and not _OWN & values.keys():
         yield from (cast(JsonObject, each) for each in page)
     else:
         yield values
 
 
-def _is_page(value: JsonValue) -> bool:
+def _is_page(value: JsonValue, *, is_whole: bool) -> bool:
     is_list = isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
-    return is_list and all("id" in each or is_export(each) for each in cast(list[JsonObject], value))
+    return is_list and all((is_whole and "id" in each) or is_export(each) for each in cast(list[JsonObject], value))
 
 
-_OWN = frozenset({"id", "input", "question", "prompt", "response", "messages", "input_messages", "vars"})
+_OWN = frozenset("id input question prompt response expected messages input_messages vars".split())  # noqa: SIM905 - a list of words
 """Keys of an object that is a record itself."""
 
 
@@ -106,3 +130,59 @@ def _value(name: str, value: JsonValue) -> JsonValue:
     if isinstance(value, Mapping):
         return {key: item for key, item in value.items() if item is not None}
     return value
+
+
+class LoggedRow(Struct, frozen=True):
+    """The parts of a case that a logged conversation gives: its messages up to the user's last one, and the answer."""
+
+    messages: tuple[Message, ...]
+    expected: str = ""
+    id: str = ""
+    session_id: str | None = None
+    metadata: JsonObject = field(default_factory=dict)
+
+    @property
+    def variables(self) -> dict[str, JsonValue]:
+        """The variables of the conversation, which a log does not have as columns."""
+        question = content_text(self.messages[-1].content) if self.messages else ""
+        return {"question": question, "expected": self.expected}
+
+
+def is_logged(row: JsonObject) -> bool:
+    """Return True for a row that logs a conversation: an export, `messages` without a question, `prompt` + `response`.
+
+    A row with a column for the expected answer is no log, unless it is an export of another program.
+    """
+    if is_export(row):
+        return True
+    if any(name in row for name in _EXPECTED):
+        return False
+    if "response" in row:
+        return "prompt" in row or "messages" in row
+    messages = row.get("messages")
+    is_conversation = isinstance(messages, list | tuple | Mapping) or _is_json(messages)
+    return is_conversation and not any(name in row for name in _QUESTIONS)
+
+
+def _is_json(value: JsonValue) -> bool:
+    return isinstance(value, str) and value.lstrip().startswith(("[", "{"))
+
+
+def read_logged_row(row: JsonObject, paths: LogMap | None = None) -> LoggedRow | TraceStep:
+    """Return the conversation of a row. Raises EvalFileError with every problem, at paths in the row."""
+    logged = read_conversation(logged_values(row), paths=paths)
+    if isinstance(logged, TraceStep):
+        return logged
+    given = logged.given
+    said = (*given.message_history, *((Message("user", given.prompt),) if given.prompt else ()))
+    last = max((place for place, each in enumerate(said) if each.role == "user"), default=-1)
+    truth = given.ground_truth
+    expected = given.text if truth is None else truth if isinstance(truth, str) else pretty_json(truth)
+    known = {"model": given.model, "duration_ms": given.duration_ms, "context": given.context or None}
+    return LoggedRow(
+        messages=said[: last + 1],
+        expected=expected,
+        id=given.id or "",
+        session_id=given.session_id,
+        metadata={**given.metadata, **{name: value for name, value in known.items() if value is not None}},
+    )

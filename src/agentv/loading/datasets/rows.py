@@ -23,10 +23,11 @@ from agentv.loading.files.text import (
     read_text,
     shown,
 )
-from agentv.loading.files.yaml import open_yaml
-from agentv.loading.models.reader import kind_of
+from agentv.loading.models.reader import kind_of, open_yaml
 from agentv.types.errors import EvalFileError, MissingExtraError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.log_shapes.fields import decoded
+from agentv.types.log_shapes.otel import is_otlp
 from agentv.types.problems import Problem
 
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -40,7 +41,8 @@ ROW_SUFFIXES = (*TABLES, *LINES, PARQUET)
 class Row(NamedTuple):
     """One row: its line (in a Parquet file its number, from 1) and its values, or the problems that it has instead.
 
-    `document` has the positions of the values, if they are known, and the row at the path `at`.
+    `document` has the positions of the values, if they are known, and the row at the path `at`. `is_whole` is True for
+    an object that is the whole file, which may be a page of records.
     """
 
     line: int
@@ -48,6 +50,7 @@ class Row(NamedTuple):
     problems: tuple[Problem, ...] = ()
     document: Document | None = None
     at: JsonPath = ()
+    is_whole: bool = False
 
 
 class RowFile(Protocol):
@@ -176,7 +179,7 @@ class ListFile(Struct, frozen=True):
     def _of_document(self, document: Document) -> Iterator[Row]:
         value = document.value
         if isinstance(value, Mapping):
-            yield Row(document.start.line or 1, value, document=document)
+            yield Row(document.start.line or 1, value, document=document, is_whole=True)
             return
         self._demand_list(value)
         for index, each in enumerate(cast(Sequence[JsonValue], value)):
@@ -195,7 +198,7 @@ class ListFile(Struct, frozen=True):
             yield from self._of_document(document)
             return
         if isinstance(value, dict):
-            yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)))
+            yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)), is_whole=True)
             return
         self._demand_list(value)
         place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
@@ -248,12 +251,10 @@ class SpanFile(Struct, frozen=True):
 
 
 def is_span_file(path: Path) -> bool:
-    """Return True for a JSON Lines file whose first line is an OTLP export."""
-    first = next(iter(read_lines(path)), b"")
-    return first.lstrip(BYTE_ORDER_MARK + b" ").startswith(_EXPORTS)
-
-
-_EXPORTS = (b'{"resourceSpans"', b'{"resource_spans"', b'{ "resourceSpans"')
+    """Return True for a JSON Lines file whose first line that is not blank is an OTLP export."""
+    lines = (line.removeprefix(BYTE_ORDER_MARK) for line in read_lines(path))
+    first = next((line for line in lines if line.strip()), b"")
+    return is_otlp(decoded(first.decode(errors="replace")))
 
 
 class ParquetFile(Struct, frozen=True):

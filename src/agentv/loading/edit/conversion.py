@@ -11,10 +11,9 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.places import side_file
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_bytes, read_lines, shown
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, problems_of
 from agentv.loading.importers.generations import DIALECT_KEY, find_generation
-from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.models.reader import Reader, in_order, open_yaml
 from agentv.loading.suites.models import SuiteModel
 from agentv.loading.suites.suites import open_suite
 from agentv.registry import Specs

@@ -7,9 +7,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentv.loading.files.places import is_file_path
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.generations import Generation
 from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
+from agentv.loading.models.reader import open_yaml
 from agentv.scoring.keys.identity import slug
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, variable_names
 from agentv.types.errors import EvalFileError, nearest
@@ -49,6 +49,9 @@ _TYPES = {
 _COMMON = ("name", "type", "weight", "negate", "required", "min_score")
 _OURS_TOO = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
 """Our own common keys, which no version of AgentV had and which keep their meaning."""
+TEXTS_NAME = "criteria"
+"""The name of the rubric that is made of the plain texts of a list."""
+
 _PASS = 0.8
 _MAX_INCLUDES = 3
 _BOUNDS = {
@@ -124,7 +127,7 @@ class EvaluatorTranslator(Struct):
         at = texts[0].at
         rubrics = self.rewriter.list([Taken(self.rewriter.object(each), at) for each in items])
         return {
-            "name": Taken("criteria", at),
+            "name": Taken(TEXTS_NAME, at),
             "type": Taken("rubric", at),
             "weight": Taken(len(items), at),
             "rubrics": Taken(rubrics, at),
@@ -499,6 +502,9 @@ class EvaluatorTranslator(Struct):
         made = {key: rest[key] for key in kept if key in rest}
         default = made.pop("args_match", None)
         if "expected" in made:
+            limits = (item.value for item in self.rewriter.items(made["expected"]))
+            if any(isinstance(item, Mapping) and "max_duration_ms" in item for item in limits):
+                made["unknown_duration"] = Taken("skip", taken.at)
             made["expected"] = self._expected(made["expected"], default)
         default_mode = Taken("in_order" if "expected" in made else "any_order")
         if made.get("mode", default_mode).value != "any_order":
@@ -533,8 +539,7 @@ class EvaluatorTranslator(Struct):
             made["input"] = args
             made["args"] = self._matching(args, matching)
         if "max_duration_ms" in given:
-            reason = "the duration of single tool calls is not recorded, and AgentV skips the check then"
-            self.report.lose(given["max_duration_ms"], "max_duration_ms", reason)
+            made["max_duration_ms"] = given["max_duration_ms"]
         known = ("tool", "input", "args", "args_match", "argsMatch", "max_duration_ms", "output")
         for key, value in self._others(given, known).items():
             if self.generation.is_foreign:

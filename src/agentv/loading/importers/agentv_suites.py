@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.loading.files.documents import Document, Marks
-from agentv.loading.importers.agentv_evaluators import EvaluatorTranslator
+from agentv.loading.importers.agentv_evaluators import TEXTS_NAME, EvaluatorTranslator
 from agentv.loading.importers.agentv_workspace import translate_workspace
 from agentv.loading.importers.case_texts import with_variables
 from agentv.loading.importers.generations import CASE_LISTS, DIALECT_KEY, Generation
@@ -28,12 +28,20 @@ _EXECUTION_LOST = {
 }
 _CASE_IGNORED = ("description", "note", "suite")
 _REFERENCE_ANSWER = "the reference answer comes from the expected messages, as in AgentV"
-_NO_CONVERSATIONS = "`{key}` is for conversations that are held live, which are not read yet"
-_CASE_REFUSED = dict.fromkeys(("mode", "turns", "aggregation", "on_turn_failure", "window_size"), _NO_CONVERSATIONS)
+_CONVERSATION = "conversation"
+_TURN_RULES = {
+    "aggregation": "turn_aggregate",
+    "on_turn_failure": "on_turn_failure",
+    "window_size": "turn_window",
+}
+_TURN_WORDS = {"aggregation": ("mean", "min", "max"), "on_turn_failure": ("continue", "stop")}
+_TURN_KEYS = ("input", "expected_output", "assertions")
 _ORDER_KEYS = ("depends_on", "on_dependency_failure")
-_TEXT_KEYS = ("criteria", "input", "input_files", "expected_output")
-_ADVICE = "remove it, or give the case in our own keys"
+_TEXT_KEYS = ("criteria", "input", "input_files", "expected_output", "turns")
 _PASS = 0.8
+_MADE_KEYS = ("execution", "evaluators", "metadata", "turns")
+"""The keys of ours that are made of several of AgentV's."""
+
 _SUITE_KEYS = (
     *CASE_LISTS,
     "name",
@@ -46,7 +54,10 @@ _SUITE_KEYS = (
     "execution",
     "workspace",
 )
-_CASE_KEYS = (*_TEXT_KEYS, "assertions", "assert", "vars", "execution", "workspace", *_ORDER_KEYS, *_CASE_IGNORED)
+_CASE_KEYS = (
+    *(*_TEXT_KEYS, "assertions", "assert", "vars", "execution", "workspace", "mode"),
+    *(*_TURN_RULES, *_ORDER_KEYS, *_CASE_IGNORED),
+)
 
 
 class SuiteDefaults(Struct, frozen=True):
@@ -295,6 +306,7 @@ class FileTranslator:
         made: Entries = {}
         for key, taken in given.items():
             self._case_key(key, taken, made)
+        self._conversation(given, made)
         self._case_messages(given, made, skips=skips)
         self._case_metadata(given, made, place)
         evaluators = self._case_evaluators(given, execution, skips=skips)
@@ -304,10 +316,14 @@ class FileTranslator:
             made["evaluator"] = Taken("llm_judge", place.at)
         run = self._case_execution(execution)
         run |= {key: given[key] for key in _ORDER_KEYS if key in given}
+        run |= {_TURN_RULES[key]: given[key] for key in _TURN_RULES if key in given and "turns" in made}
         if "workspace" in given:
             self._workspace(self._with_suite_workspace(given["workspace"]), run)
         if run:
-            at = next((given[key].at for key in ("execution", "workspace", *_ORDER_KEYS) if key in given), place.at)
+            at = next(
+                (given[key].at for key in ("execution", "workspace", *_ORDER_KEYS, *_TURN_RULES) if key in given),
+                place.at,
+            )
             made["execution"] = Taken(self._rewriter.object(run), at)
         return made
 
@@ -354,14 +370,64 @@ class FileTranslator:
             self.report.ignore()
         elif key == "reference_answer":
             self.report.lose(taken, key, _REFERENCE_ANSWER)
-        elif key in _CASE_REFUSED:
-            self.report.refuse(taken, _CASE_REFUSED[key].format(key=key), advice=_ADVICE)
         elif key == "expected_messages":
             made[key] = taken._replace(value=self._message_list(self._rewriter.items(taken), taken))
-        elif CaseModel.names().of(key) is not None and key not in ("execution", "evaluators", "metadata", "vars"):
+        elif CaseModel.names().of(key) is not None and key not in (*_MADE_KEYS, "vars"):
             made[key] = taken
         elif key not in (*_CASE_KEYS, "evaluators", "metadata"):
             self.report.unknown(taken, key, [*_CASE_KEYS, *CaseModel.names().canonical])
+
+    def _conversation(self, given: Entries, made: Entries) -> None:
+        """Set the turns of a conversation that is held live."""
+        keys = ("mode", "turns", *_TURN_RULES)
+        is_conversation = given.get("mode", Taken(None)).value == _CONVERSATION
+        if "mode" in given and not is_conversation:
+            self.report.refuse(given["mode"], f"`mode` must be {_CONVERSATION!r}", advice="remove it")
+        elif is_conversation and not given.get("turns", Taken(None)).value:
+            self.report.refuse(given["mode"], f"`mode: {_CONVERSATION}` needs `turns`", advice="a list of turns")
+        elif not is_conversation:
+            for key in keys:
+                if key in given:
+                    advice = f"add `mode: {_CONVERSATION}`"
+                    self.report.refuse(given[key], f"`{key}` is for conversations", advice=advice)
+        elif not is_list(given["turns"].value):
+            made["turns"] = given["turns"]
+        else:
+            for key, words in _TURN_WORDS.items():
+                if key in given and given[key].value not in words:
+                    self.report.refuse(given.pop(key), f"`{key}` must be one of {', '.join(words)}")
+            turns = [self._turn(item) for item in self._rewriter.items(given["turns"])]
+            made["turns"] = given["turns"]._replace(value=self._rewriter.list(turns))
+            if "expected_output" in given:
+                reason = "the turns of a conversation have their own"
+                self.report.lose(given.pop("expected_output"), "expected_output", reason)
+
+    def _turn(self, taken: Taken) -> Taken:
+        given, made = self._entries(taken), Entries()
+        if not given:
+            return taken
+        for key, value in given.items():
+            if key == "assertions" and is_list(value.value):
+                listed = [self._counting_once(each) for each in self._evaluators.all_in(value)]
+                made["evaluators"] = value._replace(value=self._evaluators.made_list(self._evaluators.numbered(listed)))
+            elif key in ("input", "expected_output"):
+                messages = self._messages(value, "assistant")  # whose lists are content, not messages
+                content = self._entries(self._message(messages[0])).get("content") if len(messages) == 1 else None
+                if content is None:
+                    self.report.refuse(value, f"the `{key}` of a turn is one message", advice="a text, or its content")
+                    content = Taken("-", value.at)
+                made["input" if key == "input" else "expected"] = content
+            else:
+                self.report.unknown(value, key, _TURN_KEYS)
+        return taken._replace(value=self._rewriter.object(made))
+
+    def _counting_once(self, evaluator: Made | Taken) -> Made | Taken:
+        """Return an evaluator of a turn: its plain texts together count as much as one evaluator."""
+        if isinstance(evaluator, Made) and evaluator.entries.get("name", Taken(None)).value == TEXTS_NAME:
+            return evaluator._replace(
+                entries={key: value for key, value in evaluator.entries.items() if key != "weight"}
+            )
+        return evaluator
 
     def _case_messages(self, given: Entries, made: Entries, *, skips: bool) -> None:
         question, expected = given.get("input"), given.get("expected_output")
@@ -373,6 +439,9 @@ class FileTranslator:
             own: Sequence[Taken] = [] if question is None else self._rewriter.items(question)
         else:
             own = self._messages(question, "user", files)
+        if question is None and "turns" in made and self.defaults.messages and not skips:
+            before = [self._filled(each, given) for each in self.defaults.messages]
+            made["input_messages"] = made["turns"]._replace(value=self._message_list(before, made["turns"]))
         if question is not None:
             first = [] if skips or not own else [self._filled(each, given) for each in self.defaults.messages]
             made["input_messages"] = question._replace(value=self._message_list([*first, *own], question))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.path_guard import FileProblemError, guard_for
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.notes import Translation
+from agentv.loading.models.reader import open_yaml
 from agentv.types.errors import EvalFileError, nearest
 
 _HOOKS = ("before_all", "before_each", "after_each", "after_all")

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +12,10 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from zlib import crc32
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.files.text import open_file, read_bytes, shown
+from agentv.loading.models.reader import kind_of
 from agentv.scoring.keys.identity import digest
 from agentv.scoring.results.aggregation import (
     case_fields,
@@ -38,6 +41,8 @@ _ZSTANDARD = 93
 _LOCAL_HEADER = 30
 _LARGEST = 1 << 30
 _START = 200
+_SHOWN = 60
+_CREATED = "$.eval.created"
 _ATTACHMENT = "attachment://"
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _STATES = {"success": "finished", "error": "failed", "cancelled": "interrupted", "started": "interrupted"}
@@ -113,6 +118,31 @@ class _Header(Struct, frozen=True):
         if problem not in self.notes:
             self.notes.append(problem)
 
+    def object(self, place: str, value: JsonValue) -> JsonObject:
+        """Return an object, {} without a value, and for another one, which is noted."""
+        if value is not None and not isinstance(value, Mapping):
+            self.note(place, f"must be an object, but is {kind_of(value)}; it is not carried over")
+        return _object(value)
+
+    def number(self, place: str, value: JsonValue, *, least: float) -> float | None:
+        """Return a number, None without a value, and for one that is less or no number, which is noted."""
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= least:
+            return value
+        if value is not None:
+            self.note(place, f"must be a number of at least {least:g}, but is {_short(value)}; it is not carried over")
+        return None
+
+    def time(self, place: str, value: JsonValue) -> datetime:
+        """Return a time, that of the log without a value, and for one that is not understood, which is noted."""
+        try:
+            found = datetime.fromisoformat(str(value))
+        except ValueError:
+            if value is not None or place == _CREATED:
+                message = f"{_short(value)} is not a time in ISO 8601; {self.created.isoformat()} is recorded"
+                self.note(place, message)
+            return self.created
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
 
 def is_inspect_json(path: Path) -> bool:
     """Return True for a log of inspect in JSON, whose first keys are `version`, `status` and `eval`."""
@@ -137,16 +167,17 @@ def read_inspect_log(path: Path) -> InspectLog:
         path=shown(path),
         task=str(info["task"]),
         model=str(info["model"]),
-        created=_time(info.get("created"), datetime.fromtimestamp(0, UTC)),
+        created=datetime.fromtimestamp(0, UTC),
         scorer=str(headline or (scorers[0] if scorers else "")),
         tags=tags,
         notes=[],
     )
-    dataset = _object(info.get("dataset"))
-    config = _object(info.get("config"))
-    epochs = config.get("epochs") if isinstance(config.get("epochs"), int) else 1
+    header = replace(header, created=header.time(_CREATED, info.get("created")))
+    dataset = header.object("$.eval.dataset", info.get("dataset"))
+    config = header.object("$.eval.config", info.get("config"))
+    epochs = header.number("$.eval.config.epochs", config.get("epochs"), least=1) or 1
     ids = _list(dataset.get("sample_ids"))
-    planned = (len(ids) or int(str(dataset.get("samples") or 0))) * int(str(epochs))
+    planned = (len(ids) or _count(header, "$.eval.dataset.samples", dataset.get("samples"))) * int(epochs)
     status = str(head.get("status") or "started")
     failed = _object(head.get("error")).get("message")
     if failed:
@@ -189,17 +220,20 @@ def _run_record(
 
 def _sample(header: _Header, sample: JsonObject) -> Sample:
     """Return a sample as a case with its answer and scores."""
-    eval_id, epoch = str(sample.get("id")), sample.get("epoch")
+    if not isinstance(sample.get("id"), str | int):
+        raise _wrong(header.path, "a sample has no id", "samples")
+    eval_id = str(sample["id"])
     place = f"samples/{eval_id}"
-    attachments = _object(sample.get("attachments"))
+    epoch = header.number(f"{place}.epoch", sample.get("epoch"), least=1)
+    attachments = header.object(f"{place}.attachments", sample.get("attachments"))
     given = _messages(header, f"{place}.input", _attached(sample.get("input"), attachments))
     said = _messages(header, f"{place}.messages", _attached(sample.get("messages"), attachments))
     targets = [str(item) for item in _listed(sample.get("target")) if item not in ("", None)]
-    slot = ResultKey(header.task, eval_id, header.model, int(epoch) - 1 if isinstance(epoch, int) else 0)
-    metadata: dict[str, JsonValue] = dict(_object(sample.get("metadata")))
+    slot = ResultKey(header.task, eval_id, header.model, int(epoch or 1) - 1)
+    metadata: dict[str, JsonValue] = dict(header.object(f"{place}.metadata", sample.get("metadata")))
     if sample.get("limit"):
         metadata["inspect_limit"] = sample["limit"]
-    evaluators = _evaluators(header, place, _object(sample.get("scores")), metadata)
+    evaluators = _evaluators(header, place, header.object(f"{place}.scores", sample.get("scores")), metadata)
     expected = tuple(Message("assistant", text) for text in targets)
     case_key = digest([header.task, eval_id, [[message.role, message.content] for message in given], targets])
     case = CaseRecord(
@@ -220,12 +254,13 @@ def _sample(header: _Header, sample: JsonObject) -> Sample:
 def _answer(
     header: _Header, sample: JsonObject, said: tuple[Message, ...], slot: ResultKey, attachments: JsonObject
 ) -> Answer:
-    output = _object(_attached(sample.get("output"), attachments))
+    place = f"samples/{slot.eval_id}"
+    output = header.object(f"{place}.output", _attached(sample.get("output"), attachments))
     choices = _list(output.get("choices"))
-    ended = _time(sample.get("completed_at"), header.created)
-    error = _object(sample.get("error"))
-    usage, cost = _usage(_object(sample.get("model_usage")), sum(message.role == "assistant" for message in said))
-    total = sample.get("total_time")
+    found = sample.get("error")
+    error: JsonObject = {"message": found} if isinstance(found, str) else header.object(f"{place}.error", found)
+    usage, cost = _usage(header, place, sample, sum(message.role == "assistant" for message in said))
+    total_s = header.number(f"{place}.total_time", sample.get("total_time"), least=0)
     own = _said_by_the_agent(said)
     return Answer(
         slot=slot,
@@ -235,9 +270,9 @@ def _answer(
         finish_reason=str(_object(choices[0]).get("stop_reason")) if choices else None,
         usage=usage,
         cost_usd=cost,
-        started_at=_time(sample.get("started_at"), header.created),
-        ended_at=ended,
-        duration_ms=float(total) * 1000 if isinstance(total, int | float) else 0.0,
+        started_at=header.time(f"{place}.started_at", sample.get("started_at")),
+        ended_at=header.time(f"{place}.completed_at", sample.get("completed_at")),
+        duration_ms=float(total_s or 0) * 1000,
         error=_failure(error) if error else None,
     )
 
@@ -254,14 +289,16 @@ def _said_by_the_agent(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return messages[start:]
 
 
-def _usage(models: JsonObject, requests: int) -> tuple[Usage | None, float | None]:
+def _usage(header: _Header, place: str, sample: JsonObject, requests: int) -> tuple[Usage | None, float | None]:
     """Return the tokens of all models together, and their cost if it is known."""
+    place = f"{place}.model_usage"
+    models = header.object(place, sample.get("model_usage"))
     if not models:
         return None, None
-    parts = [_object(part) for part in models.values()]
+    parts = {f"{place}.{name}": header.object(f"{place}.{name}", part) for name, part in models.items()}
 
     def total(key: str) -> int:
-        return sum(int(str(part.get(key) or 0)) for part in parts)
+        return sum(_count(header, f"{at}.{key}", part.get(key)) for at, part in parts.items())
 
     cached, written = total("input_tokens_cache_read"), total("input_tokens_cache_write")
     usage = Usage(
@@ -272,7 +309,7 @@ def _usage(models: JsonObject, requests: int) -> tuple[Usage | None, float | Non
         total=total("total_tokens"),
         requests=requests,
     )
-    costs = [cost for part in parts if isinstance(cost := part.get("total_cost"), int | float)]
+    costs = [cost for part in parts.values() if isinstance(cost := part.get("total_cost"), int | float)]
     return usage, math.fsum(costs) if len(costs) == len(parts) else None
 
 
@@ -283,7 +320,7 @@ def _evaluators(
     made: list[EvaluatorResult] = []
     kept: dict[str, JsonValue] = {}
     for name, score in scores.items():
-        found = _object(score)
+        found = header.object(f"{place}.scores.{name}", score)
         for part, value in _parts(name, found.get("value")):
             number = to_score(value)
             if number is None:
@@ -335,6 +372,8 @@ def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, .
     """Return the messages of a sample, whose input may be one text; what is not understood is noted."""
     if isinstance(value, str):
         return (Message("user", value),)
+    if value is not None and not isinstance(value, list):
+        header.note(place, f"must be a text or a list of messages, but is {kind_of(value)}; it is not carried over")
     try:
         return read_messages([_chat(item) for item in _list(value)], place)
     except MessageError as error:
@@ -357,9 +396,11 @@ def _chat(message: JsonValue) -> JsonValue:
         ]
     if message.get("tool_call_id") is not None:
         made["tool_call_id"] = message["tool_call_id"]
-    failed = _object(message.get("error")).get("message")
+    error = message.get("error")
+    failed = (error.get("message") or error) if isinstance(error, Mapping) else error
     if failed:
-        made["content"] = {"error": failed}
+        said = {"content": made["content"]} if made["content"] else {}
+        made["content"] = {"error": failed, **said}
     return made
 
 
@@ -382,7 +423,10 @@ def _attached(value: JsonValue, attachments: JsonObject) -> JsonValue:
 
 def _read_json(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
     value = _object(_parsed(path, "the log", read_bytes(path)))
-    return value, iter([_object(sample) for sample in _list(value.get("samples"))])
+    samples = value.get("samples")
+    if samples is not None and not isinstance(samples, list):
+        raise _wrong(path, f"must be a list, but is {kind_of(samples)}", "$.samples")
+    return value, iter([_sample_object(path, f"$.samples[{at}]", sample) for at, sample in enumerate(samples or [])])
 
 
 def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
@@ -403,11 +447,25 @@ def _samples(path: Path) -> Iterator[JsonObject]:
     with ZipFile(path) as archive:
         names = dict.fromkeys(name for name in archive.namelist() if re.fullmatch(r"samples/.*\.json", name))
         for name in names:
-            yield _object(_parsed(path, name, _member(archive, name, path)))
+            yield _sample_object(path, name, _parsed(path, name, _member(archive, name, path)))
+
+
+def _sample_object(path: Path, place: str, value: JsonValue) -> JsonObject:
+    if not isinstance(value, Mapping):
+        raise _wrong(path, f"a sample must be an object, but is {kind_of(value)}", place)
+    return value
 
 
 def _member(archive: ZipFile, name: str, path: Path) -> bytes:
-    """Return a member of a ZIP file, compressed by Zstandard or another method."""
+    """Return a member of a ZIP file, compressed by Zstandard or another method. Raises EvalFileError for damage."""
+    try:
+        return _unpacked(archive, name, path)
+    except (BadZipFile, OSError, zlib.error, RuntimeError, EOFError, struct.error) as error:
+        # RuntimeError: the member is encrypted, or its method is unknown
+        raise _wrong(path, f"{name} is damaged or cannot be unpacked: {error}") from None
+
+
+def _unpacked(archive: ZipFile, name: str, path: Path) -> bytes:
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
         raise _wrong(path, f"{name} has {info.file_size} bytes; at most {_LARGEST} are read")
@@ -449,16 +507,23 @@ def _parsed(path: Path, name: str, data: bytes) -> JsonValue:
     return value
 
 
-def _wrong(path: Path, message: str) -> EvalFileError:
-    return EvalFileError(shown(path), (Problem(shown(path), message),))
+def _wrong(path: Path | str, message: str, place: str = "$") -> EvalFileError:
+    name = shown(path) if isinstance(path, Path) else path
+    return EvalFileError(name, (Problem(name, message, json_path=place),))
 
 
-def _time(value: JsonValue, otherwise: datetime) -> datetime:
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return otherwise
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+def _count(header: _Header, place: str, value: JsonValue) -> int:
+    """Return a count, 0 without a value. Raises EvalFileError for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if value is None:
+        return 0
+    raise _wrong(header.path, f"must be a whole number of at least 0, but is {_short(value)}", place)
+
+
+def _short(value: JsonValue) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _object(value: JsonValue) -> JsonObject:

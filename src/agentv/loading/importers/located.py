@@ -1,6 +1,8 @@
 """Values of another program's file with their places, and what a conversion loses of them."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -67,13 +69,16 @@ class Located(Struct, frozen=True):
         return str(self.value) if isinstance(self.value, str | int | float) else ""
 
     def number(self) -> float | None:
-        """Return a number, also one written as text; None for anything else."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float | str):
+        """Return a finite number, also one written as text; None without a value, and for any other, recorded."""
+        if self.value is None:
             return None
-        try:
-            return float(self.value) if isinstance(self.value, str) else self.value
-        except ValueError:
-            return None
+        if not isinstance(self.value, bool) and isinstance(self.value, int | float | str):
+            with suppress(ValueError, OverflowError):
+                number = float(self.value)
+                if isfinite(number):
+                    return number if isinstance(self.value, str) else self.value
+        self.lose(f"`{self.at[-1] if self.at else ''}` is not a number; it is not carried over")
+        return None
 
     def lose(self, what: str, advice: str | None = None) -> None:
         """Record that this value is not carried over, or not exactly, and what to do about it."""

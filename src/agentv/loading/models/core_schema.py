@@ -14,7 +14,7 @@ from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 from agentv.loading.models import file_model as shape_fields
 from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limits, Names, SpellingNotes
 from agentv.registry import UnknownSettings
-from agentv.types.structs.struct_fields import StructField, has_fields, struct_fields
+from agentv.types.structs import StructField, has_fields, struct_fields
 
 NOTE = "agentv"
 """The key of a note in the metadata of a part."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast, get_type_hints
 from msgspec import Meta, Struct, field, structs
 
 from agentv.types.json_value import JsonObject, JsonValue, camel_case, snake_case
-from agentv.types.structs.struct_fields import StructField, names_of_fields, struct_fields
+from agentv.types.structs import StructField, names_of_fields, struct_fields
 
 
 class Names(Struct, frozen=True, eq=False):

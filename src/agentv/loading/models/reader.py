@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from agentv.loading.files.composer import resolve_plain
+from agentv.loading.files.composer import compose, resolve_plain
 from agentv.loading.files.documents import Document, JsonPath, Key, Mark, child, find_container, has_child, shown_path
+from agentv.loading.files.text import decode, read_bytes, shown
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import FileModel, Names, SpellingNotes
 from agentv.types.errors import EvalFileError, nearest
@@ -78,7 +80,8 @@ def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool
     kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
     choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
     if choices and isinstance(raw, str):
-        allowed = f"allowed: {', '.join(choices)}"
+        others = (kind for kind in kinds if not kind.startswith("one of "))
+        allowed = f"allowed: {' or '.join((', '.join(choices), *others))}"
         return Sentence(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
     is_fraction = isinstance(raw, float) and kinds == ["a whole number"]
     kind = f"the fraction {raw}" if is_fraction else kind_of(raw)
@@ -350,3 +353,16 @@ def raise_errors(path: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
     if any(problem.severity == "error" for problem in ordered):
         raise EvalFileError(path, ordered)
     return ordered
+
+
+def open_yaml(path: Path, data: bytes | None = None) -> Reader:
+    """Return a reader of a YAML file whose content is an object or list. `data`, if given, are the file's bytes.
+
+    Raises EvalFileError when the file cannot be read or is not YAML.
+    """
+    name = shown(path)
+    text = decode(read_bytes(path) if data is None else data, name)
+    document, problems = compose(text, name)
+    if document is None:
+        raise EvalFileError(name, problems)
+    return Reader(document, problems)

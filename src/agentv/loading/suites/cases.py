@@ -1,7 +1,8 @@
 """Reading of one eval case of a file as EvalCase."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,23 +13,33 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.importers.agentv_files import AgentvImport
 from agentv.loading.models.reader import Reader
-from agentv.loading.suites.contents import read_content
+from agentv.loading.suites.contents import read_content, read_content_of
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
     CaseModel,
     MessageModel,
     RubricItemModel,
+    TurnModel,
     WorkspaceModel,
     read_grader,
 )
 from agentv.loading.suites.prompts import SuitePrompt, filler
 from agentv.loading.suites.variables import SuiteVariables, Template
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
 from agentv.templating.case_variables import Fault
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, Location, PromptMessages, RubricItem
+from agentv.types.cases import (
+    CaseTurn,
+    EvalCase,
+    EvalSuite,
+    EvaluatorConfig,
+    Location,
+    PromptMessages,
+    RubricItem,
+    TurnRules,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, Message
 from agentv.types.problems import Problem, Severity
 
@@ -130,7 +141,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
 
 def _check_complete(reader: Reader, at: JsonPath, case: JsonObject) -> None:
     """Record a problem if a case of AgentV says nothing of a good answer; AgentV skips it then."""
-    keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics")
+    keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics", "turns")
     if not any(case.get(key) for key in keys):
         reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
@@ -149,6 +160,8 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     if scope.parts.are_filled or case.prompt_ids:
         case = _with_parts(reader, at, case, parts=scope.parts, scope=scope)
         case = _with_prompts(reader, at, case, parts=scope.parts, scope=scope)
+    if scope.parts.needs_outcomes or scope.is_foreign:
+        _check_judged(reader, at, case, scope.parts.suite, is_foreign=scope.is_foreign)
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, suite=scope.parts.suite, scope=scope.evaluators)
     return case
@@ -219,15 +232,32 @@ _OTHER_THAN_OUTCOME = (
 def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, scope: EvaluatorScope) -> None:
     """Record a problem if an evaluator needs the expected outcome that the case does not have."""
     evaluators, _ = applicable_evaluators(case, suite)
-    has_other = bool(case.expected_messages)
+    judged = [(at, evaluators, bool(case.expected_messages))]
+    for index, turn in enumerate(case.turns):
+        if not turn.expected_outcome:
+            judged.append(((*at, "turns", index), evaluators_of_turn(turn), bool(turn.expected_messages)))
     criteria = frozenset(criterion.name for criterion in (*suite.criteria, *case.criteria))
-    name = scope.readers.first(evaluators, scope.registry, has_other=has_other, criteria=criteria)
-    if name is not None:
-        reader.error(
-            at,
-            f"the key 'expected_outcome' is missing: evaluator {name!r} compares the answer with it",
-            allowed=_OTHER_THAN_OUTCOME if not has_other else None,
-        )
+    for place, listed, has_other in judged:
+        name = scope.readers.first(listed, scope.registry, has_other=has_other, criteria=criteria)
+        if name is not None:
+            reader.error(
+                place,
+                f"the key 'expected_outcome' is missing: evaluator {name!r} compares the answer with it",
+                allowed=_OTHER_THAN_OUTCOME if not has_other else None,
+            )
+
+
+def _check_judged(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, *, is_foreign: bool) -> None:
+    """Record that nothing in a conversation is judged: a warning in files of AgentV, which score such a case 1."""
+    if not case.turns or all_evaluators(case, suite):
+        return
+    keys = "`expected_output` or `assertions`" if is_foreign else "`expected`, `rubrics` or `evaluators`"
+    reader.error(
+        (*at, "turns"),
+        "no turn of the case has anything to check, and the case has no evaluators",
+        allowed=f"give a turn {keys}",
+        severity="warning" if is_foreign else "error",
+    )
 
 
 def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
@@ -236,7 +266,7 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     if not isinstance(raw, Mapping):
         return None
     parts = scope.parts
-    needs_messages = parts is None or parts.needs_messages
+    needs_messages = (parts is None or parts.needs_messages) and "turns" not in raw
     if needs_messages and CaseModel.names().spelling_in(raw, "input_messages") is None:
         reader.error(at, "the key 'input_messages' is missing")
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
@@ -247,6 +277,8 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
+    turns = _turns(reader, (*at, "turns"), model, scope)
+    _check_turns(reader, at, raw, turns)
     workspace = execution.workspace if execution else None
     check_workspace(reader, (*at, "execution", "workspace"), workspace, scope.files)
     return EvalCase(
@@ -257,7 +289,7 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         conversation_id=model.conversation_id,
         tags=tuple(model.tags),
         metadata=model.metadata,  # type: ignore[arg-type] # parsed JSON
-        rubrics=_rubrics(reader, (*at, "rubrics"), model),
+        rubrics=_rubrics(reader, (*at, "rubrics"), model.rubrics),
         evaluators=evaluators,
         evaluator=model.evaluator,
         grader=read_grader(reader, at, model),
@@ -270,8 +302,45 @@ def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         prompt_ids=tuple(execution.prompts) if execution else (),
         depends_on=tuple(execution.depends_on) if execution else (),
         on_dependency_failure=execution.on_dependency_failure if execution else "skip",
+        turns=turns,
+        turn_rules=TurnRules(execution.turn_aggregate, execution.on_turn_failure, execution.turn_window)
+        if execution
+        else TurnRules(),
         location=Location(scope.file, reader.document.mark(at).line),
     )
+
+
+def _turns(reader: Reader, at: JsonPath, model: CaseModel, scope: CaseScope) -> tuple[CaseTurn, ...]:
+    """Return the turns of a case; their contents and evaluators are checked."""
+    turns: list[CaseTurn] = []
+    for index, turn in enumerate(model.turns):
+        place = (*at, index)
+        said = read_content_of(reader, (*place, "input"), cast(JsonValue, turn.input), scope.files)
+        raw = reader.document.at(place)
+        key = TurnModel.names().spelling_in(raw, "expected") if isinstance(raw, Mapping) else None
+        expected = None
+        if key is not None:
+            expected = read_content_of(reader, (*place, key), cast(JsonValue, turn.expected), scope.files)
+        turns.append(
+            CaseTurn(
+                input=Message("user", said),
+                expected_messages=() if expected is None else (Message("assistant", expected),),
+                expected_outcome=turn.expected_outcome,
+                rubrics=_rubrics(reader, (*place, "rubrics"), turn.rubrics),
+                evaluators=read_evaluators(reader, (*place, "evaluators"), scope.evaluators) or (),
+            )
+        )
+    return tuple(turns)
+
+
+def _check_turns(reader: Reader, at: JsonPath, raw: JsonObject, turns: Sequence[CaseTurn]) -> None:
+    """Record a problem for the options of conversations in a case that is none."""
+    execution = raw.get("execution")
+    if turns or not isinstance(execution, Mapping):
+        return
+    for key in ("turn_aggregate", "on_turn_failure", "turn_window"):
+        if key in execution:
+            reader.error((*at, "execution", key), f"`{key}` needs `turns`", on_key=True)
 
 
 def _evaluators(
@@ -298,11 +367,11 @@ def _messages(models: list[MessageModel], contents: list[Content | None]) -> tup
     return tuple(model.to_message(content) for model, content in zip(models, contents, strict=True))
 
 
-def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem, ...]:
+def _rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItemModel]) -> tuple[RubricItem, ...]:
     """Return the rubric items; an item without an id is named by its position."""
     items: list[RubricItem] = []
     seen: set[str] = set()
-    for index, entry in enumerate(model.rubrics):
+    for index, entry in enumerate(listed):
         item = RubricItemModel(description=entry) if isinstance(entry, str) else entry
         id_ = item.id or f"rubric-{index + 1}"
         if id_ in seen:

@@ -19,17 +19,20 @@ def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFi
     if not isinstance(message, Mapping):
         return None
     raw = message.get("content")
-    place = (*at, "content")
+    if raw is None and MessageModel.names().spelling_in(message, "tool_calls") is None:
+        reader.error(at, "a message needs `content`, or `tool_calls`")
+    return None if raw is None else read_content_of(reader, (*at, "content"), raw, files)
+
+
+def read_content_of(reader: Reader, place: JsonPath, raw: JsonValue, files: FileFinder) -> Content | None:
+    """Return the content at a path, with its files read; None if it is not understood. Problems are recorded."""
     if isinstance(raw, str | Mapping):
         return raw
     if isinstance(raw, list | tuple):
         parts = [_part(reader, (*place, index), files) for index in range(len(raw))]
         return tuple(part for part in parts if part is not None)
-    if raw is not None:
-        allowed = "put it in quotes" if isinstance(raw, int | float) else None
-        reader.error(place, f"must be a string, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
-    elif MessageModel.names().spelling_in(message, "tool_calls") is None:
-        reader.error(at, "a message needs `content`, or `tool_calls`")
+    allowed = "put it in quotes" if isinstance(raw, int | float) else None
+    reader.error(place, f"must be a string, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
     return None
 
 

@@ -1,7 +1,10 @@
 """The order of cases that depend on others of their suite."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases
 from agentv.types.errors import nearest
@@ -9,40 +12,43 @@ from agentv.types.problems import Problem
 
 _LOOKED_AT = 1000
 
+PlaceOf: TypeAlias = Callable[[EvalCase, int, str], Problem]
+"""Returns the problem with a message, at the place of an entry of a case's `depends_on`."""
 
-def in_order_of_dependencies(source: CaseSource, path: str) -> tuple[CaseSource, list[Problem]]:
+
+def in_order_of_dependencies(source: CaseSource, place_of: PlaceOf) -> tuple[CaseSource, list[Problem]]:
     """Return cases with each one after those that it depends on, else in their order, and what is wrong with them.
 
-    Only if one of the first 1,000 cases depends on another is a stream read whole. `path` is the eval file, for
-    problems of cases without a place. A case that depends on itself, also through others, is a problem.
+    Only if one of the first 1,000 cases depends on another is a stream read whole. A case that depends on itself, also
+    through others, is a problem.
     """
     if not any(isinstance(case, EvalCase) and case.depends_on for case in islice(source, _LOOKED_AT)):
         return source, []
     cases = list(source)
     by_id = {case.id: case for case in cases if isinstance(case, EvalCase)}
-    problems = [problem for case in by_id.values() for problem in _unknown(case, by_id, path)]
+    problems = [problem for case in by_id.values() for problem in _unknown(case, by_id, place_of)]
     ordered: dict[int, EvalCase | BrokenCase] = {}
     for case in cases:
         circle = _add(case, by_id, ordered)
         if circle:
-            problems.append(_problem(case, f"the cases {' -> '.join(circle)} depend on each other in a circle", path))
+            first = by_id[circle[0]]
+            message = f"the cases {' -> '.join(circle)} depend on each other in a circle"
+            problems.append(_problem(first, first.depends_on.index(circle[1]), message, place_of))
             break
     return (source if problems else ListedCases(tuple(ordered.values()))), problems
 
 
-def _unknown(case: EvalCase, by_id: Mapping[str, EvalCase], path: str) -> list[Problem]:
-    unknown = [name for name in case.depends_on if name not in by_id]
+def _unknown(case: EvalCase, by_id: Mapping[str, EvalCase], place_of: PlaceOf) -> list[Problem]:
     found = []
-    for name in unknown:
-        near = nearest(name, by_id)
-        advice = f"did you mean {near!r}?" if near else None
-        found.append(_problem(case, f"it depends on {name!r}, which is no case of the suite", path, advice))
+    for index, name in enumerate(case.depends_on):
+        if name not in by_id:
+            problem = _problem(case, index, f"it depends on {name!r}, which is no case of the suite", place_of)
+            found.append(replace(problem, suggestion=nearest(name, by_id.keys() - {case.id})))
     return found
 
 
-def _problem(case: EvalCase | BrokenCase, message: str, path: str, advice: str | None = None) -> Problem:
-    place = case.location
-    return Problem(path, f"case {case.id!r}: {message}", line=place.line if place else 0, allowed=advice)
+def _problem(case: EvalCase, index: int, message: str, place_of: PlaceOf) -> Problem:
+    return place_of(case, index, f"case {case.id!r}: {message}")
 
 
 def _add(

@@ -34,7 +34,7 @@ from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, PluginError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import struct_fields
 
 
 class SharedLists:
@@ -59,7 +59,7 @@ class SharedLists:
 
 
 class OutcomeReaders:
-    """Finds the evaluator that needs the expected outcome of a case; what each one needs is looked up once."""
+    """Finds the first evaluator that needs the expected outcome of a case. The need of each evaluator is cached."""
 
     def __init__(self, limit: int = 1024) -> None:
         self._limit = limit
@@ -91,7 +91,11 @@ class OutcomeReaders:
 
 
 def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
-    """Return `always`, `alone` or `never`, from the optional method `compares_outcome(base_dir)` of the settings."""
+    """Return when an evaluator needs the expected outcome: `always`, `never`, or `alone`.
+
+    `alone`: unless the case has a reference answer or a criterion. Asks `compares_outcome(base_dir)` of the settings,
+    which is an optional method.
+    """
     try:
         spec = registry.get(config.type)
         if not hasattr(spec.load_settings(), "compares_outcome"):
@@ -99,7 +103,7 @@ def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
         settings = read_settings(spec, config.settings, where=config.name)
     except AgentvError:  # reported elsewhere
         return "never"
-    own = settings.compares_outcome(config.base_dir)  # type: ignore[attr-defined] # as its class has it
+    own = settings.compares_outcome(config.base_dir)  # type: ignore[attr-defined] # checked above
     members = [each for value in config.settings.values() if isinstance(value, tuple) for each in value]
     needs = [own, *(_outcome_need(each, registry) for each in members if isinstance(each, EvaluatorConfig))]
     return next((need for need in ("always", "alone") if need in needs), "never")
@@ -124,7 +128,7 @@ class EvaluatorScope(Struct, frozen=True):
     """The variables of the case whose evaluators are read; None in a file without variables."""
 
     same_as_built_in: frozenset[str] = frozenset()
-    """The variables that have the value of the built-in name of prompts that is called like them."""
+    """The variables whose value equals that of the built-in prompt variable of the same name."""
 
     readers: OutcomeReaders = field(default_factory=OutcomeReaders)
 
@@ -150,12 +154,12 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
 
 
 def _warn_of_one_alone(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
-    """Warn of an evaluator that misleads as the only one; its settings class says so in `warning_if_alone`."""
+    """Warn if the only evaluator of a case is of a type that misleads alone (`warning_if_alone` of its settings)."""
     warning = None
     with suppress(AgentvError):  # an unknown or broken type is reported elsewhere
         warning = getattr(scope.registry.get(config.type).load_settings(), "warning_if_alone", None)
     if warning is not None:
-        reader.warn(at, warning, allowed="add a rule on the fact (`contains`, `numeric`) or a judge")
+        reader.warn(at, warning, allowed="add a rule that checks the facts (`contains`, `numeric`), or a judge")
 
 
 def read_evaluator(
@@ -279,10 +283,10 @@ def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, made: ob
         place = (*at, *prompt.at, "prompt")
         for name in used_names(prompt.text):
             if name in known and built_in(name) and name not in scope.same_as_built_in:
-                message = f"{{{{ {name} }}}} is not the variable {name!r} in a prompt: the built-in name wins"
+                message = f"in a prompt, {{{{ {name} }}}} is the built-in variable, not your variable {name!r}"
                 reader.warn(place, message, allowed=f"write {{{{ vars.{name} }}}} for the variable")
         for fault in prompt_faults(prompt.text, built_in, known):
-            if not fault.is_undefined:  # unknown names are reported with the names of the judge
+            if not fault.is_undefined:  # unknown names are reported when the judge's prompt is checked
                 reader.error(place, fault.message, allowed=fault.allowed)
         names = [each for each in used_names(prompt.text) if not built_in(each) or f"vars.{each}" in prompt.text]
         used = {name: known[name] for name in names if name in known}
@@ -311,7 +315,7 @@ def _are_admitted(
 
 
 def _leads_to(base_dir: str, text: str) -> str | None:
-    """Return the absolute path that a text names as a file, with links resolved; None if it cannot be one."""
+    """Return a text as an absolute path, with symbolic links resolved; None if it cannot be a path."""
     try:
         return str(Path(base_dir, text.strip()).resolve())
     except (OSError, ValueError, RuntimeError):
@@ -319,7 +323,7 @@ def _leads_to(base_dir: str, text: str) -> str | None:
 
 
 def _path_naming(path: str, settings: JsonObject) -> JsonPath:
-    """Return the path in the settings at which a file is named: the shortest text that contains its name."""
+    """Return the place in the settings of the shortest text that contains the name of a file; () if there is none."""
     name = Path(path).name
     texts = [(text, at) for at, text in _texts(settings, ()) if name in text]
     return min(texts, key=lambda found: len(found[0]))[1] if texts else ()
@@ -369,7 +373,7 @@ def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> 
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
-    """Check the single form of the object at `at`: the type that counts must be known and need no settings."""
+    """Check the evaluator type in the single form of the object at `at`: known, and without required settings."""
     key = next((key for key in SINGLE_FORM_KEYS if getattr(model, key) is not None), None)
     raw = None if key is None else getattr(model, key)
     if key is None or not isinstance(raw, str):

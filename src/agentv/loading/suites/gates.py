@@ -1,7 +1,7 @@
 """Types of gate expressions in files, which are parsed on reading, so that a bad one is refused before the run."""
 
 from functools import partial
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from agentv.loading.models.file_model import Checked
 from agentv.scoring.gates.gates import parse_gate
@@ -20,5 +20,5 @@ def _check(expression: str, metrics: Metrics = METRICS) -> str:
 Gates: TypeAlias = list[Annotated[str, Checked(_check)]]
 """Gate expressions that a run must satisfy."""
 
-StreamGates: TypeAlias = list[Annotated[str, Checked(partial(_check, metrics=STREAM_METRICS))]]
-"""Gate expressions that a stream of given answers must satisfy."""
+StreamGates: TypeAlias = Literal["none"] | list[Annotated[str, Checked(partial(_check, metrics=STREAM_METRICS))]]
+"""Gate expressions that a stream of given answers must satisfy; "none": no gate, not even the default one."""

@@ -10,7 +10,14 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel, Limits
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
-from agentv.types.cases import ItemScale, OnDependencyFailure, TurnAggregate, Unmet
+from agentv.types.cases import (
+    ConversationAggregate,
+    ItemScale,
+    OnDependencyFailure,
+    OnTurnFailure,
+    TurnAggregate,
+    Unmet,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
@@ -230,6 +237,9 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     workspace: WorkspaceModel | None = None
     depends_on: list[Name] = field(default_factory=list)
     on_dependency_failure: OnDependencyFailure = "skip"
+    turn_aggregate: ConversationAggregate = "mean"
+    on_turn_failure: OnTurnFailure = "continue"
+    turn_window: Count | None = None
 
 
 _IN_EXECUTION = {
@@ -259,6 +269,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     execution: SuiteExecutionModel | None = None
     target: Name | None = None
+    judge: Name | JsonFields | None = None
     vars: Variables = field(default_factory=dict)
     prompts: Prompts = None
     gates: Gates | None = None
@@ -402,6 +413,18 @@ class PromptModel(FileModel, frozen=True, kw_only=True):
             raise ValueError("a prompt needs one of `text`, `file`, `system` and `messages`")
 
 
+class TurnModel(FileModel, frozen=True, kw_only=True):
+    """One turn of a conversation that is held with the target: what the user says, and what makes a good answer."""
+
+    ALIASES: ClassVar = {"expected_output": "expected", "outcome": "expected_outcome"}
+
+    input: Content
+    expected: Content = None
+    expected_outcome: Name = ""
+    rubrics: list[Name | RubricItemModel] = field(default_factory=list)
+    evaluators: Evaluators = None
+
+
 class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
@@ -409,6 +432,18 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     ELSEWHERE: ClassVar = {
         **CASE_KEYS,
         **{name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "pass_score", "workspace")},
+        **{
+            name: f"{name!r} belongs under `execution:`"
+            for name in ("turn_aggregate", "on_turn_failure", "turn_window")
+        },
+        **_answers(
+            "AgentV 4",
+            {
+                "mode": "here a case with `turns` is a conversation",
+                "aggregation": "here it is `execution.turn_aggregate`",
+                "window_size": "here it is `execution.turn_window`",
+            },
+        ),
     }
 
     id: Name
@@ -418,6 +453,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
     input_messages: Annotated[list[MessageModel], Limits(min_length=1)] = field(default_factory=list)
+    turns: Annotated[list[TurnModel], Limits(min_length=1)] = field(default_factory=list)
     expected_messages: list[MessageModel] = field(default_factory=list)
     rubrics: list[Name | RubricItemModel] = field(default_factory=list)
     criteria: Criteria = None

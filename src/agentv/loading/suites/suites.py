@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,13 +16,12 @@ from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
 from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_rows
 from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, SpanFile, is_span_file, open_rows
 from agentv.loading.files.attached import FileFinder
-from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.documents import Document, JsonPath, shown_path
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_files import (
     AgentvImport,
     check_readable,
@@ -30,7 +30,7 @@ from agentv.loading.importers.agentv_files import (
     problems_of,
     start_import,
 )
-from agentv.loading.models.reader import Reader, kind_of, raise_errors
+from agentv.loading.models.reader import Reader, kind_of, open_yaml, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import (
     LINES_CHECKED_AT_LOAD,
@@ -64,8 +64,9 @@ from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
+from agentv.types.targets import name_of_target
 
 
 class CasesReader(Struct):
@@ -85,6 +86,8 @@ class CasesReader(Struct):
     code: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
     _being_read: set[Path] = field(default_factory=set)
+    _dependent: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
+    """The places of listed cases that depend on others, by id."""
 
     def source(self) -> CaseSource:
         """Return all cases as one source."""
@@ -154,7 +157,20 @@ class CasesReader(Struct):
             if first is not place:
                 problem = repeated_id(case_id, place, first)
                 reader.error((*at, "id"), problem.message, allowed=problem.allowed)
-        return read_case(reader, at, scope)
+        case = read_case(reader, at, scope)
+        if case is not None and case.depends_on:
+            self._dependent[case.id] = (reader.document, at)
+        return case
+
+    def dependency_problem(self, case: EvalCase, index: int, message: str) -> Problem:
+        """Return a problem at an entry of the `depends_on` of a case; for one of a row, at its line."""
+        if case.id in self._dependent:
+            document, at = self._dependent[case.id]
+            at = (*at, "execution", "depends_on", index)
+            return Problem(document.path, message, *document.mark(at), json_path=shown_path(at))
+        place = case.location or Location(self.scope.file)
+        name = shown(self.scope.files.repository_root / place.path)
+        return Problem(name, message, place.line, 1 if place.line else 0)
 
     def _read_named(self, reader: Reader, at: JsonPath, name: str, rules: RowRules) -> None:
         """Read the cases of the files that a path or pattern names, or of a function."""
@@ -461,7 +477,7 @@ def read_suite(
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
-    suite, order_problems = _in_order(suite, reader.document.path)
+    suite, order_problems = _in_order(suite, cases)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if has_errors and (other := _of_another_program(path)) is not None:
@@ -485,11 +501,11 @@ def read_suite(
 _LINES_LOOKED_AT = 100
 
 
-def _in_order(suite: EvalSuite | None, path: str) -> tuple[EvalSuite | None, Sequence[Problem]]:
+def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite | None, Sequence[Problem]]:
     """Return a suite with its cases after those that they depend on, and the problems of these dependencies."""
     if suite is None:
         return None, ()
-    cases, problems = in_order_of_dependencies(suite.cases, path)
+    cases, problems = in_order_of_dependencies(suite.cases, reader.dependency_problem)
     return replace(suite, cases=cases), problems
 
 
@@ -596,6 +612,7 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         tags=tuple(model.tags),
         target=execution.target or model.target,
         targets=tuple(execution.targets),
+        judge=None if model.judge is None else name_of_target(cast(str | JsonObject, model.judge)),
         evaluators=defaults.evaluators,
         evaluator=model.evaluator or grader,
         criteria=defaults.criteria,

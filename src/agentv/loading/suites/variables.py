@@ -17,7 +17,7 @@ from agentv.types.problems import Severity
 class SuiteVariables(Struct, frozen=True):
     """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which win over all others.
 
-    `undefined` is the severity of a name without a value; with "warning" its place stays as it is written.
+    `undefined` is the severity of a name without a value; with "warning", its `{{ name }}` stays in the text.
     """
 
     declared: JsonObject = field(default_factory=dict)
@@ -36,7 +36,7 @@ _PROMPTS = frozenset({"prompt", "prompt_template"})
 class Filler(Struct):
     """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
 
-    `lone` are the paths of texts that were one variable, whose values may be converted to the type that is needed.
+    `lone` are the paths of texts that consist of one variable only. Their values may be converted to the needed type.
     """
 
     reader: Reader
@@ -129,7 +129,7 @@ class Template(Struct, frozen=True):
         return self.document.at(self.at)
 
     def filled(self, values: JsonObject, undefined: Severity) -> tuple[Reader, JsonValue]:
-        """Return the filled part, and a reader of a document that has it at the same path; problems are recorded."""
+        """Return a reader of a document that has the filled part at the same path, and the part; record problems."""
         writer = Reader(self.document)
         filler = Filler(writer, values, undefined, kept=(*self.at, "vars"))
         value = filler.fill(self.value, self.at, in_evaluators="evaluators" in self.at)

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.text import shown
-from agentv.loading.files.yaml import open_yaml
 from agentv.loading.importers.agentv_targets import translate_targets
 from agentv.loading.importers.notes import Translation
-from agentv.loading.models.reader import Reader, in_order, raise_errors
+from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
 from agentv.loading.suites.references import OpenReader, holds_reference
 from agentv.loading.targets.models import TargetsFileModel, UseTargetModel
 from agentv.loading.targets.settings import check_target, check_texts, lift_settings

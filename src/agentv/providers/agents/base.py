@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import keep_call
@@ -21,7 +21,6 @@ from agentv.providers.agents.commands import describe_exit, start_failure
 from agentv.providers.agents.json import iso, objects_of, parse_object
 from agentv.providers.agents.log import AgentLog, LogFormat, log_path
 from agentv.providers.agents.prompt import build_agent_prompt
-from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Failed, Step, Transcript, Used, summary_of, whole_summary_of
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.errors import ProviderError
@@ -30,6 +29,24 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
+
+
+class AgentSettings(Struct, frozen=True, kw_only=True):
+    """The settings that every coding agent has."""
+
+    args: Annotated[tuple[str, ...], Meta(description="Additional arguments of the command, one per list item.")] = ()
+    cwd: Annotated[
+        str | None,
+        Meta(description="Working folder, relative to the eval file; default: a fresh folder for each call."),
+    ] = None
+    env: Annotated[
+        Mapping[str, str],
+        Meta(description="Additional environment variables of the command; write secrets as ${{ VARIABLE }}."),
+    ] = field(default_factory=dict)
+    env_allow: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The only variables to inherit, besides PATH; default: the whole environment."),
+    ] = None
 
 
 def find_program(executable: str, *, base_dir: Path, env: Mapping[str, str], install: str) -> str:

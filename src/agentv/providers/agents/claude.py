@@ -5,10 +5,9 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
 from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, status_of, text_of
 from agentv.providers.agents.log import LogFormat
-from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -118,7 +117,7 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
                 parent=parent,
             )
         elif kind.endswith("tool_result"):
-            yield Returned(str(block.get("tool_use_id", "")), _output(block))
+            yield Returned(str(block.get("tool_use_id", "")), _output(block), received_at)
 
 
 def _used_so_far(message: JsonObject) -> Iterator[Step]:

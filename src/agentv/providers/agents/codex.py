@@ -9,10 +9,9 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
 from agentv.providers.agents.json import count_of, object_of, objects_of, parse_object, parts_text, text_of
 from agentv.providers.agents.log import LogFormat
-from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -112,7 +111,7 @@ def _read_item(item: JsonObject, received_at: str, *, is_completed: bool) -> Ite
     tool, given, output = call
     yield Called(item_id, tool, given, received_at)
     if is_completed:
-        yield Returned(item_id, output)
+        yield Returned(item_id, output, received_at)
 
 
 def _call(item: JsonObject) -> tuple[str, JsonValue, JsonValue] | None:

@@ -6,10 +6,9 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
 from agentv.providers.agents.json import count_of, object_of, objects_of, parse_object, status_of, text_of
 from agentv.providers.agents.prompt import build_agent_prompt
-from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
@@ -90,7 +89,7 @@ def read_copilot(event: JsonObject, received_at: str) -> Iterator[Step]:
         case "tool.execution_start":
             yield Called(str(data.get("toolCallId", "")), str(data.get("toolName", "")), data.get("arguments"), moment)
         case "tool.execution_complete":
-            yield from _read_result(data)
+            yield from _read_result(data, moment)
         case "session.error":
             status = status_of(data.get("statusCode"))
             is_login = data.get("errorType") == "authentication"
@@ -117,7 +116,7 @@ def _read_message(data: JsonObject, received_at: str) -> Iterator[Step]:
         )
 
 
-def _read_result(data: JsonObject) -> Iterator[Step]:
+def _read_result(data: JsonObject, moment: str) -> Iterator[Step]:
     output = object_of(data.get("result")).get("content")
     exit_code = object_of(data.get("shellExecution")).get("exitCode")
     if data.get("success") is False:
@@ -125,7 +124,7 @@ def _read_result(data: JsonObject) -> Iterator[Step]:
         output = {"error": error if error is not None else output}
     elif exit_code not in (0, None):
         output = {"error": output, "exit_code": exit_code}
-    yield Returned(str(data.get("toolCallId", "")), output)
+    yield Returned(str(data.get("toolCallId", "")), output, moment)
 
 
 def _read_usage_file(folder: Path) -> Iterator[Step]:

@@ -6,9 +6,8 @@ from typing import Annotated, Literal, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
 from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, text_of, time_of_ms
-from agentv.providers.agents.settings import AgentSettings
 from agentv.providers.agents.steps import Called, Failed, Noted, Returned, Said, SessionInfo, Step, Used
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
@@ -113,7 +112,7 @@ def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
         case "tool_execution_end":
             output = parts_text(object_of(event.get("result")).get("content"))
             failed = event.get("isError") is True
-            yield Returned(str(event.get("toolCallId", "")), {"error": output} if failed else output)
+            yield Returned(str(event.get("toolCallId", "")), {"error": output} if failed else output, received_at)
         case "auto_retry_start":
             yield Noted(f"retry {event.get('attempt')} of {event.get('maxAttempts')}: {event.get('errorMessage')}")
 

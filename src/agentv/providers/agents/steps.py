@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import milliseconds_between
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.provider import ProviderResponse
@@ -36,10 +37,11 @@ class Called(Struct, frozen=True):
 
 
 class Returned(Struct, frozen=True):
-    """A tool returned."""
+    """A tool returned, at a moment in ISO 8601 if that is known."""
 
     id: str
     output: JsonValue
+    at: str | None = None
 
 
 class Used(Struct, frozen=True):
@@ -128,6 +130,7 @@ class Transcript:
         self.failed: Failed | None = None
         self._messages: list[Message] = []
         self._places: dict[str, tuple[int, int]] = {}
+        self._began: dict[str, list[str]] = {}
         self._is_open = False
         self._known = SessionInfo()
         self._used: Used | None = None
@@ -205,6 +208,8 @@ class Transcript:
         self._is_open = True
 
     def _call(self, step: Called) -> None:
+        if step.at is not None:
+            self._began.setdefault(step.id, []).append(step.at)
         call = ToolCall(step.tool, step.input, id=step.id, timestamp=step.at)
         place = self._places.get(step.id)
         if place is not None:
@@ -222,7 +227,13 @@ class Transcript:
         self._is_open = False
         place = self._places.get(step.id)
         if place is not None:
-            self._put(place, replace(self._messages[place[0]].tool_calls[place[1]], output=step.output))
+            call = self._messages[place[0]].tool_calls[place[1]]
+            self._put(place, replace(call, output=step.output, duration_ms=self._duration_ms(step)))
+
+    def _duration_ms(self, step: Returned) -> float | None:
+        """Return the time since the call was last seen to begin; None if only its end was seen."""
+        began = [at for at in self._began.get(step.id, ()) if at != step.at]
+        return milliseconds_between(began[-1], step.at) if began and step.at is not None else None
 
     def _put(self, place: tuple[int, int], call: ToolCall) -> None:
         message = self._messages[place[0]]

@@ -8,11 +8,17 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, BatchedModelProvider, Outcome, Send, parse_lines
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
-from agentv.providers.apis.http import HttpRequest, HttpResponse, status_of_error
+from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of, output_text
+from agentv.providers.apis.http import (
+    HttpRequest,
+    HttpResponse,
+    json_bytes,
+    json_request,
+    status_of_error,
+    without_none,
+)
 from agentv.providers.apis.model_settings import ModelSettings, check_url
 from agentv.providers.apis.replies import count, filtered, member, objects, parse_object, text_or_none, wrong_shape
-from agentv.providers.apis.request_json import Image, function_of, json_bytes, json_request, output_text, without_none
 from agentv.providers.apis.streamed_reply import text_in
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall

@@ -5,13 +5,11 @@ from urllib.parse import quote
 
 from msgspec import Meta
 
-from agentv.providers.apis.batches import BatchedModelProvider
+from agentv.providers.apis.batches import BatchedModelProvider, OpenAIBatches
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, entra_token
-from agentv.providers.apis.embedding_model import EmbeddingModelProvider
+from agentv.providers.apis.embeddings import EmbeddingModelProvider, OpenAIEmbeddings
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
-from agentv.providers.apis.openai_batches import OpenAIBatches
 from agentv.providers.apis.openai_chat import ChatDialogue
-from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 

@@ -1,5 +1,6 @@
 """Conversations with a model, independent of its API: the prompt, the turns, the continuation. Performs no I/O."""
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -8,12 +9,29 @@ from msgspec.structs import replace
 
 from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import parse_object
-from agentv.providers.apis.request_json import Image
 from agentv.providers.apis.streamed_reply import Collector
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
+from agentv.types.messages_json import compact_json
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
 from agentv.types.usage import Usage
+
+
+class Image(Struct, frozen=True):
+    """An image for the model."""
+
+    media_type: str
+    content: bytes
+
+    @property
+    def base64(self) -> str:
+        """The content in base64."""
+        return base64.b64encode(self.content).decode()
+
+    @property
+    def data_url(self) -> str:
+        """The image as a data URL."""
+        return f"data:{self.media_type};base64,{self.base64}"
 
 
 class Prompt(Struct, frozen=True, gc=False):
@@ -117,3 +135,24 @@ def parse_turn(dialogue: Dialogue, response: HttpResponse, streamed: JsonObject 
     """
     turn = dialogue.parse(parse_object(response.body) if streamed is None else streamed)
     return replace(turn, request_id=response.request_id or turn.request_id, quota=response.quota)
+
+
+def output_text(call: ToolCall) -> str:
+    """Return the output of a tool as text."""
+    return call.output if isinstance(call.output, str) else compact_json(call.output)
+
+
+def function_of(tool: JsonObject) -> JsonObject | None:
+    """Return the function in a tool definition, with the keys `name`, `description` and `parameters`.
+
+    Definitions may be plain functions, or in the format of the chat API or Anthropic's API. None for an API's own
+    tools.
+    """
+    function = tool.get("function", tool)
+    is_function = (
+        isinstance(function, Mapping) and "name" in function and tool.get("type") in (None, "function", "custom")
+    )
+    if not is_function or not isinstance(function, Mapping):
+        return None
+    names = {"input_schema": "parameters"}
+    return {names.get(key, key): value for key, value in function.items() if key != "type"}

@@ -9,12 +9,11 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
-from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
-from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
-from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of
+from agentv.providers.apis.embeddings import EmbeddingModelProvider, vector_of
+from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.apis.replies import count, filtered, member, name_of, objects, text_or_none, wrong_shape
-from agentv.providers.apis.request_json import Image, function_of, json_request, without_none
 from agentv.providers.apis.streamed_reply import first_of_all, text_in
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -262,7 +261,7 @@ class GeminiEmbeddings(Struct, frozen=True):
 
     @property
     def space(self) -> str:
-        """The address and all parameters of a text except the text itself."""
+        """An identifier of the vectors: the address, and all parameters of a request except the text."""
         return f"{self._url} {compact_json(self._request(''))}"
 
     def build_request(self, texts: Sequence[str], auth: Mapping[str, str]) -> HttpRequest:
@@ -335,7 +334,7 @@ class ContentCollector:
         return self._candidate.get("finishReason") is not None or blocked is not None
 
     def add(self, event: JsonObject) -> int | None:
-        """Add a response and return how many characters the model wrote in it; None if it is none of this API."""
+        """Add a response and return how many characters the model wrote; None if it is not a response of this API."""
         if not any(name in event for name in _KEYS):
             return None
         self._head.update({name: value for name, value in event.items() if name != "candidates"})
@@ -356,7 +355,7 @@ class ContentCollector:
         return sum(map(self._add_part, objects(content.get("parts"))))
 
     def _add_part(self, part: JsonObject) -> int:
-        """Add a part; a text that goes on with the one before it becomes one part with it."""
+        """Add a part, joining a text to the text before it. Return the number of characters."""
         is_text = part.keys() <= _TEXT_KEYS
         if not is_text:
             self._parts.append(_Part(part, None))

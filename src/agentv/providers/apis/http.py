@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
 from agentv.types.provider import Quota
 
 EVENT_STREAM = "text/event-stream"
@@ -176,3 +177,24 @@ def retry_delay_s(error: JsonObject) -> float | None:
 def _details(error: JsonObject) -> list[JsonObject]:
     details = error.get("details")
     return [detail for detail in details if isinstance(detail, Mapping)] if isinstance(details, list) else []
+
+
+def without_none(body: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return a body without the keys whose value is None."""
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def json_request(url: str, body: JsonObject, *headers: Mapping[str, str]) -> HttpRequest:
+    """Return a POST request with JSON. Of headers with the same name, ignoring case, the last one is sent."""
+    return HttpRequest(url, joined_headers({"Content-Type": "application/json"}, *headers), json_bytes(body))
+
+
+def json_bytes(value: JsonValue) -> bytes:
+    """Return JSON as bytes. Lone surrogates, which UTF-8 cannot encode, become question marks."""
+    return compact_json(value).encode(errors="replace")
+
+
+def joined_headers(*several: Mapping[str, str]) -> dict[str, str]:
+    """Merge headers; of those with the same name, ignoring case, the last one remains."""
+    named = {name.lower(): (name, value) for headers in several for name, value in headers.items()}
+    return dict(named.values())

@@ -15,6 +15,7 @@ from agentv.providers.apis.credentials import Credentials
 from agentv.providers.apis.dialogue import (
     Conversation,
     Dialogue,
+    Image,
     Turn,
     continue_conversation,
     open_conversation,
@@ -23,7 +24,6 @@ from agentv.providers.apis.dialogue import (
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.replies import last_answer
-from agentv.providers.apis.request_json import Image
 from agentv.providers.apis.streamed_reply import StreamedReply
 from agentv.providers.apis.transport import Listener, send
 from agentv.types.errors import ProviderError

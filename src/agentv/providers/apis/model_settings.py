@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct, field
 
@@ -105,6 +106,13 @@ def check_dimensions(dimensions: int | None) -> None:
 
 
 def check_url(name: str, url: str) -> None:
-    """Raise ValueError unless `url`, the value of the setting `name`, is an HTTP URL."""
+    """Raise ValueError unless `url`, the value of the setting `name`, is an HTTP URL with a host and a valid port."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{name} must start with http:// or https://")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError as well
+    except ValueError as error:
+        raise ValueError(f"{name} is not a valid URL: {error}") from None
+    if not parts.hostname:
+        raise ValueError(f"{name} is not a valid URL: it has no host")

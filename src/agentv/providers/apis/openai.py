@@ -5,17 +5,14 @@ from typing import Annotated, Literal, cast
 
 from msgspec import Meta, Struct
 
-from agentv.providers.apis.batches import BatchedModelProvider
+from agentv.providers.apis.batches import BatchedModelProvider, OpenAIBatches
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Conversation, Dialogue, Prompt, Turn
-from agentv.providers.apis.embedding_model import EmbeddingModelProvider
-from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.dialogue import Conversation, Dialogue, Image, Prompt, Turn, function_of, output_text
+from agentv.providers.apis.embeddings import EmbeddingModelProvider, OpenAIEmbeddings
+from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
-from agentv.providers.apis.openai_batches import OpenAIBatches
 from agentv.providers.apis.openai_chat import ChatDialogue
-from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
 from agentv.providers.apis.replies import filtered, member, objects, text_or_none, usage_of, wrong_shape
-from agentv.providers.apis.request_json import Image, function_of, json_request, output_text, without_none
 from agentv.providers.apis.streamed_reply import text_in
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind

@@ -39,7 +39,7 @@ _TEXTS = ("finish_reason", "session", "model", "reasoning")
 _MESSAGES = ("output_messages", "outputMessages")
 _CALLS = ("tool_calls", "toolCalls")
 _USAGE = ("usage", "token_usage", "tokenUsage")
-"""The key of token counts: ours, and that of AgentV."""
+"""The keys of token counts that are accepted: our own and those of AgentV."""
 _READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
 _ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost", "costUsd", "id", "eval_id"})
 
@@ -47,9 +47,9 @@ _ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost"
 def parse_output(text: str) -> ProviderResponse:
     """Parse the output of a command.
 
-    In a JSON object the answer is the last assistant message with content, else its `text`; an object that is a message
-    is the answer too. Any other output is the answer itself, without its last line end. Raises ProviderError for
-    messages that are not understood.
+    If the output is a JSON object, the answer is its last assistant message with content, else its `text`; the object
+    may also be a single message. Any other output is the answer itself, without its last line end. Raises
+    ProviderError for messages that are not understood.
     """
     text = text.removeprefix("\ufeff")
     value = _object_in(text)
@@ -68,7 +68,7 @@ def parse_output(text: str) -> ProviderResponse:
 
 
 def _object_in(text: str) -> JsonObject | None:
-    """Parse a JSON object; return None for other texts, mostly by their first character."""
+    """Parse a JSON object; return None for any other text."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -89,7 +89,7 @@ def with_messages(value: JsonObject) -> JsonObject:
 
 
 def parse_answer(value: JsonObject) -> ProviderResponse:
-    """Parse an object with `text`, `output_messages` or both; other keys that are not read become notes.
+    """Parse an object with `text`, `output_messages` or both. The response has a note for each unknown key.
 
     Raises ProviderError for messages that are not understood.
     """
@@ -116,9 +116,10 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
 
 
 def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
-    """Return the messages of a reply, or its `text` with the `tool_calls` beside it as one; None without either.
+    """Return the messages of a reply, with its `tool_calls` added; None without either.
 
-    Raises MessageError with the place of what is not understood.
+    Without messages, the `text` and the calls become one message. Raises MessageError with the place of what is not
+    understood.
     """
     name = next((name for name in _MESSAGES if value.get(name) is not None), None)
     messages = None if name is None else read_messages(value[name], name)
@@ -135,8 +136,8 @@ def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
 def parse_response(value: Mapping[str, object]) -> ProviderResponse:
     """Parse a mapping with the keys of ProviderResponse; its messages may be Message objects, JSON or a framework's.
 
-    Raises ValueError with a predicate about the mapping if it has no answer or a value of a wrong type, and
-    MessageError for messages that are not understood.
+    Raises ValueError if the mapping has no answer or a value of a wrong type, with a text that continues a sentence
+    ("has …"), and MessageError for messages that are not understood.
     """
     for name, kinds in _SCALARS.items():
         if not isinstance(value.get(name), (*kinds, type(None))):
@@ -158,7 +159,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
 
 
 def _usage_in(value: Mapping[str, object]) -> object:
-    """Return the token counts of a reply, by the first of their keys that it has."""
+    """Return the token counts of a reply, from the first key of `_USAGE` that it has."""
     return next((value[name] for name in _USAGE if value.get(name) is not None), None)
 
 
@@ -169,7 +170,7 @@ def _usage(value: Mapping[str, object]) -> Usage | None:
 
 
 def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a note for each key of a reply that is not read or deprecated; equal notes of a target are shown once."""
+    """Return a note for each unknown or deprecated key of a reply. Equal notes of a target are shown only once."""
     unread = [key for key in value if key not in _ALSO_READ]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         unread.append("usage")
@@ -181,12 +182,12 @@ def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
 
 def _unread_note(key: str) -> str:
     if key == "usage":
-        return "the usage in its replies has no token counts that are understood; write {input, output}"
+        return "the usage in its replies has no known token counts; write {input, output}"
     if key == "cost_usd":
         return "the cost in its replies is not an amount; write a number of dollars, 0 or more"
     near = nearest(key, _READ)
-    hint = f"; did you mean {near!r}?" if near else f"; read are {', '.join(_READ)}"
-    return f"its replies have the key {key!r}, which is not read{hint}"
+    hint = f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(_READ)}"
+    return f"its replies have the unknown key {key!r}, which is ignored{hint}"
 
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
@@ -195,7 +196,7 @@ def parse_cost(value: Mapping[str, object]) -> float | None:
 
 
 def _amount(item: object) -> float | None:
-    """Return a number of dollars; a Decimal (of pydantic-ai), which JSON holds as a string, is one as well."""
+    """Return an amount of dollars, also from a text: pydantic-ai writes a Decimal, which is a string in JSON."""
     if isinstance(item, bool) or not isinstance(item, int | float | str | Decimal):
         return None
     try:

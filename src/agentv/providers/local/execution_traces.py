@@ -145,7 +145,17 @@ def _call(span: JsonObject) -> ToolCall:
         input=_json(attributes.get("gen_ai.tool.call.arguments")),
         output=_json(attributes.get("gen_ai.tool.call.result")),
         id=text_of(attributes.get("gen_ai.tool.call.id")),
+        duration_ms=_duration_ms(span),
     )
+
+
+def _duration_ms(span: JsonObject) -> float | None:
+    """Return how long a span took, in milliseconds; None if its times are not known."""
+    try:
+        began, ended = (int(str(span.get(f"{name}_time_unix_nano"))) for name in ("start", "end"))
+    except ValueError:
+        return None
+    return (ended - began) / 1e6 if ended >= began else None
 
 
 def _json(value: JsonValue) -> JsonValue:

@@ -1,4 +1,4 @@
-"""Templates with `{{ question }}` for the URL and body of an `http` target. Pure.
+"""Templates with `{{ question }}` for the URL and body of an `http` target, and the values of a request. Pure.
 
 A template is filled once and by its structure: no value can become part of the syntax around it.
 """
@@ -12,11 +12,14 @@ from urllib.parse import quote, quote_plus, urlsplit
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathSyntaxError
 from msgspec import Struct
 
+from agentv.providers.apis.dialogue import build_prompt
 from agentv.templating.variables import fill, variable_names
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
+from agentv.types.messages import ChatMessage
 from agentv.types.messages_json import compact_json
+from agentv.types.provider import ProviderRequest
 
 REQUEST_VARIABLES = (
     "question",
@@ -250,3 +253,18 @@ def _syntax_problem(error: JSONPathError, text: str) -> str:
     # The library's syntax messages name its internal tokens; its other messages are sentences.
     reason = "" if isinstance(error, JSONPathSyntaxError) else f": {error.args[0]}"
     return f"error at character {at + 1}, {text[at : at + 20]!r}{reason}"
+
+
+def value_of(request: ProviderRequest, name: str) -> JsonValue:
+    """Return the value of a variable. Raises ProviderError if the case does not have it."""
+    if name == "chat_prompt":
+        prompt = build_prompt(request)
+        system = [ChatMessage("system", prompt.system)] if prompt.system else []
+        return [{"role": turn.role, "content": turn.content} for turn in (*system, *prompt.turns)]
+    root, *keys = name.split(".")
+    value: JsonValue = getattr(request, root)
+    for key in keys:
+        if not isinstance(value, Mapping) or key not in value:
+            raise ProviderError(Failure("bad_request", f"the request needs {name}, which is missing from this case"))
+        value = value[key]
+    return value

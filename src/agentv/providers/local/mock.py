@@ -23,7 +23,10 @@ _TRANSIENT: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transpor
 class MockSettings(Struct, frozen=True):
     """The answers, delays and failures of the mock."""
 
-    response: Annotated[str | Mapping[str, str], Meta(description="Answer, or a map from case id to answer.")] = ""
+    response: Annotated[
+        str | Mapping[str, str],
+        Meta(description="Answer, or a map from case id to answer; `ID/turn-2` is that to a turn of a conversation."),
+    ] = ""
     output_messages: Annotated[
         Sequence[JsonObject] | None,
         Meta(description="Messages to return; without `response`, the last assistant message is the answer."),
@@ -71,17 +74,20 @@ class MockProvider:
             await asyncio.sleep(delay_ms / 1000)
         if self._fails():
             raise ProviderError(self._failure)
-        return ProviderResponse(self._text(request.eval_case_id), output_messages=self._messages)
+        return ProviderResponse(self._text(request), output_messages=self._messages)
 
     def _fails(self) -> bool:
         if self._settings.fail_every is None:
             return self._settings.error is not None
         return self._calls % self._settings.fail_every == 0
 
-    def _text(self, case_id: str) -> str:
-        response = self._settings.response
+    def _text(self, request: ProviderRequest) -> str:
+        response, case_id = self._settings.response, request.eval_case_id
         if isinstance(response, str):
             return response or last_answer(self._messages or ()) or ""
+        turn = f"{case_id}/turn-{request.turn}"
+        if turn in response:
+            return response[turn]
         if case_id not in response:
             raise ProviderError(Failure("target_missing", f"the mock has no response for case {case_id!r}"))
         return response[case_id]

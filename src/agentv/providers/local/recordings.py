@@ -242,6 +242,23 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
     )
 
 
+def recorded_turn(row: JsonObject, number: int) -> JsonObject:
+    """Return what a row records of one turn of a conversation, from 1, as a row of its own.
+
+    Raises ProviderError with kind `target_missing` if it records none, or a shorter conversation.
+    """
+    turns, messages = row.get("turns"), row.get("output_messages")
+    listed = turns if isinstance(turns, list) else []
+    if not 1 <= number <= len(listed) or not isinstance(messages, list):
+        has = f"has {len(listed)} turns" if listed else "is no conversation"
+        raise ProviderError(Failure("target_missing", f"no recorded answer to turn {number}: the recording {has}"))
+    turn = cast(JsonObject, listed[number - 1])
+    starts = [cast(int, cast(JsonObject, each)["start"]) for each in listed]
+    said = messages[starts[number - 1] + 1 : starts[number] if number < len(listed) else None]
+    own = {key: turn.get(key) for key in ("text", "trace", "usage")}
+    return {**own, "schema": row.get("schema"), "output_messages": said if turn.get("has_messages") else None}
+
+
 def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
     """Return the answer on a line of a log, of whatever program."""
     try:

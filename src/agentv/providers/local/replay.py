@@ -13,7 +13,14 @@ from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.json import object_of, parse_object
 from agentv.providers.agents.steps import Transcript
 from agentv.providers.local.execution_traces import TracedAnswer, find_traced, load_execution_traces
-from agentv.providers.local.recordings import Recording, RowRecording, index_recording, index_rows, parse_recorded
+from agentv.providers.local.recordings import (
+    Recording,
+    RowRecording,
+    index_recording,
+    index_rows,
+    parse_recorded,
+    recorded_turn,
+)
 from agentv.types.errors import ConfigError, MissingExtraError, ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.log_shapes.mapping import check_field
@@ -118,7 +125,7 @@ class ReplayProvider:
             if self._recording is None:
                 self._recording = await call_in_thread(self._index, timeout_s=None)
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
-        return parse_recorded(row, self._paths)
+        return parse_recorded(row if request.turn is None else recorded_turn(row, request.turn), self._paths)
 
     def _index(self) -> Recording | RowRecording:
         """Index the recording. Raises ProviderError for one that cannot be read."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 from uuid import uuid4
 
 import httpx
@@ -87,8 +87,8 @@ class A2aAgent:
             async for event in client.send_message(SendMessageRequest(message=message)):
                 reply.add(_json(event))
         except (A2AClientError, httpx.HTTPError):
-            # A task outlives its stream: whether it goes on, polling finds out.
-            if not reply.task_id or reply.is_over:
+            # What is complete stays so. A task outlives its stream: whether it goes on, polling finds out.
+            if not reply.task_id and not reply.is_over:
                 raise
         if reply.is_empty:
             raise ProviderError(Failure("unexpected_shape", "the agent replied with neither a message nor a task"))
@@ -151,7 +151,7 @@ class A2aAgent:
             for interface in usable:
                 interface.url = settings.endpoint
         elif settings.headers:
-            other = next((each.url for each in usable if not _same_origin(each.url, settings.url)), None)
+            other = next((each.url for each in usable if not is_same_origin(each.url, settings.url)), None)
             if other is not None:
                 message = (
                     f"the agent's card sends messages to {other}, another host than that of `url`, which would get "
@@ -172,11 +172,16 @@ def _card_places(url: str) -> Iterator[str]:
             yield urlunsplit((parts.scheme, parts.netloc, f"{folder}/{path}", "", ""))
 
 
-def _same_origin(one: str, other: str) -> bool:
+def is_same_origin(one: str, other: str) -> bool:
+    """Return True for URLs with the same scheme, host and port; all names of this machine are one host."""
     first, second = urlsplit(one), urlsplit(other)
     hosts = [first.hostname or "", second.hostname or ""]
     is_same_host = hosts[0] == hosts[1] or all(map(_is_loopback, hosts))
-    return is_same_host and (first.scheme, first.port) == (second.scheme, second.port)
+    return is_same_host and (first.scheme, _port(first)) == (second.scheme, _port(second))
+
+
+def _port(parts: SplitResult) -> int | None:
+    return {"http": 80, "https": 443}.get(parts.scheme) if parts.port is None else parts.port
 
 
 def _is_loopback(host: str) -> bool:

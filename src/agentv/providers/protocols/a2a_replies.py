@@ -29,6 +29,7 @@ class Reply:
         self.updates: list[TraceEvent] = []
         self._message: JsonObject | None = None
         self._said: JsonObject | None = None
+        self._said_before: list[JsonObject] = []
         self._history: list[JsonObject] = []
         self._artifacts: dict[str, JsonObject] = {}
         self._metadata: list[JsonObject] = []
@@ -76,8 +77,11 @@ class Reply:
         said = _object(status, "message")
         text = shown_parts(said)
         if said:
-            self._said = said
             self._metadata.append(_object(said, "metadata"))
+        if said or state != self.state:  # what it said in an earlier state is no answer
+            if self._said is not None:
+                self._said_before.append(self._said)
+            self._said = said or None
         last = self.updates[-1] if self.updates else None
         if last is None or (last.name, last.text or "") != (state, text):
             kind: TraceEventType = "message" if text else "model_step"
@@ -99,11 +103,10 @@ class Reply:
         return shown_parts(self._said or {})
 
     def response(self) -> ProviderResponse:
-        """Return the answer: the message, else the task's artifacts, else what the agent last said."""
+        """Return the answer: the message, else the task's artifacts, else what the agent said at the end."""
         sources = [self._message] if self._message is not None else list(self._artifacts.values())
         if not any(_objects(source.get("parts")) for source in sources):
-            spoken = [turn for turn in self._history if _text(turn, "role") == "ROLE_AGENT"]
-            sources = [self._said] if self._said is not None else spoken[-1:]
+            sources = [self._said] if self._said is not None else self._spoken()[-1:]
         parts = [part for source in sources for part in _objects(source.get("parts"))]
         text = "\n".join(shown_parts(source) for source in sources)
         about: dict[str, JsonValue] = {
@@ -122,6 +125,13 @@ class Reply:
             finish_reason=self.state or None,
             session=self.context_id or None,
         )
+
+    def _spoken(self) -> list[JsonObject]:
+        """Return the agent's turns since the last one of the user, without what it said on the way."""
+        roles = [_text(turn, "role") for turn in self._history]
+        start = len(roles) - roles[::-1].index("ROLE_USER") if "ROLE_USER" in roles else 0
+        spoken = [turn for turn in self._history[start:] if _text(turn, "role") == "ROLE_AGENT"]
+        return [turn for turn in spoken if turn not in self._said_before]
 
     def _usage(self) -> Usage | None:
         """Return the token counts of the last metadata that has some."""

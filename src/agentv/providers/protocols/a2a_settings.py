@@ -5,6 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
+from agentv.providers.apis.model_settings import check_url
+
 TaskState: TypeAlias = Literal["completed", "input-required", "auth-required", "failed", "rejected", "canceled"]
 
 
@@ -35,7 +37,7 @@ class A2aSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Reject invalid settings; the message starts with the setting's name."""
         for name, url in (("url", self.url), ("endpoint", self.endpoint)):
-            if url is not None and not url.startswith(("http://", "https://")):
-                raise ValueError(f"{name} must start with http:// or https://")
+            if url is not None:
+                check_url(name, url)
         if not self.answer_states:
             raise ValueError("answer_states must name a state, such as completed")

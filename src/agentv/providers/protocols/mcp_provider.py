@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from agentv.execution.cancelled_calls import keep_call
-from agentv.providers.local.request_values import value_of
+from agentv.providers.local.http_template import value_of
 from agentv.providers.protocols.mcp_results import (
     ToolRequest,
     parse_question,
@@ -117,7 +117,7 @@ class McpProvider:
 
     async def _connected(self, timeout_s: float, work: "Callable[[Client], Awaitable[T]]") -> T:
         """Do work with the client of a session. Raises ProviderError for everything that goes wrong."""
-        from agentv.providers.protocols.mcp_failures import failure_of, timed_out  # noqa: PLC0415 - imports the SDK
+        from agentv.providers.protocols.mcp_session import failure_of, timed_out  # noqa: PLC0415 - imports the SDK
 
         async with self._session() as session:
             start = 0 if session.process is None else session.process.error_bytes

@@ -47,6 +47,8 @@ def parse_question(question: str, tool: str | None) -> ToolRequest:
         raise _bad(f"the question is not JSON at {where} ({error.msg}); expected {expected}") from None
     except RecursionError:
         raise _bad("the question is nested too deeply") from None
+    except ValueError:  # Python reads integers of at most 4,300 digits
+        raise _bad(f"the question has a number that is too long; expected {expected}") from None
     if not isinstance(value, dict):
         raise _bad(f"the question is a JSON {_kind(value)}; expected {expected}")
     if tool is not None:
@@ -54,6 +56,9 @@ def parse_question(question: str, tool: str | None) -> ToolRequest:
     unknown = [key for key in value if key not in ("tool", "name", "arguments", "args")]
     if unknown:
         raise _bad(f"the question has the unknown key {unknown[0]!r}; expected {expected}")
+    for both in (("tool", "name"), ("arguments", "args")):
+        if value.keys() >= set(both):
+            raise _bad(f"the question has both {both[0]!r} and {both[1]!r}; expected {expected}")
     named, arguments = value.get("tool", value.get("name")), value.get("arguments", value.get("args"))
     if not isinstance(named, str) or not named:
         raise _bad(f"the question has no `tool` with the name of a tool; expected {expected}")

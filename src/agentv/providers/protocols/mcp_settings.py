@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from agentv.providers.apis.model_settings import check_url
 from agentv.providers.local.http_template import BodyTemplate, parse_body
 from agentv.types.json_value import JsonValue
 
@@ -89,9 +90,8 @@ class McpSettings(Struct, frozen=True, kw_only=True):
             raise ValueError("command: set either `command`, which starts the server, or `url`, where it runs")
         if self.command is not None and not self.command.strip():
             raise ValueError("command must not be empty")
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise ValueError("url must start with http:// or https://")
         if self.url is not None:
+            check_url("url", self.url)
             for name in ("args", "env", "env_allow", "cwd"):
                 if getattr(self, name):
                     raise ValueError(f"{name} is for a server that `command` starts; remove it, or `url`")

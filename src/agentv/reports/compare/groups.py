@@ -8,16 +8,22 @@ from msgspec import Struct
 from agentv.reports.compare.html import finding_tone, html_page, measures_table, verdict_item
 from agentv.reports.compare.json import COMPARE_SCHEMA, comparison_to_json, side_to_json
 from agentv.reports.compare.markdown import circumstance_lines, table_lines
-from agentv.reports.compare.rows import HEAD, measure_cells
 from agentv.reports.compare.text import ComparisonView
-from agentv.reports.compare.words import FindReasons, pairing_text, side_title, sums_texts, verdict_text
+from agentv.reports.compare.words import (
+    HEAD,
+    FindReasons,
+    measure_cells,
+    pairing_text,
+    side_title,
+    sums_texts,
+    verdict_text,
+)
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import element, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.table import table
 from agentv.scoring.comparison.circumstances import find_circumstances
-from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.sides import Side
 from agentv.types.json_value import JsonObject

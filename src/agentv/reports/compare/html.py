@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.compare.rows import HEAD, difference_text, measure_cells
 from agentv.reports.compare.words import (
+    HEAD,
     FindReasons,
     case_label,
     counterpart_notes,
+    difference_text,
+    measure_cells,
     pairing_text,
     side_title,
     sums_texts,
@@ -17,8 +19,7 @@ from agentv.reports.text.amounts import score_text
 from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.circumstances import find_circumstances
-from agentv.scoring.comparison.compare import Change, Comparison
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import Change, Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 

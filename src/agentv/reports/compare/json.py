@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from agentv.reports.compare.words import FindReasons
 from agentv.scoring.comparison.circumstances import find_circumstances
-from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, finding_text
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.types.json_value import JsonObject, JsonValue

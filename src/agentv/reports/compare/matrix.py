@@ -4,17 +4,21 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from agentv.reports.compare.rows import cases_text, difference_text, p_value_text
-from agentv.reports.compare.words import side_title, unfinished_text, verdict_text
+from agentv.reports.compare.words import (
+    cases_text,
+    difference_text,
+    p_value_text,
+    side_title,
+    unfinished_text,
+    verdict_text,
+)
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
-from agentv.reports.text.paint import Paint
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import Signs
+from agentv.reports.text.signs import Paint, Signs
 from agentv.reports.text.table import table
 from agentv.reports.text.width import clip, wrap
-from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 

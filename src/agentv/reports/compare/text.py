@@ -4,25 +4,25 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from agentv.reports.compare.rows import HEAD, difference_text, measure_cells
 from agentv.reports.compare.words import (
+    HEAD,
     FindReasons,
     case_label,
     counterpart_notes,
+    difference_text,
+    measure_cells,
     pairing_text,
     side_title,
     sums_texts,
     verdict_text,
 )
 from agentv.reports.text.amounts import score_text
-from agentv.reports.text.paint import Paint, without_colour
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.signs import UNICODE, Paint, Signs, without_colour
 from agentv.reports.text.table import table
 from agentv.reports.text.width import clip, display_width, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
-from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
-from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding, finding_text
 from agentv.types.results import RunVerdict
 
 LISTED = 10

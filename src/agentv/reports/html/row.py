@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.run.case_view import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
+from msgspec.structs import replace
+
 from agentv.reports.run.chosen_rows import shortened
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE
-from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.aggregation import TURN, row_state
+from agentv.scoring.results.turns import turn_name
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import compact_json, content_text, pretty_json
 from agentv.types.records.result import CaseResult
 
@@ -62,8 +65,12 @@ def _omitted_note(detail: RowDetail, run_id: str) -> Html:
 
 def _parts(detail: RowDetail) -> Iterator[Html | None]:
     result, case = detail.result, detail.case
+    said = () if detail.answer is None else detail.answer.messages_by_turn
     yield _error(result)
-    yield _text("Question", "" if case is None else case.question)
+    if said:
+        yield _steps("Messages before the first turn", () if case is None else case.input_messages)
+    else:
+        yield _text("Question", "" if case is None else case.question)
     expected = (
         None
         if case is None
@@ -74,10 +81,13 @@ def _parts(detail: RowDetail) -> Iterator[Html | None]:
     partial = partial_of(result, detail.answer)
     if partial is not None:
         yield _text(_capital(PARTIAL_ANSWER), partial.text)
-    yield element("div", _text("Answer", result.candidate_answer), element("div", expected), class_="pair")
-    yield from map(_evaluator, result.evaluator_results)
+    answer = None if said else _text("Answer", result.candidate_answer)
+    yield element("div", answer, element("div", expected), class_="pair")
+    turns = {turn_name(number): messages for number, messages in enumerate(said, start=1)}
+    for each in result.evaluator_results:
+        yield _turn(each, turns.get(each.name, ())) if each.type == TURN else _evaluator(each)
     yield _labels(detail)
-    yield _transcript(detail)
+    yield None if said else _transcript(detail)
     yield _facts(detail)
 
 
@@ -142,6 +152,13 @@ def _evaluator(result: EvaluatorResult) -> Html:
     )
 
 
+def _turn(result: EvaluatorResult, said: Sequence[Message]) -> Html:
+    """Return what was said in a turn of a conversation, with its evaluators."""
+    bare = replace(result, hits=(), misses=(), reasoning=None, error=None, evaluator_results=())
+    head = _evaluator(bare if result.evaluator_results else result)
+    return element("section", head, _steps("", said), *map(_evaluator, result.evaluator_results), class_="turn")
+
+
 def _labels(detail: RowDetail) -> Html | None:
     if not detail.labels:
         return None
@@ -162,13 +179,19 @@ def _transcript(detail: RowDetail) -> Html | None:
     messages, trace = source.output_messages or (), source.trace or ()
     if partial is not None:
         messages, trace, title = partial.output_messages or (), partial.trace or (), _capital(PARTIAL_TRANSCRIPT)
+    return _steps(title, messages, trace)
+
+
+def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] = ()) -> Html | None:
+    """Return messages and their calls as a list, or else a trace; None if there are none."""
     steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
     if not steps:
         return None
     shown = list(_as_many_as_fit(steps))
     left_out = len(steps) - len(shown)
     more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
-    return element("section", element("h3", title), element("ol", *shown, more, class_="transcript"))
+    heading = element("h3", title) if title else None
+    return element("section", heading, element("ol", *shown, more, class_="transcript"))
 
 
 def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
@@ -185,11 +208,7 @@ def _message(message: Message) -> Iterator[Html]:
     text = content_text(message.content)
     if text or not message.tool_calls:
         yield element("li", element("b", message.role), _block(text))
-    yield from map(_tool_call, message.tool_calls)
-
-
-def _tool_call(call: ToolCall) -> Html:
-    return _call(call.tool, call.input, call.output)
+    yield from (_call(call.tool, call.input, call.output) for call in message.tool_calls)
 
 
 def _event(event: TraceEvent) -> Html:
@@ -229,7 +248,7 @@ def _facts(detail: RowDetail) -> Html:
         "tokens": f"{tokens}{estimated}" if tokens else "",
         "tags": ", ".join(result.tags),
         "metadata": pretty_json(result.metadata) if result.metadata else "",
-        "attempts": _attempts(detail),
+        "calls" if detail.answer and detail.answer.turns else "attempts": _attempts(detail),
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
     }
     known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]

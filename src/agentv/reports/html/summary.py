@@ -8,13 +8,14 @@ from agentv.reports.run.figures import (
     BASELINE_HEADS,
     Figure,
     baseline_cells,
+    corrected_notes,
+    corrected_rows,
     estimated_note,
     evaluator_figures,
     shown_trials,
     target_figures,
 )
 from agentv.reports.run.matrix import BEST_MARK, best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
-from agentv.reports.run.notes import corrected_notes, corrected_rows
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join
 from agentv.reports.text.signs import UNICODE

@@ -7,7 +7,7 @@ from msgspec import Struct
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.text.sheet import Finding, Part, Sheet
-from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
+from agentv.scoring.judges.labels import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey

@@ -1,6 +1,7 @@
-"""Progress as plain lines for logs, pipes and CI, without colours, wrapping or redrawing."""
+"""Progress as plain lines that never move the cursor, and the lines added by `-v`."""
 
 import threading
+from collections.abc import Callable
 from datetime import datetime
 from typing import TextIO
 
@@ -8,12 +9,15 @@ from agentv.reports.progress.progress import Progress, plan_text, stopping_text
 from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.github import error_command
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
-from agentv.reports.text.amounts import percent_text
-from agentv.reports.text.printable import one_line
+from agentv.reports.text.amounts import count_text, percent_text, seconds_text
+from agentv.reports.text.printable import harmless, one_line
 from agentv.reports.text.signs import Signs, signs_for
-from agentv.reports.text.workflow_commands import harmless
+from agentv.reports.text.width import clip
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import (
+    AnswerArrived,
+    LogLine,
+    RetryNoted,
     RowFinished,
     RunEnded,
     RunEvent,
@@ -22,6 +26,7 @@ from agentv.types.events import (
     RunStopping,
 )
 from agentv.types.protocols import Clock
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 HEARTBEAT_S = 30.0
@@ -30,6 +35,7 @@ _LONGEST_LINE = 300  # the report at the end and `agentv show` have the whole re
 
 _PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+_SHORTEST_TEXT = 40
 
 
 class PlainLines:
@@ -131,3 +137,51 @@ class PlainLines:
         encoding = self._stream.encoding or "utf-8"
         self._stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         self._stream.flush()
+
+
+class VerboseLines:
+    """An observer that writes a line per answer, retry and step to the stream that `stream` returns at that moment.
+
+    Steps are cut to `width` cells, the width of the terminal if there is one.
+    """
+
+    event_types = (AnswerArrived, RetryNoted, LogLine)
+
+    def __init__(self, stream: Callable[[], TextIO], *, width: int | None = None) -> None:
+        self._stream = stream
+        self._width = width or _LONGEST_LINE
+
+    def notify(self, event: RunEvent) -> None:
+        """Process one event."""
+        match event:
+            case AnswerArrived(answer):
+                outcome = f"error {answer.error.kind}" if answer.error else count_text(len(answer.text), "character")
+                took = seconds_text(None if answer.duration_ms is None else answer.duration_ms / 1000)
+                self._line(f"answer: {_name(answer.slot)} {answer.slot.target}: {outcome} in {took}")
+            case RetryNoted(target, eval_id, kind, wait_s):
+                self._line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")
+            case LogLine(slot, target, text):
+                name = f"log: {_name(slot)} {target}: "
+                self._line(name + text, most=max(self._width, len(name) + _SHORTEST_TEXT))
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Flush the stream."""
+        self._stream().flush()
+
+    def _line(self, text: str, *, most: int | None = None) -> None:
+        stream = self._stream()
+        encoding = stream.encoding or "utf-8"
+        line = harmless(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
+        if most is not None:
+            line = clip(line, most, mark=signs_for(encoding).ellipsis)
+        stream.write(line + "\n")
+        stream.flush()
+
+
+def _name(slot: ResultKey) -> str:
+    """Return the case of a row, with its prompt and its trial if it has several."""
+    prompt = "" if slot.prompt is None else f" · {slot.prompt}"
+    trial = f" trial {slot.trial + 1}" if slot.trial else ""
+    return f"{slot.eval_id}{prompt}{trial}"

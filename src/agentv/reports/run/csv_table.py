@@ -5,10 +5,9 @@ import io
 from collections.abc import Sequence
 
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.row_text import row_reason
+from agentv.reports.run.row_text import is_judged, row_reason
 from agentv.reports.text.printable import printable
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
@@ -85,12 +84,8 @@ def _cells(row: CaseResult) -> list[str]:
 
 
 def _scores(row: CaseResult, names: Sequence[str]) -> list[str]:
-    scores = {each.name: _number(each.score) for each in row.evaluator_results if _is_judged(each)}
+    scores = {each.name: _number(each.score) for each in row.evaluator_results if is_judged(each)}
     return [scores.get(name, "") for name in names]
-
-
-def _is_judged(result: EvaluatorResult) -> bool:
-    return result.status not in ("error", "skipped")
 
 
 def _number(value: float | None) -> str:

@@ -5,6 +5,7 @@ import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from agentv.reports.run.row_text import is_judged
 from agentv.types.errors import MissingExtraError
 from agentv.types.records.result import CaseResult
 
@@ -45,7 +46,7 @@ def columns_of(rows: Iterable[CaseResult]) -> dict[str, list[Cell]]:
 
 def _score(row: CaseResult, name: str) -> float | None:
     found = next((each for each in row.evaluator_results if each.name == name), None)
-    return None if found is None or found.error is not None else found.score
+    return None if found is None or not is_judged(found) else found.score
 
 
 def make_frame(columns: Mapping[str, Sequence[Cell]]) -> Any:

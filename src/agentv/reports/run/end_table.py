@@ -3,9 +3,18 @@
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
-from agentv.reports.run.figures import cost_text, estimated_note, rate_text, shown_trials, usage_text
+from agentv.reports.run.figures import (
+    baseline_lines,
+    corrected_notes,
+    corrected_rows,
+    cost_text,
+    estimated_note,
+    evaluator_difference,
+    rate_text,
+    shown_trials,
+    usage_text,
+)
 from agentv.reports.run.matrix import matrix_lines
-from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_rows, evaluator_difference
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
     money_text,
@@ -16,9 +25,8 @@ from agentv.reports.text.amounts import (
     seconds_text,
     took_text,
 )
-from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import ASCII, UNICODE, Signs
+from agentv.reports.text.signs import ASCII, UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.table import side_by_side, table, with_reason
 from agentv.reports.text.width import display_width, wrap
 from agentv.scoring.results.aggregation import row_state

@@ -9,8 +9,7 @@ from typing import TextIO
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT, format_named
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.text.printable import printable, printable_json
-from agentv.reports.text.workflow_commands import harmless
+from agentv.reports.text.printable import harmless, printable, printable_json
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RunEvent
 

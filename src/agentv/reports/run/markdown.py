@@ -1,13 +1,18 @@
 """A run as Markdown for a job summary or pull request comment: the verdict first, then the numbers."""
 
+import shlex
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from agentv.reports.run.chosen_rows import choose_rows
 from agentv.reports.run.end_table import rows_of_groups
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
+    CORRECTED_HEADS,
     STATE_NAMES,
     baseline_cells,
+    corrected_cells,
+    corrected_notes,
     estimated_note,
     evaluator_figures,
     shown_trials,
@@ -15,9 +20,8 @@ from agentv.reports.run.figures import (
 )
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
-from agentv.reports.run.notes import CORRECTED_HEADS, corrected_cells, corrected_notes
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
-from agentv.reports.run.run_view import counts_text
+from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.signs import UNICODE
@@ -27,7 +31,7 @@ from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
-from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary
+from agentv.types.summaries import BaselineSummary, CellSummary, GroupSummary, MatrixSummary
 
 LONGEST = 60_000
 """The maximum number of characters; a comment allows 65,536, a job summary 1 MiB."""
@@ -36,6 +40,7 @@ _MOST_ROWS = 200
 _MOST_ITEMS = 20
 _INTERVAL = "95 % CI"
 _MOST_EVALUATORS = 100
+_MOST_GROUP_ROWS = 100
 _UNFOLDED = 6
 _LONGEST_REASON = 300
 
@@ -93,7 +98,8 @@ def _target_table(report: RunReport) -> str:
     ]
     counts = counts_text(report.counts).partition(": ")
     table = _table(("metric", "value", _INTERVAL), [("results", counts[2] or counts[0], ""), *rows])
-    return "\n\n".join(filter(None, (table, estimated_note(report.targets))))
+    more = _more((len(report.targets) - _MOST_ITEMS, "target"))
+    return "\n\n".join(filter(None, (table, more, estimated_note(report.targets))))
 
 
 def _matrix(matrix: MatrixSummary | None) -> str:
@@ -109,7 +115,8 @@ def _matrix(matrix: MatrixSummary | None) -> str:
         (cell_code(name), *(_cell(matrix, each) for each in cells[:_MOST_ITEMS]))
         for name, cells in list(zip(grid.rows, grid.cells, strict=True))[:_MOST_ITEMS]
     ]
-    return "\n\n".join(filter(None, (_table((grid.corner, *map(cell_code, columns)), rows), best)))
+    more = _more((len(grid.rows) - _MOST_ITEMS, "prompt"), (len(grid.columns) - _MOST_ITEMS, "target"))
+    return "\n\n".join(filter(None, (_table((grid.corner, *map(cell_code, columns)), rows), more, best)))
 
 
 def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> str:
@@ -144,15 +151,27 @@ def _evaluator_table(report: RunReport) -> str:
         for each, (mean, *others) in figures_of
     ]
     table = _table(("evaluator", figures_of[0][1][0].name, _INTERVAL, *names), rows)
+    if more := _more((len(report.evaluators) - _MOST_EVALUATORS, "evaluator")):
+        table = f"{table}\n\n{more}"
     if len(report.evaluators) <= _UNFOLDED:
         return table
     return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
 
 
 def _group_tables(report: RunReport) -> Iterator[str]:
-    for head, *rows in rows_of_groups(report.shown_groups[:_MOST_EVALUATORS]):
+    """Yield the tables of the first groups, each group with all its targets and prompts, and count the others."""
+    groups: dict[tuple[str, str], list[GroupSummary]] = {}
+    for group in report.shown_groups:
+        groups.setdefault((group.by, group.name), []).append(group)
+    rows_so_far = accumulate(map(len, groups.values()))
+    shown = [members for members, rows in zip(groups.values(), rows_so_far, strict=True) if rows <= _MOST_GROUP_ROWS]
+    for head, *rows in rows_of_groups([each for members in shown for each in members]):
         cells = [[cell_code(row[0]), *row[1:]] for row in rows]
         yield _table([cell_code(head[0]), *head[1:]], cells)
+    if more := _more((len(groups) - len(shown), "group")):
+        kinds = dict.fromkeys(kind for kind, _ in list(groups)[len(shown) :])
+        options = " ".join(f"--by {shlex.quote(kind)}" for kind in kinds)
+        yield f"{more}: {inline_code(f'agentv show {report.run_id} {options}')}"
 
 
 def _corrected_table(report: RunReport) -> str:
@@ -160,8 +179,18 @@ def _corrected_table(report: RunReport) -> str:
     if not report.corrected:
         return ""
     rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MOST_EVALUATORS])]
-    notes = [f"- {inline_code(note)}" for note in corrected_notes(report.corrected)[:_MOST_ITEMS]]
-    return "\n".join([_table(CORRECTED_HEADS, list(map(list, rows))), *(["", *notes] if notes else [])])
+    blocks = (
+        _table(CORRECTED_HEADS, list(map(list, rows))),
+        _more((len(report.corrected) - _MOST_EVALUATORS, "rate")),
+        _items([inline_code(note) for note in corrected_notes(report.corrected)]),
+    )
+    return "\n\n".join(filter(None, blocks))
+
+
+def _more(*left_out: tuple[int, str]) -> str:
+    """Return what a table leaves out, given as counts with their nouns; empty if it leaves out nothing."""
+    texts = [count_text(count, f"more {noun}") for count, noun in left_out if count > 0]
+    return f"and {', '.join(texts)}" if texts else ""
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.reports.compare.rows import difference_text, p_value_text
+from agentv.reports.compare.words import difference_text, p_value_text
 from agentv.reports.text.amounts import (
     count_text,
     percent_interval_text,
@@ -12,8 +12,8 @@ from agentv.reports.text.amounts import (
     score_interval_text,
     score_text,
 )
-from agentv.reports.text.paint import Paint
 from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import Paint
 from agentv.reports.text.width import clip, display_width, pad, wrap
 from agentv.types.summaries import CellSummary, MatrixSummary
 

@@ -57,6 +57,11 @@ def row_score(result: CaseResult) -> str:
     return "" if row_state(result) in ("error", "skipped") else score_text(result.score)
 
 
+def is_judged(result: EvaluatorResult) -> bool:
+    """Return False if the number of an evaluator's result is not a score: it failed or was skipped."""
+    return result.error is None and result.status not in ("error", "skipped")
+
+
 def row_reason(result: CaseResult) -> str:
     """Return why a result did not pass: the error, else what its evaluators missed; at most 2,000 characters."""
     reason = _Reason(longest=_READ_OF_A_TEXT).of_row(result)

@@ -1,6 +1,7 @@
 """The output of `agentv score`: progress, and the report with the verdict last."""
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -19,18 +20,21 @@ from agentv.reports.text.amounts import (
     tokens_text,
     took_text,
 )
-from agentv.reports.text.paint import Paint, state_colour, without_colour
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.table import side_by_side, table, with_reason
 from agentv.scoring.counting.tallies import Tally, TargetTally, target_summary
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
+from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.summaries import GroupSummary, TargetSummary
 from agentv.types.usage import Usage
+
+Sources: TypeAlias = Literal["files", "stream"]
+"""What lines are read from: files, or at least a part of them from standard input."""
 
 _LONGEST_REASON = 2000
 _NO_LINES = target_summary("", TargetTally())
@@ -65,12 +69,12 @@ class ScoreView(Struct, frozen=True):
         *,
         files: Sequence[str] = (),
         groups: Sequence[GroupSummary] = (),
-        can_resume: bool = False,
+        resume_from: Sources | None = None,
     ) -> str:
         """Return the report; its last line is the verdict with the exit code.
 
-        `files` are the written outputs, `groups` are shown as tables. `can_resume` says that lines not scored yet can
-        be read again.
+        `files` are the written outputs, `groups` are shown as tables. `resume_from` says what `agentv resume` reads the
+        lines from that are not scored yet.
         """
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
@@ -82,7 +86,7 @@ class ScoreView(Struct, frozen=True):
             self._lines("lowest scores", report.worst),
             self._lines(f"errors: {errors:,}", report.errors, more=errors - len(report.errors)),
             [f"Note: {one_line(note)}" for note in report.notes],
-            _footer(report, files, can_resume=can_resume),
+            _footer(report, files, resume_from),
             [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
         ]
         return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
@@ -147,7 +151,9 @@ def _criteria(report: RunReport) -> list[list[str]]:
 
 def _head(row: CaseResult) -> str:
     session = "" if row.session is None else f"session {row.session}"
-    return "  ".join(one_line(part) for part in (f"{row.file}:{row.line}", row_score(row), session) if part)
+    return "  ".join(
+        one_line(part) for part in (source_of(row.file, row.line, row.part), row_score(row), session) if part
+    )
 
 
 def line_reason(row: CaseResult) -> str:
@@ -159,7 +165,7 @@ def line_reason(row: CaseResult) -> str:
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
 
-def _footer(report: RunReport, files: Sequence[str], *, can_resume: bool) -> list[str]:
+def _footer(report: RunReport, files: Sequence[str], resume_from: Sources | None) -> list[str]:
     rows, usage = _all_lines(report).rows, _usage(report)
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
     lines = [f"Took {took_text(report.duration_s)}{rate}"]
@@ -171,8 +177,9 @@ def _footer(report: RunReport, files: Sequence[str], *, can_resume: bool) -> lis
         lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if _all_lines(report).judged]
     if report.folder is not None:
         lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
-        if can_resume and report.state != "finished":
-            lines.append(f"Resume: agentv resume {report.run_id}")
+        if resume_from is not None and report.state != "finished":
+            how = "" if resume_from == "files" else "pipe the same stream into "
+            lines.append(f"Resume: {how}agentv resume {report.run_id} {report.needs}".rstrip())
     return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
 
 

@@ -5,11 +5,10 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
-from agentv.reports.text.paint import Paint, state_colour, without_colour
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.printable import one_line, printable
-from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.width import clip, display_width, pad, wrap_lines
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentv.reports.text.paint import Paint
-from agentv.reports.text.signs import Signs
+from agentv.reports.text.signs import Paint, Signs
 from agentv.reports.text.width import clip, display_width, pad, wrap
 
 _SHORTEST_NAME = 8

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.rows import evaluator_of
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import Side, evaluator_of
 from agentv.scoring.keys.identity import canonical_json
 from agentv.types.json_value import JsonObject, JsonValue
 

@@ -8,12 +8,21 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.alignment import Alignment, Pair, align
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference, unpaired_difference
-from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
-from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.comparison.sides import (
+    PASSED,
+    SCORE,
+    SPENDING,
+    Alignment,
+    CaseName,
+    Pair,
+    Side,
+    align,
+    evaluator_of,
+)
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import LEVEL
+from agentv.types.summaries import BaselineSummary
 from agentv.types.views import one_line, table_html
 
 THRESHOLD = 0.1
@@ -258,4 +267,46 @@ def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
             evaluators=tuple(next(evaluators) for _ in each.evaluators),
         )
         for each in comparisons
+    )
+
+
+def finding_text(comparison: Comparison) -> str:
+    """Return better, worse, or "no evidence of a difference" with the number of cases that would be needed.
+
+    The finding of independent samples ends with "unpaired".
+    """
+    unpaired = "" if comparison.is_paired else ", unpaired"
+    if comparison.finding != "no evidence":
+        return f"{comparison.finding}{unpaired}"
+    return f"no evidence of a difference (n needed: {_needed(comparison)}){unpaired}"
+
+
+def _needed(comparison: Comparison) -> str:
+    if comparison.score is None:
+        return "not known, no case can be compared"
+    if not comparison.is_paired and comparison.detectable is None:
+        return "not known, too few cases"
+    if not comparison.score.difference:
+        return "not known, the means are equal"
+    if comparison.needed is None:
+        return "more than 10,000,000"
+    # Several runs need a larger difference than the single one this number is for.
+    is_there = comparison.needed <= comparison.score.cases
+    return f"more than {comparison.score.cases:,}" if is_there else f"{comparison.needed:,}"
+
+
+def summarize_baseline(comparison: Comparison) -> BaselineSummary:
+    """Return the comparison with the baseline, the earlier side, as a run's report shows it."""
+    score, alignment = comparison.score, comparison.alignment
+    paired = {pair.before[:2] for pair in alignment.pairs}
+    return BaselineSummary(
+        baseline=comparison.before.label,
+        cases=0 if score is None else score.cases,
+        finding=finding_text(comparison),
+        difference=None if score is None else score.difference,
+        interval=None if score is None else score.interval,
+        improved=len(comparison.changed("improved")),
+        regressed=len(comparison.changed("regressed")),
+        evaluators={evaluator_of(each.measure) or "": each.difference for each in comparison.evaluators},
+        lost=len({name[:2] for name in alignment.only_before} - paired),
     )

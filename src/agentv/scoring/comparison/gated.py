@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.rows import PASSED, SCORE, evaluator_measure, evaluator_of
+from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Measurements
 from agentv.scoring.gates.run_verdict import Counted

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.rows import ScoredRow, judged_measures
-from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.sides import ScoredRow, Side, judged_measures
 from agentv.scoring.counting.groups import METADATA, parts_of
 from agentv.scoring.counting.row_kinds import RowKind
 from agentv.types.errors import ConfigError

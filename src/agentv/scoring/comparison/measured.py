@@ -8,12 +8,15 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.alignment import Pair
-from agentv.scoring.comparison.rows import PASSED, SPENDING
-from agentv.scoring.comparison.sides import Side
-from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, permutation_test
-from agentv.scoring.statistics.grid import ROUNDING
-from agentv.scoring.statistics.independent import IndependentSides
+from agentv.scoring.comparison.sides import PASSED, SPENDING, Pair, Side
+from agentv.scoring.statistics.differences import (
+    ROUNDING,
+    IndependentSides,
+    PairedDifferences,
+    PairedTest,
+    mcnemar_test,
+    permutation_test,
+)
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.statistics.power import cases_needed, detectable_difference
 from agentv.types.summaries import Interval

@@ -1,17 +1,89 @@
-"""One side of a comparison: the rows of a run by case, in columns, so that 100,000 fit into memory."""
+"""One side of a comparison: its rows by case in columns, so that 100,000 fit into memory; and pairing of both sides."""
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from agentv.scoring.comparison.rows import SCORE, Place, ScoredRow
+from agentv.scoring.counting.tallies import JUDGED_STATES
+from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import ResultKey
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
+from agentv.types.usage import Usage
 
+SCORE, PASSED = "score", "pass"
+COST, LATENCY, TOKENS = "cost_usd", "latency_s", "tokens"
+SPENDING = (COST, LATENCY, TOKENS)
+_EVALUATOR = "evaluator:"
 _BELOW_ALL = -1.0
 """The placeholder score of a row without one: it ranks as the worst, so that its reason is shown first."""
+
+
+class Place(NamedTuple):
+    """The position of a row in its run's results.jsonl: line number from 1, first byte, size in bytes."""
+
+    line: int
+    offset: int
+    size: int
+
+
+class ScoredRow(Struct, frozen=True):
+    """One row.
+
+    `measures` holds its known values by name: a score of 0..1 and whether it passed (1.0 or 0.0) if it was judged, one
+    score for each evaluator that judged, cost in dollars, latency in seconds, tokens. `session` is the conversation
+    that its case belongs to, if it is known: cases of one session are not independent.
+    """
+
+    slot: ResultKey
+    state: RowState
+    measures: Mapping[str, float] = field(default_factory=dict)
+    place: Place | None = None
+    session: str | None = None
+
+
+def evaluator_measure(name: str) -> str:
+    """Return the name of an evaluator's score among a row's measures."""
+    return f"{_EVALUATOR}{name}"
+
+
+def evaluator_of(measure: str) -> str | None:
+    """Return the evaluator whose score a measure is, None for other measures."""
+    return measure.removeprefix(_EVALUATOR) if measure.startswith(_EVALUATOR) else None
+
+
+def judged_measures(state: RowState, score: float | None) -> dict[str, float]:
+    """Return score and pass of a judged row; empty for any other, which must not count as 0."""
+    if state not in JUDGED_STATES or score is None:
+        return {}
+    return {SCORE: score, PASSED: float(state == "pass")}
+
+
+def tokens_used(*sides: Usage | None) -> float | None:
+    """Return the tokens of target and judges together; None when neither reported any."""
+    known = [each.total or each.input + each.output for each in sides if each is not None]
+    return float(sum(known)) if known else None
+
+
+def scored_row(result: CaseResult) -> ScoredRow:
+    """Return the parts of a row that comparisons need."""
+    state = row_state(result)
+    measures = judged_measures(state, result.score)
+    for each in result.evaluator_results:
+        if each.status not in ("error", "skipped"):
+            measures[evaluator_measure(each.name)] = each.score
+    costs = {
+        COST: result.cost_usd,
+        LATENCY: None if result.duration_ms is None else result.duration_ms / 1000,
+        TOKENS: tokens_used(result.target_usage, result.judge_usage),
+    }
+    if state not in ("error", "skipped"):
+        measures |= {name: value for name, value in costs.items() if value is not None}
+    return ScoredRow(result.slot, state, measures, session=result.session)
 
 
 class CaseName(NamedTuple):
@@ -163,3 +235,52 @@ class Side:
         if at is None or math.isinf(self._worst_scores[at]):
             return None
         return Place(*(numbers[at] for numbers in self._worst_places))
+
+
+class Pair(Struct, frozen=True):
+    """The same case in both runs."""
+
+    before: CaseName
+    after: CaseName
+
+
+class Alignment(Struct, frozen=True):
+    """The paired cases of two runs, and those that only one of them has, each in the order of its run."""
+
+    pairs: tuple[Pair, ...]
+    only_before: tuple[CaseName, ...]
+    only_after: tuple[CaseName, ...]
+
+
+def align(before: Side, after: Side) -> Alignment:
+    """Pair cases by suite, id, target and prompt.
+
+    If each run has a single target, the two are paired even when their names differ; the same holds for a single
+    prompt, and for a single suite, so that a file may be renamed.
+    """
+    name = _counterpart(before, after)
+    known = {name(each): each for each in after.cases}
+    pairs = tuple(Pair(each, known[name(each)]) for each in before.cases if name(each) in known)
+    paired = {name(pair.before) for pair in pairs}
+    return Alignment(
+        pairs,
+        tuple(each for each in before.cases if name(each) not in paired),
+        tuple(each for each in after.cases if name(each) not in paired),
+    )
+
+
+def _counterpart(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
+    """Return a function from a case to its pairing key, which ignores what each run has only one of."""
+    one_target = len(before.targets) == len(after.targets) == 1
+    one_prompt = len(before.prompts) == len(after.prompts) == 1
+    one_suite = len(before.suites) == len(after.suites) == 1
+
+    def name(case: CaseName) -> CaseName:
+        return CaseName(
+            "" if one_suite else case.suite,
+            case.eval_id,
+            "" if one_target else case.target,
+            None if one_prompt else case.prompt,
+        )
+
+    return name

@@ -1,15 +1,24 @@
 """Sums over the rows of each case, from which intervals and pass@k of repeated cases are computed."""
 
 import math
+import struct
+import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agentv.scoring.keys.identity import digest_of
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 _INITIAL_CAPACITY = 8
+MAX_HELD = 2048
+"""The cases that a table with a `Spill` holds in memory."""
+_PARTS = 64
+_PART_BITS = 58
+"""Case numbers are 64-bit digests: their first six bits are the part that they are read with."""
+_ENTRY = struct.Struct("=QIId")
 
 
 class CaseSum(NamedTuple):
@@ -19,6 +28,24 @@ class CaseSum(NamedTuple):
     rows: int
     passed: int
     score_sum: float
+
+
+class Spill(Protocol):
+    """A place outside of memory for what a stream without end adds up."""
+
+    def write(self, data: bytes) -> int | None:
+        """Append data and return its offset; None if it cannot be written."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return data that was written."""
+
+
+class _SpilledRun(NamedTuple):
+    """Sorted entries in a Spill. `starts` has the index of the first entry of each part, and the number of entries."""
+
+    spill: Spill
+    offset: int
+    starts: "array[int]"
 
 
 def case_of(slot: ResultKey) -> int:
@@ -43,10 +70,14 @@ def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:
 class CaseSums:
     """A hash table of sums by case, with 24 bytes per entry and a load factor of one to two thirds.
 
-    It uses open addressing. The case numbers are digests and serve as their own hashes.
+    It uses open addressing. The case numbers are digests and serve as their own hashes. With a `spill`, at most
+    `MAX_HELD` cases are in memory: further ones go there as sorted runs, which are added up when they are read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spill: Spill | None = None) -> None:
+        self._spill = spill
+        self._max_held = sys.maxsize if spill is None else MAX_HELD
+        self._runs: list[_SpilledRun] = []
         self._taken = 0
         self._allocate(_INITIAL_CAPACITY)
 
@@ -54,6 +85,8 @@ class CaseSums:
         """Add a judged row to its case."""
         if 3 * self._taken >= 2 * len(self._cases):
             self._grow()
+        if self._taken >= self._max_held:
+            self._spill_held()
         at = self._find_index(case)
         if not self._cases[at]:
             self._cases[at] = case
@@ -64,6 +97,10 @@ class CaseSums:
 
     def get(self, case: int) -> CaseSum | None:
         """Return the sums of a case, None without any row of it."""
+        if self._runs:
+            return next(
+                (each for each in self._part(case >> _PART_BITS, sorted(self._held())) if each.case == case), None
+            )
         at = self._find_index(case)
         if not self._cases[at]:
             return None
@@ -71,20 +108,56 @@ class CaseSums:
 
     def copy(self) -> "CaseSums":
         """Return the same sums in a table of its own."""
-        made = CaseSums()
-        made._taken = self._taken
+        made = CaseSums(self._spill)
+        made._max_held, made._taken, made._runs = self._max_held, self._taken, [*self._runs]
         made._cases, made._rows = self._cases[:], self._rows[:]
         made._passed, made._score_sums = self._passed[:], self._score_sums[:]
         return made
 
+    def __bool__(self) -> bool:
+        """Return True if any case has a row."""
+        return self._taken > 0 or bool(self._runs)
+
     def __len__(self) -> int:
         """Return the number of cases with a row."""
-        return self._taken
+        return sum(1 for _ in self) if self._runs else self._taken
 
     def __iter__(self) -> Iterator[CaseSum]:
         """Yield the sums of each case, in arbitrary order."""
+        if not self._runs:
+            return self._held()
+        held = sorted(self._held())
+        return (each for part in range(_PARTS) for each in self._part(part, held))
+
+    def _held(self) -> Iterator[CaseSum]:
+        """Yield the sums in memory."""
         entries = zip(self._cases, self._rows, self._passed, self._score_sums, strict=True)
         return (CaseSum(*entry) for entry in entries if entry[0])
+
+    def _part(self, part: int, held: list[CaseSum]) -> Iterator[CaseSum]:
+        """Yield the sums of the cases of one part, from all runs and from those in memory, which are sorted."""
+        first, end = (bisect_left(held, (each << _PART_BITS,)) for each in (part, part + 1))
+        sums = {each.case: each for each in held[first:end]}
+        for run in self._runs:
+            start, stop = run.starts[part : part + 2]
+            data = run.spill.read(run.offset + start * _ENTRY.size, (stop - start) * _ENTRY.size)
+            for case, rows, passed, score_sum in _ENTRY.iter_unpack(data):
+                known = sums.get(case, _NO_ROWS)
+                sums[case] = CaseSum(case, known.rows + rows, known.passed + passed, known.score_sum + score_sum)
+        return iter(sums.values())
+
+    def _spill_held(self) -> None:
+        """Move the sums in memory to the spill. If it cannot be written, they stay, and so do all later ones."""
+        held = sorted(self._held())
+        data = b"".join(_ENTRY.pack(*each) for each in held)
+        offset = None if self._spill is None else self._spill.write(data)
+        if self._spill is None or offset is None:
+            self._max_held = sys.maxsize
+            return
+        starts = array("I", [bisect_left(held, (part << _PART_BITS,)) for part in range(_PARTS + 1)])
+        self._runs.append(_SpilledRun(self._spill, offset, starts))
+        self._taken = 0
+        self._allocate(len(self._cases))
 
     def _find_index(self, case: int) -> int:
         cases = self._cases
@@ -101,11 +174,14 @@ class CaseSums:
         self._score_sums = array("d", bytes(8 * count))
 
     def _grow(self) -> None:
-        sums = iter(self)  # over the present arrays
+        sums = self._held()  # over the present arrays
         self._allocate(2 * len(self._cases))
         for case, rows, passed, score_sum in sums:
             at = self._find_index(case)
             self._cases[at], self._rows[at], self._passed[at], self._score_sums[at] = case, rows, passed, score_sum
+
+
+_NO_ROWS = CaseSum(0, 0, 0, 0.0)
 
 
 def pass_at(k: int, passed: int, trials: int) -> float | None:

@@ -3,9 +3,15 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from agentv.scoring.counting.row_kinds import RowKind, Scored
+from msgspec.structs import replace
+
+from agentv.scoring.counting.case_sums import Spill, cluster_of
+from agentv.scoring.counting.row_kinds import RowKind, Scored, kind_of
 from agentv.scoring.counting.tallies import Tally
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 from agentv.types.summaries import GroupSummary
 
@@ -31,6 +37,11 @@ def nothing_grouped(kind: str, keys: Iterable[str], *, of: str = "result") -> st
     return f"no {of} has {kind!r} to group by; {has}"
 
 
+def no_tags(of: str) -> str:
+    """Return the message that no labelled case, or whatever `of` names, has a tag."""
+    return f"no {of} has a tag to group by; a case gets them by `tags:` in its eval file"
+
+
 def kind_named(word: str) -> str:
     """Return the kind of group with that name: one of KINDS, else a key of the metadata."""
     return word if word in KINDS or word.startswith(METADATA) else METADATA + word
@@ -40,14 +51,20 @@ class Groups:
     """Tallies by kind and name of group.
 
     `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
-    of their own, also after the first MAX_GROUPS groups. `are_given` is as for Summary.
+    of their own, also after the first MAX_GROUPS groups. `are_given` and `spill` are as for Summary.
     """
 
     def __init__(
-        self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = (), *, are_given: bool = False
+        self,
+        by: Iterable[str] = ALWAYS_BY,
+        named: Collection[tuple[str, str]] = (),
+        *,
+        are_given: bool = False,
+        spill: Spill | None = None,
     ) -> None:
         self._named = named
         self._are_given = are_given
+        self._spill = spill
         self._max_groups = MAX_STREAM_GROUPS if are_given else MAX_GROUPS
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
@@ -94,7 +111,7 @@ class Groups:
         """Return a new tally for a group, or the common tally of all groups after the first ones."""
         tallies = self._tallies[by]
         is_own = by == "tag" or len(tallies) < self._max_groups or (by, group) in self._named
-        return tallies.setdefault(group if is_own else OTHERS, Tally())
+        return tallies.setdefault(group if is_own else OTHERS, Tally(self._spill))
 
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""
@@ -182,3 +199,30 @@ def _texts(value: JsonValue) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each)
+
+
+def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[GroupSummary, ...]:
+    """Return the summaries of results grouped by each of `words`, each target and prompt of a group separately.
+
+    Raises ConfigError for a word without any group.
+    """
+    kinds = tuple(dict.fromkeys(map(kind_named, words)))
+    variants: dict[tuple[str, str | None], Groups] = {}
+    keys: set[str] = set()
+    for row in rows:
+        keys.update(row.metadata)
+        variant = row.slot.target, row.slot.prompt
+        groups = variants.get(variant) or variants.setdefault(variant, Groups(kinds))
+        groups.add(kind_of(row, row_state(row)), case=cluster_of(row), metadata=row.metadata, time=row.timestamp)
+    counted = [
+        replace(group, target=target, prompt=prompt)
+        for (target, prompt), groups in variants.items()
+        for group in groups.summaries()
+    ]
+    names = list(dict.fromkeys((group.by, group.name) for group in counted))
+    place = {name: (kinds.index(name[0]), number) for number, name in enumerate(names)}
+    found = tuple(sorted(counted, key=lambda group: place[group.by, group.name]))
+    missing = [kind for kind in kinds if kind not in {group.by for group in found}]
+    if missing:
+        raise ConfigError(f"{nothing_grouped(missing[0], keys)}; or use one of {', '.join(KINDS)}")
+    return found

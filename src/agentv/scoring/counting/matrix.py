@@ -76,7 +76,7 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
         return None
     # `sorted` is stable: of cells with the same mean, the first is listed first.
     best, *others = sorted(means, key=lambda name: -(means[name] or 0.0))
-    differences = [_differences(cells[best], cells[other]) for other in others]
+    differences = [list(_paired(cells[best], cells[other])) for other in others]
     rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
     chances = holm([permutation_test(each, rng).p if each else 1.0 for each in differences])
     summed = PairedDifferences.of(differences[0]) if differences[0] else None
@@ -95,10 +95,6 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
 
 def _is_higher(differences: Sequence[float], p: float) -> bool:
     return sum(differences) > 0 and p <= 1 - LEVEL
-
-
-def _differences(best: Tally, other: Tally) -> list[float]:
-    return list(_paired(best, other))
 
 
 def _paired(best: Tally, other: Tally) -> Iterator[float]:

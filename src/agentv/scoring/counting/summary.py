@@ -5,7 +5,7 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from agentv.scoring.counting.case_sums import case_of, session_of
+from agentv.scoring.counting.case_sums import Spill, case_of, session_of
 from agentv.scoring.counting.groups import ALWAYS_BY, Groups
 from agentv.scoring.counting.matrix import PlanOrder, matrix_summary
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
@@ -72,12 +72,19 @@ class RowCounts:
     """
 
     def __init__(
-        self, by: Iterable[str], named: Collection[tuple[str, str]], *, has_targets: bool, are_given: bool
+        self,
+        by: Iterable[str],
+        named: Collection[tuple[str, str]],
+        *,
+        has_targets: bool,
+        are_given: bool,
+        spill: Spill | None = None,
     ) -> None:
+        self._spill = spill
         self._has_targets = has_targets
         self._are_given = are_given
         self._waiting: list[RowKind] = []
-        self.all = Tally()
+        self.all = Tally(spill)
         self.histogram = [0] * HISTOGRAM_BINS
         self.failing: list[CaseResult] = []
         self.failing_total = 0
@@ -85,7 +92,7 @@ class RowCounts:
         self.worst: list[CaseResult] = []
         self.targets: dict[str, TargetTally] = {}
         self.evaluators: dict[tuple[str, str], Tally] = {}
-        self.groups = Groups(by, named, are_given=are_given)
+        self.groups = Groups(by, named, are_given=are_given, spill=spill)
         self.trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
@@ -95,8 +102,8 @@ class RowCounts:
         case = case_of(result.slot) if has_trials or self._has_targets or session is not None else None
         target = self.targets.get(result.slot.target)
         if target is None:
-            target = self.targets[result.slot.target] = TargetTally()
-        target.add(result, state, session or case)
+            target = self.targets[result.slot.target] = TargetTally(Tally(self._spill))
+        target.add(result, state, session or case, has_latency=not self._are_given)
         if has_trials:
             self.trials.add(result.slot, state)
         if state not in ("pass", "skipped"):
@@ -139,7 +146,7 @@ class RowCounts:
         if self._has_targets or kind.prompt is not None:
             cell = target.prompts.get(kind.prompt)
             if cell is None:
-                cell = target.prompts[kind.prompt] = Tally()
+                cell = target.prompts[kind.prompt] = Tally(self._spill)
             cell.add(kind.state, kind.score, rows, case=case, session=session)
         self.groups.add(kind, rows, cluster)
         for name, type_, state, score in kind.scored_evaluators():
@@ -150,7 +157,7 @@ class RowCounts:
     def _tally_of(self, name: str, type_: str) -> Tally:
         tally = self.evaluators.get((name, type_))
         if tally is None:  # `setdefault` would make one each time
-            tally = self.evaluators[name, type_] = Tally()
+            tally = self.evaluators[name, type_] = Tally(self._spill)
         return tally
 
 
@@ -166,6 +173,8 @@ class Summary:
     `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
     bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
     of `judging`, the times that the evaluators of each row took together.
+
+    With a `spill`, the sums by case and session, which intervals need, take a bounded part of memory.
     """
 
     def __init__(
@@ -177,11 +186,12 @@ class Summary:
         has_targets: bool = True,
         are_given: bool = False,
         order: PlanOrder | None = None,
+        spill: Spill | None = None,
     ) -> None:
         kinds = tuple(by)
         self._order = order or PlanOrder()
         self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
-        self._counts = RowCounts(kinds, named, has_targets=has_targets, are_given=are_given)
+        self._counts = RowCounts(kinds, named, has_targets=has_targets, are_given=are_given, spill=spill)
         self._are_given = are_given
         self.judging = Quantiles()
 
@@ -336,7 +346,9 @@ class Summary:
         return pooled_moments(self._tallies(name, argument or ""), field or name)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return the number of rows or results under that name that have an error."""
+        """Return the number of rows or results under that name that have an error; of `cost_usd` without a cost."""
+        if kind == "cost_usd":
+            return sum(tally.unpriced for tally in self.counts.targets.values())
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
     def is_estimated(self, name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from agentv.scoring.counting.case_sums import CaseSum, CaseSums, pass_at, pass_hat
+from agentv.scoring.counting.case_sums import CaseSum, CaseSums, Spill, pass_at, pass_hat
 from agentv.scoring.statistics.distributions import beta_cdf, normal_quantile
 from agentv.scoring.statistics.intervals import effective_n, mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
@@ -263,9 +263,11 @@ class SingleRows(Struct):
 class Tally(Struct):
     """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows.
 
-    Rows of one session form one cluster in intervals; `clusters` is None as long as the cases are the clusters.
+    Rows of one session form one cluster in intervals; `clusters` is None as long as the cases are the clusters. With a
+    `spill`, its sums by case take a bounded part of memory.
     """
 
+    spill: Spill | None = None
     cases: CaseSums | None = None
     clusters: CaseSums | None = None
     _counts: Counter[str] = field(default_factory=Counter)
@@ -293,7 +295,7 @@ class Tally(Struct):
             return
         self._repeated_units += round(score * _PER_POINT)
         if self.cases is None:
-            self.cases = CaseSums()
+            self.cases = CaseSums(self.spill)
         if session is not None and self.clusters is None:
             self.clusters = self.cases.copy()
         self.cases.add(case, passed=state == "pass", score=score)
@@ -496,14 +498,17 @@ class _Spending(Struct):
     cost_usd: float | None = 0.0
     is_estimated: bool = False
 
-    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool, is_estimated: bool) -> None:
+    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool, is_estimated: bool) -> bool:
+        """Add the usage and cost of a row; return False if its cost is not known."""
         self.is_estimated = self.is_estimated or is_estimated
         if usage is not None:
             self.usage += usage
         if cost_usd is not None and self.cost_usd is not None:
             self.cost_usd += cost_usd
-        elif cost_usd is None and (called or usage is not None):
+        is_unpriced = cost_usd is None and (called or usage is not None)
+        if is_unpriced:
             self.cost_usd = None
+        return not is_unpriced
 
 
 class TargetTally(Struct):
@@ -523,19 +528,22 @@ class TargetTally(Struct):
     """The number of rows for which a judge was called."""
     judge_failures: int = 0
     """The number of those rows whose error is a failure of a judge."""
+    unpriced: int = 0
+    """The number of rows whose target or judges have an unknown cost."""
 
-    def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
+    def add(self, result: CaseResult, state: RowState, case: int | None, *, has_latency: bool = True) -> None:
         """Add the duration and cost of a row; its states are counted separately in `rows`, together with equal rows."""
-        if result.duration_ms is not None and state != "error":
+        if has_latency and result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
         spent = None if result.usage_by is None else result.usage_by.target
         usage, cost_usd = (None, None) if spent is None else (spent.usage, spent.cost_usd)
-        self.target.add(usage, cost_usd, called=is_answered, is_estimated=result.is_target_estimated)
+        is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=result.is_target_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):
-            self._add_judges(result)
+            is_priced = self._add_judges(result) and is_priced
+        self.unpriced += not is_priced
         if state == "error" and result.error is not None and result.error.kind == "judge_error":
             self.judge_failures += 1
             self.judged_by_judges += not _called_judge(result)
@@ -544,13 +552,15 @@ class TargetTally(Struct):
         """Return the tallies in which the rows of a case are its trials: those of each prompt."""
         return tuple(self.prompts.values()) or (self.rows,)
 
-    def _add_judges(self, result: CaseResult) -> None:
+    def _add_judges(self, result: CaseResult) -> bool:
         unpriced = any(map(has_unpriced_call, result.evaluator_results))
         cost_usd = None if unpriced else result.judge_cost_usd
-        self.judge.add(result.judge_usage, cost_usd, called=unpriced, is_estimated=result.is_judge_estimated)
+        is_estimated = result.is_judge_estimated
+        is_priced = self.judge.add(result.judge_usage, cost_usd, called=unpriced, is_estimated=is_estimated)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
         self.judged_by_judges += _called_judge(result)
+        return is_priced
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:

@@ -13,10 +13,10 @@ from agentv.types.errors import nearest
 from agentv.types.results import GateResult
 from agentv.types.summaries import Interval
 
+COST = "cost_usd"
 _SHOWN = 5
 _LONGEST = 60
 _WHY_UNMEASURED = {
-    "cost_usd": "what a call cost is not known",
     "regressions": "no case was judged in both runs",
     "improvements": "no case was judged in both runs",
     "p50": "nothing was timed",
@@ -27,8 +27,10 @@ _CASES_FOR = {"p50": 6, "p95": 72, "p99": 368}
 """The number of cases that an interval of order statistics needs (docs/explanation/numbers.md)."""
 
 
-def why_unmeasured(name: str, argument: str | None, names: Collection[str]) -> str:
-    """Return why nothing was measured. `names` are those that the metric can take."""
+def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, left_out: int = 0) -> str:
+    """Return why nothing was measured. `names` are those that the metric can take, `left_out` as in Measurements."""
+    if name == COST:
+        return f"{left_out:,} {'result has' if left_out == 1 else 'results have'} no known cost"
     if name in ("pass_at", "pass_hat"):
         return f"no case has {argument} judged trials"
     if argument is None or name in _WHY_UNMEASURED:
@@ -75,7 +77,7 @@ class Measurements(Protocol):
         """Return the names of this kind that were seen in rows."""
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return the number of results under that name with an error, which enter no metric."""
+        """Return the number of results under that name with an error, which enter no metric; of COST, without one."""
 
     def is_estimated(self, name: str) -> bool:
         """Return True if the metric of that name is a sum with estimated parts."""
@@ -108,7 +110,7 @@ class Gate(Struct, frozen=True):
         value = measured.measure(*metric)
         if value is None:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
-            why = why_unmeasured(self.name, self.argument, names)
+            why = why_unmeasured(self.name, self.argument, names, left_out=measured.left_out(self.name, ""))
             return self._failed(f"{self._what} could not be measured ({why}), so it is not {self._wanted}")
         left_out = measured.left_out(self.name, self.argument or "") if self.metric.takes == "name" else 0
         notes = [f"{left_out:,} {'error' if left_out == 1 else 'errors'} left out"] if left_out else []

@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.scoring.counting.case_sums import Spill
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.counting.tallies import Tally
@@ -212,9 +213,9 @@ def summary_for(
     return Summary(suites, named=_names(gates), has_targets=has_targets, are_given=are_given, order=order)
 
 
-def stream_summary_for(gates: Sequence[ScopedGate] | None) -> Summary:
-    """Return a summary of a stream of given answers."""
-    return Summary(by=("criterion",), named=_names(gates), has_targets=False, are_given=True)
+def stream_summary_for(gates: Sequence[ScopedGate] | None, spill: Spill | None = None) -> Summary:
+    """Return a summary of a stream of given answers, in bounded memory with a `spill`."""
+    return Summary(by=("criterion",), named=_names(gates), has_targets=False, are_given=True, spill=spill)
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:

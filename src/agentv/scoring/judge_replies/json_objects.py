@@ -19,6 +19,9 @@ MAX_FAILED_TRIES = 2_000
 MAX_DEPTH = 64
 """An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
 
+_LONGEST_TOKEN = 32
+"""The most characters of a number or a word before the end of a text, at which the decoder reports an error."""
+
 _OPENING = re.compile(r'\{\s*["}]')
 
 LAST_OBJECT_CHARS = 1_000_000
@@ -26,10 +29,14 @@ LAST_OBJECT_TRIES = 5_000
 
 
 class FoundObjects(Struct, frozen=True):
-    """The outermost objects of a text, in order. `complete` is False when the search was given up."""
+    """The outermost objects of a text, in order. `complete` is False when the search was given up.
+
+    `skipped_long` is True if an object may have been too long to be read.
+    """
 
     objects: tuple[JsonObject, ...]
     complete: bool = True
+    skipped_long: bool = False
 
 
 class _UnreadableError(ValueError):
@@ -54,22 +61,30 @@ def find_objects(text: str) -> FoundObjects:
     Duplicate keys are rejected. Objects over 100,000 characters are not read.
     """
     found: list[JsonObject] = []
-    position, failures = 0, 0
+    position, failures, skipped_long = 0, 0, False
     while (opening := _OPENING.search(text, position)) is not None:
         start = opening.start()
         # Cutting the text bounds the decoder's search for an error's line, which would make the search quadratic.
         window = text[start : start + MAX_OBJECT_CHARS]
         try:
             value, length = _read_object(window)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
             failures += 1
+            skipped_long = skipped_long or (len(text) - start > len(window) and _is_cut_off(error, window))
             if failures >= MAX_FAILED_TRIES:
-                return FoundObjects(tuple(found), complete=False)
+                return FoundObjects(tuple(found), complete=False, skipped_long=skipped_long)
             position = start + 1
         else:
             found.append(value)
             position = start + length
-    return FoundObjects(tuple(found))
+    return FoundObjects(tuple(found), skipped_long=skipped_long)
+
+
+def _is_cut_off(error: Exception, window: str) -> bool:
+    """Return True if text after the window could have made it an object."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated string") or error.pos >= len(window) - _LONGEST_TOKEN
 
 
 def whole_object(text: str) -> JsonObject | None:

@@ -1,7 +1,7 @@
 """Agreement of annotators on the answers of a run, for each criterion, with intervals."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -21,6 +21,7 @@ READABLE = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
 MOST_GROUPS = 200
 """The most groups of cases of a jackknife: each is left out once."""
 _ORDINAL_SCALES = frozenset({"likert5"})
+_METRICS_WITH_ORDER = frozenset({"ordinal", "interval"})
 _TWO = 2
 
 
@@ -101,11 +102,13 @@ def criterion_labels(
 ) -> tuple[list[CriterionLabels], list[UnreadableLabel]]:
     """Return the labels by criterion, and those that cannot be read.
 
-    `metric` None: that of the criterion's scale. With `nominal` a score is a category, and any text is readable.
+    `metric` None: that of the criterion's scale. With `nominal` a score is a category, and any text is readable. With
+    another metric the first label of each criterion on a custom scale, which has no order, is unreadable.
     """
     said: dict[str, dict[tuple[ResultKey, int], dict[str, Label]]] = {}
     defined: dict[str, EvaluationCriteria | None] = {}
     unreadable: list[UnreadableLabel] = []
+    unordered: dict[str, UnreadableLabel] = {}
     for label in labels:
         known = criteria.get((label.slot.suite, label.slot.eval_id), ())
         criterion = next((each for each in known if each.name == label.criterion), None)
@@ -116,6 +119,9 @@ def criterion_labels(
                 unreadable.append(UnreadableLabel(label, str(error)))
                 continue
             value = None
+        if value is None and metric in _METRICS_WITH_ORDER:
+            message = f"{label.score!r} is on a custom scale, which has no order"
+            unordered.setdefault(label.criterion, UnreadableLabel(label, message))
         defined.setdefault(label.criterion, criterion)
         by_answer = said.setdefault(label.criterion, {})
         category = str(label.score).strip().casefold() if value is None else value
@@ -124,7 +130,7 @@ def criterion_labels(
     for name, by_answer in said.items():
         units = tuple(LabelledUnit(slot, tags.get(slot, ()), each) for (slot, _), each in by_answer.items())
         found.append(CriterionLabels(name, metric or _metric(defined[name], units), units))
-    return found, unreadable
+    return found, [*unreadable, *unordered.values()]
 
 
 def _metric(criterion: EvaluationCriteria | None, units: Sequence[LabelledUnit]) -> Metric:
@@ -156,7 +162,7 @@ def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> Annot
         alpha=Kappa(alpha, None if alpha is None else _interval(alpha, clusters, given.metric)),
         fleiss=fleiss_kappa(complete),
         complete=len(complete),
-        pairs=tuple(_pairs(units, names)),
+        pairs=tuple(_pairs(units)),
     )
 
 
@@ -192,9 +198,12 @@ def _jackknife_error(clusters: Sequence[Sequence[LabelledUnit]], metric: Metric)
     return math.sqrt((groups - 1) / groups * math.fsum((each - mean) ** 2 for each in left))
 
 
-def _pairs(units: Sequence[LabelledUnit], names: Sequence[str]) -> Iterator[PairAgreement]:
-    together = Counter(pair for unit in units for pair in combinations(sorted(unit.said), 2))
-    for first, second in combinations(names, 2):
-        if together[first, second]:
-            one, other = ([unit.said.get(name) for unit in units] for name in (first, second))
-            yield PairAgreement(first, second, together[first, second], cohen_kappa(one, other))
+def _pairs(units: Iterable[LabelledUnit]) -> Iterator[PairAgreement]:
+    judged: defaultdict[str, dict[int, Label]] = defaultdict(dict)
+    for answer, unit in enumerate(units):
+        for annotator, label in unit.said.items():
+            judged[annotator][answer] = label
+    for (first, one), (second, other) in combinations(sorted(judged.items()), 2):
+        if both := one.keys() & other.keys():
+            kappa = cohen_kappa([one[answer] for answer in both], [other[answer] for answer in both])
+            yield PairAgreement(first, second, len(both), kappa)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.judge_replies.criteria_replies import Better, candidate_value
 from agentv.scoring.judges.agreement import Label, krippendorff_alpha
-from agentv.scoring.judges.labelled import Opinion, judged_criterion, result_opinion
+from agentv.scoring.judges.labels import Opinion, judged_criterion, result_opinion
 from agentv.scoring.judges.report_card import AgreementRate, rate_of_cases
 from agentv.scoring.statistics.distributions import normal_quantile
 from agentv.types.evaluation import EvaluatorResult

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.judges.agreement import Label, krippendorff_alpha, weighted_kappa
-from agentv.scoring.judges.labelled import LabelledAnswer
+from agentv.scoring.judges.labels import LabelledAnswer
 from agentv.scoring.statistics.distributions import t_quantile
 from agentv.scoring.statistics.intervals import effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments

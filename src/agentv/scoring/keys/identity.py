@@ -16,13 +16,13 @@ from hashlib import blake2b, sha256
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import CaseTurn, EvalCase, EvaluatorConfig, EvaluatorLike, RubricItem, TurnRules
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
-from agentv.types.messages_json import message_to_json
+from agentv.types.messages_json import content_to_json, message_to_json
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
 
@@ -91,11 +91,17 @@ def _digest(value: object, messages: Iterable[Message]) -> str:
 def question_key(case: EvalCase) -> str:
     """Return the key of a case's input: id, input messages, contents of files and guidelines."""
     messages = case.input_messages
-    parts: JsonObject = {
+    parts: dict[str, JsonValue] = {
         "id": case.id,
         "messages": list(map(message_to_json, messages)),
         "files": [(part.path, part.sha256) for part in files_of(messages)],
     }
+    if case.turns:
+        said = [turn.input for turn in case.turns]
+        parts["turns"] = list(map(message_to_json, said))
+        parts["files of turns"] = [(part.path, part.sha256) for part in files_of(said)]
+        parts["turn rules"] = [case.turn_rules.on_failure, case.turn_rules.window]
+        return digest(parts)
     return _digest(parts, messages)
 
 
@@ -117,6 +123,45 @@ def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> s
 def stored_expectation_key(case: CaseRecord) -> str:
     """Return the same key as expectation_key, from a case as a run stores it."""
     return _expectation(case, list(case.criteria))
+
+
+def turn_to_json(turn: CaseTurn) -> JsonObject:
+    """Return a turn as a case stores it: as in an eval file, without what is not given."""
+    expected = [content_to_json(message.content) for message in turn.expected_messages]
+    fields: dict[str, JsonValue] = {
+        "input": content_to_json(turn.input.content),
+        "expected": expected[0] if expected else None,
+        "expected_outcome": turn.expected_outcome,
+        "rubrics": [_given_fields(item, RubricItem(item.id, item.description)) for item in turn.rubrics],
+        "evaluators": [evaluator_to_json(each) for each in turn.evaluators],
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def turn_rules_to_json(rules: TurnRules) -> dict[str, JsonValue]:
+    """Return the keys of `execution` that differ from the defaults."""
+    given = {
+        "turn_aggregate": (rules.aggregate, _USUAL.aggregate),
+        "on_turn_failure": (rules.on_failure, _USUAL.on_failure),
+        "turn_window": (rules.window, _USUAL.window),
+    }
+    return {key: value for key, (value, usual) in given.items() if value != usual}
+
+
+_USUAL = TurnRules()
+
+
+def _given_fields(item: RubricItem, plain: RubricItem) -> JsonObject:
+    """Return the fields of a rubric item that differ from those of a plain one, and its id and description."""
+    given = structs.asdict(item)
+    usual = structs.asdict(plain)
+    return {key: value for key, value in given.items() if key in ("id", "description") or value != usual[key]}
+
+
+def turn_expectation_key(case: EvalCase, turn: CaseTurn) -> str:
+    """Return the key of what is expected of the answer to one turn of a case."""
+    expected = [message_to_json(message) for message in turn.expected_messages]
+    return digest([turn.expected_outcome or case.expected_outcome, expected])
 
 
 def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:

@@ -17,6 +17,9 @@ from agentv.types.usage import Usage, total_usage
 
 _WHOLE = 1.0 - TOLERANCE
 
+TURN = "turn"
+"""The type of the result of one turn of a conversation, whose members are the results of the turn's evaluators."""
+
 
 class CaseFields(Struct, frozen=True, gc=False):
     """A row's fields over all of its evaluators (docs/reference/results-and-verdicts.md)."""
@@ -57,7 +60,7 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
 
     Skipped evaluators are left out. An evaluator with `unmet: zero` whose `required` is not met makes it 0.0.
     """
-    if _zeroing(results):
+    if zeroing(results):
         return 0.0
     if len(results) == 1:
         only = results[0]
@@ -93,9 +96,10 @@ def result_verdict(result: EvaluatorResult) -> Verdict:
 def is_requirement_met(result: EvaluatorResult) -> bool:
     """Return True if the requirements of an evaluator and of its members are met.
 
-    `required: true` requires the verdict `pass`, a number requires that score; required rubric items must be met.
+    `required: true` requires the verdict `pass`, a number requires that score; required rubric items must be met. What
+    the evaluators of a turn require concerns that turn.
     """
-    if result.status == "skipped":
+    if result.status == "skipped" or result.type == TURN:
         return True
     if result.required is not False and not _is_satisfied(result):
         return False
@@ -111,7 +115,7 @@ def _is_satisfied(result: EvaluatorResult) -> bool:
     return result_verdict(result) == "pass" if required is True else reaches(result.score, required)
 
 
-def _zeroing(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
+def zeroing(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
     """Return the evaluators that make the case's score 0."""
     return [each for each in results if each.unmet == "zero" and each.status != "skipped" and not _is_satisfied(each)]
 
@@ -155,14 +159,17 @@ def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
     return None
 
 
-def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
-    """Join the evaluators' hits, misses and reasons in order; with several, each reason begins with its name."""
+def case_fields(results: Sequence[EvaluatorResult], *, of: str = "case") -> CaseFields:
+    """Join the evaluators' hits, misses and reasons in order; with several, each reason begins with its name.
+
+    `of` is the word for what they judge in the line on an unmet requirement.
+    """
     if len(results) == 1:
         only = results[0]
         aspects_of_only = max(1, only.expected_aspect_count)
         return CaseFields(
             hits=only.hits,
-            misses=(*only.misses, *_why_zero(results)),
+            misses=(*only.misses, *_why_zero(results, of)),
             reasoning=only.reasoning or None,
             expected_aspect_count=aspects_of_only,
             raw_aspects=only.raw_aspects,
@@ -171,17 +178,17 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
     aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
     return CaseFields(
         hits=tuple([hit for result in results for hit in result.hits]),
-        misses=(*[miss for result in results for miss in result.misses], *_why_zero(results)),
+        misses=(*[miss for result in results for miss in result.misses], *_why_zero(results, of)),
         reasoning=" | ".join(f"{name}: {text}" for name, text in reasons) or None,
         expected_aspect_count=sum([max(1, result.expected_aspect_count) for result in results]),
         raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
     )
 
 
-def _why_zero(results: Sequence[EvaluatorResult]) -> tuple[str, ...]:
+def _why_zero(results: Sequence[EvaluatorResult], of: str) -> tuple[str, ...]:
     """Return a line for each evaluator that makes the case's score 0."""
     return tuple(
-        f"the case scores 0: {result.name!r} is required and scored {result.score:.2f}" for result in _zeroing(results)
+        f"the {of} scores 0: {result.name!r} is required and scored {result.score:.2f}" for result in zeroing(results)
     )
 
 

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
+from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
 from agentv.types.json_value import JsonValue
 
 DEFAULT_EVALUATOR = "llm_judge"
@@ -15,16 +15,35 @@ RUBRIC_EVALUATOR = "rubric"
 def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[EvaluatorLike, ...], bool]:
     """Return a case's evaluators in order, and whether they came in the older single form.
 
-    An empty list means the same as an absent one.
+    An empty list means the same as an absent one. Those of a case with turns judge the whole conversation; the default
+    judge is none of them, since turns have evaluators of their own.
     """
     listed = case.evaluators
     if not listed:
         single = case.evaluator or case.grader or None
         if single is None:
             listed, single = suite.evaluators, suite.evaluator
+        if not listed and single is None and not case.rubrics and case.turns:
+            return (), False
         if not listed:
             return _alone(case, single, suite.base_dir)
     return ((_rubric(case), *listed) if case.rubrics else listed), False
+
+
+def evaluators_of_turn(turn: CaseTurn) -> tuple[EvaluatorLike, ...]:
+    """Return the evaluators of a turn; the default judge for one that only says what a good answer is."""
+    own = (_rubric(turn), *turn.evaluators) if turn.rubrics else turn.evaluators
+    if own or not (turn.expected_messages or turn.expected_outcome):
+        return own
+    return _single(DEFAULT_EVALUATOR, ".")
+
+
+def all_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[EvaluatorLike, ...]:
+    """Return the evaluators of a case, and of its turns."""
+    own, _ = applicable_evaluators(case, suite)
+    if not case.turns:
+        return own
+    return (*own, *(each for turn in case.turns for each in evaluators_of_turn(turn)))
 
 
 def _alone(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
@@ -40,8 +59,8 @@ def _single(kind: str, base_dir: str) -> tuple[EvaluatorConfig]:
     return (EvaluatorConfig(name=kind, type=kind, base_dir=base_dir),)
 
 
-def _rubric(case: EvalCase) -> EvaluatorConfig:
-    """Return the evaluator for a case's `rubrics`."""
+def _rubric(case: EvalCase | CaseTurn) -> EvaluatorConfig:
+    """Return the evaluator for the `rubrics` of a case or a turn."""
     items: list[JsonValue] = [_item_to_json(item) for item in case.rubrics]
     return EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
 

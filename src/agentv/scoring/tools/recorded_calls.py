@@ -1,23 +1,26 @@
-"""The recorded tool calls of an answer: from the conversation, from `context.toolCalls`, else from the trace."""
+"""The recorded tool calls of an answer, from the conversation, `context.toolCalls` or the trace; and their metrics."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from agentv.scoring.keys.identity import canonical_json
 from agentv.scoring.text.overlaps import overlap
-from agentv.scoring.tools.message_calls import ToolResult, calls_of, results_of
-from agentv.scoring.tools.tool_calls import json_equal
+from agentv.scoring.tools.tool_calls import ToolResult, calls_of, json_equal, results_of
 from agentv.scoring.tools.traces import tool_calls_of_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.fields import tool_call_from_json
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message, ToolCall, TraceEvent
 
 CallSource: TypeAlias = Literal["message_history", "context"]
 _CONTEXT_KEYS = ("toolCalls", "tool_calls")
+_SHOWN_CHARS = 120
+Calls: TypeAlias = Sequence[ToolCall] | None
+"""The recorded calls (recorded_calls), None when nothing is recorded."""
 
 
 def recorded_calls(context: EvaluationContext, source: CallSource | None = None) -> tuple[ToolCall, ...] | None:
@@ -129,3 +132,67 @@ def _is_same(call: ToolCall, other: ToolCall) -> bool:
 
 def _arguments(call: ToolCall) -> JsonValue:
     return {} if call.input is None else call.input
+
+
+def count_calls(context: EvaluationContext, calls: Calls) -> int | None:
+    """Return the number of tool calls, from the calls, else from the trace summary; None when neither is recorded."""
+    if calls is not None:
+        return len(calls)
+    summary = context.candidate_trace_summary
+    return None if summary is None else sum(summary.tool_calls_by_name.values())
+
+
+def count_errors(context: EvaluationContext, calls: Calls) -> int | None:
+    """Return the number of errors: error events of the trace, or calls that ended as one if those are more.
+
+    A call ended as an error when its result is an object with `error`. None when nothing is recorded.
+    """
+    trace = _trace(context)
+    if trace is None and calls is None:
+        summary = context.candidate_trace_summary
+        return None if summary is None else summary.error_count
+    events = sum(event.type == "error" for event in trace or ())
+    return max(events, sum(map(_ended_as_error, calls or ())))
+
+
+def count_model_steps(context: EvaluationContext) -> int | None:
+    """Return the number of model calls: steps in the trace, else the assistant's messages; None without either."""
+    steps = sum(event.type == "model_step" for event in _trace(context) or ())
+    if steps:
+        return steps
+    messages = recorded_messages(context)
+    return sum(message.role == "assistant" for message in messages) if messages else None
+
+
+def most_repeated_call(calls: Calls) -> tuple[str, int] | None:
+    """Return the call that was made most often with the same arguments, as text, and its number.
+
+    ("", 0) when none was made, None when nothing is recorded. A call without recorded arguments counts as one with
+    none. Raises EvaluatorError for arguments that are nested too deep to compare.
+    """
+    if calls is None:
+        return None
+    counts = Counter((call.tool, _canonical_arguments(call)) for call in calls)
+    if not counts:
+        return "", 0
+    ((tool, arguments), count), *_ = counts.most_common(1)
+    return f"{tool} with {_shown(arguments)}", count
+
+
+def _canonical_arguments(call: ToolCall) -> str:
+    try:
+        return canonical_json({} if call.input is None else call.input)
+    except RecursionError as error:
+        raise EvaluatorError(f"the arguments of {call.tool} are nested too deep to compare") from error
+
+
+def _shown(arguments: str) -> str:
+    return arguments if len(arguments) <= _SHOWN_CHARS else f"{arguments[:_SHOWN_CHARS]} …"
+
+
+def _ended_as_error(call: ToolCall) -> bool:
+    return isinstance(call.output, Mapping) and bool(call.output.get("error"))
+
+
+def _trace(context: EvaluationContext) -> tuple[TraceEvent, ...] | None:
+    return context.trace if context.trace is not None else context.candidate_trace

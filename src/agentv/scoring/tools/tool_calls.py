@@ -1,14 +1,16 @@
-"""Matching of tool calls: tool names with globs, inputs by exact, subset or field-wise comparison."""
+"""Tool calls: those that messages record, and matching by name with globs, by exact, subset or field-wise inputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from agentv.types.json_value import JsonValue
-from agentv.types.messages import ToolCall
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.fields import first, is_call_part, is_result_part, tool_call_from_json
+from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
+from agentv.types.messages_json import content_text
 
 Matcher: TypeAlias = (
     Literal["exact", "subset", "ignore", "named_keys", "known_keys"] | tuple[str, ...] | Mapping[str, JsonValue]
@@ -19,6 +21,11 @@ _SCALAR = (str, int, float)
 _LIST = (list, tuple)
 _OBJECT = (dict, Mapping)
 _WORDS = ("exact", "subset", "ignore", "named_keys", "known_keys")
+_IDS = ("toolCallId", "tool_call_id", "tool_use_id", "call_id", "id")
+_NAMES = ("toolName", "tool_name", "tool", "name")
+_FAILED_OUTPUTS = frozenset({"error-text", "error-json", "execution-denied"})
+_WRAPPED_OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
+_OUTPUTS = ("result", "output", "content", "error")
 
 
 class ExpectedCall(Struct, frozen=True):
@@ -28,7 +35,7 @@ class ExpectedCall(Struct, frozen=True):
     `args` says how they are compared: `subset` (more is fine at every depth; the default), `exact`, `named_keys` (these
     keys have exactly these values, further keys are fine), `known_keys` (no other key, but keys may be missing),
     `ignore`, a list of paths of fields to compare, or a matcher for each field that differs from `exact`. Without both
-    any input matches.
+    any input matches. `max_duration_ms` limits how long the call that was found may take; it is not part of matching.
 
     >>> ExpectedCall("lookup", args={"order": "1001"}).matches(ToolCall("lookup", {"order": "1001", "full": True}))
     True
@@ -45,11 +52,14 @@ class ExpectedCall(Struct, frozen=True):
             )
         ),
     ] = "subset"
+    max_duration_ms: Annotated[float | None, Meta(description="how long the call may take, in milliseconds")] = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for an empty tool, an unknown matcher, or a matcher without an input."""
         if not self.tool:
             raise ValueError("`tool` must not be empty")
+        if self.max_duration_ms is not None and self.max_duration_ms < 0:
+            raise ValueError("`max_duration_ms` must be at least 0")
         if self.input is not None:
             _check_matcher(self.args)
         elif isinstance(self.args, Mapping):
@@ -166,3 +176,74 @@ def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
     if lists is not None:
         return len(lists[0]) == len(lists[1]) and all(map(is_subset, *lists))
     return json_equal(wanted, got)
+
+
+class ToolResult(Struct, frozen=True):
+    """The result of a tool, separate from its call. `failed` when the record marks it as an error."""
+
+    output: JsonValue
+    id: str | None = None
+    tool: str | None = None
+    failed: bool = False
+
+
+def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """Return every tool call of the messages, in order; one that is also in content parts counts once."""
+    if not any(isinstance(message.content, tuple) for message in messages):
+        return tool_calls_of(messages)
+    return tuple(call for message in messages for call in calls_of(message))
+
+
+def calls_of(message: Message) -> tuple[ToolCall, ...]:
+    """Return the tool calls of one message: its `tool_calls`, then those that are only in an assistant's parts."""
+    if not isinstance(message.content, tuple) or message.role != "assistant":
+        return message.tool_calls
+    added = [call for call in _part_calls(message.content) if not _is_known(call, message.tool_calls)]
+    return (*message.tool_calls, *added)
+
+
+def results_of(message: Message) -> Iterator[ToolResult]:
+    """Yield the results in a message: the content of a tool's message, and `tool_result` content parts."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    results = [part for part in parts if isinstance(part, DataPart) and is_result_part(part.type)]
+    if message.role == "tool" and message.content is not None and not results:
+        content = message.content
+        said = content_text(content) if isinstance(content, tuple) else content
+        yield ToolResult(said, message.tool_call_id, message.name)
+    for part in results:
+        fields = part.value
+        output, output_type = _unwrapped(first(fields, *_OUTPUTS))
+        is_error = fields.get("is_error") is True or fields.get("isError") is True
+        failed = is_error or part.type == "tool-error" or output_type in _FAILED_OUTPUTS
+        yield ToolResult(output, _text(fields, _IDS), _text(fields, _NAMES), failed)
+
+
+def _unwrapped(output: JsonValue) -> tuple[JsonValue, str | None]:
+    """Return the output inside the AI SDK's `{type, value}`, with that type; any other output as it is."""
+    given = output.get("type") if isinstance(output, Mapping) else None
+    type_ = given if isinstance(given, str) else None
+    if isinstance(output, Mapping) and type_ in _WRAPPED_OUTPUTS and not output.keys().isdisjoint(("value", "reason")):
+        return first(output, "value", "reason"), type_
+    return output, None
+
+
+def _part_calls(parts: tuple[object, ...]) -> Iterator[ToolCall]:
+    for part in parts:
+        if isinstance(part, DataPart) and is_call_part(part.type):
+            call = tool_call_from_json(part.value)
+            if call is not None:
+                yield call
+
+
+def _is_known(call: ToolCall, known: tuple[ToolCall, ...]) -> bool:
+    """Return True if a content part repeats a call that its message lists already."""
+    return any(
+        call.tool == other.tool
+        and (call.id == other.id if call.id and other.id else json_equal(call.input, other.input))
+        for other in known
+    )
+
+
+def _text(fields: JsonObject, names: tuple[str, ...]) -> str | None:
+    found = first(fields, *names)
+    return found if isinstance(found, str) else None

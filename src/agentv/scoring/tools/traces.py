@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agentv.scoring.tools.message_calls import calls_in
+from agentv.scoring.tools.tool_calls import calls_in
 from agentv.types.errors import MessageError
 from agentv.types.evaluation import EvaluationContext
+from agentv.types.message_shapes.fields import milliseconds_between
 from agentv.types.message_shapes.reading import read_message
 from agentv.types.messages import TRACE_EVENT_TYPES, Message, ToolCall, TraceEvent, TraceSummary
 from agentv.types.messages_json import trace_from_json
@@ -23,7 +24,7 @@ def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
     >>> summarize_trace([TraceEvent(type="tool_call", name="search"), {"type": "error"}]).error_count
     1
     """
-    if isinstance(steps, str | Mapping | TraceEvent | Message):
+    if not hasattr(steps, "__iter__") or isinstance(steps, str | Mapping | TraceEvent | Message):
         raise MessageError("trace", "must be a list of trace events or messages", f"got {type(steps).__name__}")
     read = [each for place, step in enumerate(steps) for each in _read_step(step, f"trace[{place}]")]
     messages = [step for step in read if isinstance(step, Message)]
@@ -53,11 +54,23 @@ def _read_step(step: TraceStep, at: str) -> Sequence[TraceEvent | Message]:
 
 def tool_calls_of_trace(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
     """Return the named tool calls of a trace, in order."""
+    ended = {event.id: event.timestamp for event in trace if event.type == "tool_result" and event.id is not None}
     return tuple(
-        ToolCall(tool=event.name, input=event.input, output=event.output, id=event.id, timestamp=event.timestamp)
+        ToolCall(
+            tool=event.name,
+            input=event.input,
+            output=event.output,
+            id=event.id,
+            timestamp=event.timestamp,
+            duration_ms=_time_between(event.timestamp, ended.get(event.id or "")),
+        )
         for event in trace
         if event.type == "tool_call" and event.name
     )
+
+
+def _time_between(began: str | None, ended: str | None) -> float | None:
+    return None if began is None or ended is None else milliseconds_between(began, ended)
 
 
 def observed_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentv.scoring.tools.tool_calls import ExpectedCall, name_matches
 from agentv.types.json_value import JsonValue
@@ -139,20 +139,28 @@ class Trajectory(Struct, frozen=True):
 
 
 class TrajectoryScore(Struct, frozen=True):
-    """The score of a trajectory, 0..1, with its hits and misses."""
+    """The score of a trajectory, 0..1, with its hits and misses.
+
+    `unknown` are the calls whose time is limited and not known: their limits are not part of the score.
+    """
 
     score: float
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 class _Compared(Struct, frozen=True):
-    """A comparison of calls with the expected ones: matched or not, the matched share, and texts."""
+    """A comparison of calls with the expected ones: matched or not, the matched share, texts, and what was found.
+
+    `found` are the actual calls by the index of the expected one.
+    """
 
     holds: bool
     share: Callable[[], float]  # computed only if it is the score
     hits: list[str]
     misses: list[str]
+    found: Mapping[int, Sequence[int]]
 
 
 def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> TrajectoryScore:
@@ -160,17 +168,56 @@ def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> Trajector
     hits: list[str] = []
     misses: list[str] = []
     demands: list[float] = []
+    unknown: list[str] = []
     if wanted.mode != "any_order":
         compared = _match(wanted, calls) if wanted.scoring == "matched" else _compare(wanted, calls)
-        demands.append(float(compared.holds) if wanted.scoring == "strict" else compared.share())
-        hits += compared.hits
-        misses += compared.misses
+        timed = _timed(wanted.expected, calls, compared.found)
+        hits += compared.hits + timed.hits
+        misses += compared.misses + timed.misses
+        unknown = timed.unknown
+        if wanted.scoring == "strict":
+            demands.append(float(compared.holds and timed.met == timed.limits))
+        else:
+            share, weight = compared.share(), len(wanted.expected)
+            total = weight + timed.limits
+            demands.append((share * weight + timed.met) / total if timed.limits else share)
     counts = Counter([call.tool for call in calls]) if wanted.counts else {}
     for met, message in _count_demands(wanted, counts):
         demands.append(float(met))
         (hits if met else misses).append(message)
     score = sum(demands) / len(demands) if demands else 1.0
-    return TrajectoryScore(score, _limited(hits), _limited(misses))
+    return TrajectoryScore(score, _limited(hits), _limited(misses), tuple(unknown))
+
+
+class _Timed(Struct):
+    """The limits on the time of calls: how many can be judged, how many are met, and texts."""
+
+    limits: int = 0
+    met: int = 0
+    hits: list[str] = field(default_factory=list)
+    misses: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+def _timed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[int, Sequence[int]]) -> _Timed:
+    """Compare the time of the calls that were found with its limits; a limit on a call that is missing is not met."""
+    timed = _Timed()
+    for index, expectation in enumerate(expected):
+        most = expectation.max_duration_ms
+        if most is None:
+            continue
+        places = found.get(index, ())
+        durations = [(calls[place], calls[place].duration_ms) for place in places]
+        if any(took is None for _, took in durations):
+            timed.unknown += [call.tool for call, took in durations if took is None]
+            continue
+        timed.limits += 1
+        within = [took is not None and took <= most for _, took in durations]
+        timed.met += bool(within) and all(within)
+        for (call, took), is_within in zip(durations, within, strict=True):
+            text = f"{call.tool} took {took:g} ms (maximum: {most:g} ms)"
+            (timed.hits if is_within else timed.misses).append(text)
+    return timed
 
 
 def score_counts(wanted: Trajectory, counts: Mapping[str, int]) -> TrajectoryScore:
@@ -221,12 +268,14 @@ def _compare(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
 def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
     hits: list[str] = []
     misses: list[str] = []
+    found: dict[int, Sequence[int]] = {}
     for position, (expectation, call) in enumerate(zip_longest(expected, calls), start=1):
         if expectation is not None and call is not None and expectation.matches(call):
+            found[position - 1] = (position - 1,)
             hits.append(f"{call.tool} called at position {position}")
         else:
             misses.append(f"Expected {_wanted(expectation)} at position {position}, found {_found(expectation, call)}")
-    return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
+    return _Compared(not misses, partial(common_share, expected, calls), hits, misses, found)
 
 
 def _found(expectation: ExpectedCall | None, call: ToolCall | None) -> str:
@@ -259,15 +308,17 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
     misses: list[str] = []
     following = 0
     after = ""
+    found: dict[int, Sequence[int]] = {}
     for position, expectation in enumerate(expected, start=1):
         index = next((i for i in range(following, len(calls)) if expectation.matches(calls[i])), None)
         if index is None:
-            found = _elsewhere(expectation, calls, after)
-            misses.append(f"Expected {_wanted(expectation)} at position {position}, found {found}")
+            instead = _elsewhere(expectation, calls, after)
+            misses.append(f"Expected {_wanted(expectation)} at position {position}, found {instead}")
             continue
+        found[position - 1] = (index,)
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
-    return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
+    return _Compared(not misses, partial(common_share, expected, calls), hits, misses, found)
 
 
 def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
@@ -294,7 +345,8 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
     longer = max(len(wanted.expected), len(calls))
     hits = [f"{calls[index].tool} called at position {index + 1}" for index in sorted(taken)]
-    return _Compared(not misses, lambda: len(pairs) / longer if longer else 1.0, hits, misses)
+    found = {index: (place,) for index, place in pairs.items()}
+    return _Compared(not misses, lambda: len(pairs) / longer if longer else 1.0, hits, misses, found)
 
 
 def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
@@ -321,7 +373,8 @@ def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
         if index is None
     ]
     share = len(hits) / len(found) if found else 1.0
-    return _Compared(not misses, lambda: share, hits, misses)
+    places = {number: (index,) for number, index in enumerate(found) if index is not None}
+    return _Compared(not misses, lambda: share, hits, misses, places)
 
 
 def _instead(mode: Mode, expectation: ExpectedCall, position: int, calls: Sequence[ToolCall]) -> str:
@@ -360,4 +413,9 @@ def _allowed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Co
     hits = [f"{call.tool} called at position {i}" for i, (call, is_allowed) in enumerate(positions, 1) if is_allowed]
     misses = [f"Expected no further call, found {call.tool}" for call, is_allowed in positions if not is_allowed]
     share = sum(allowed) / len(allowed) if allowed else 1.0
-    return _Compared(not misses, lambda: share, hits, misses)
+    found = {
+        number: [index for index, call in enumerate(calls) if expectation.matches(call)]
+        for number, expectation in enumerate(expected)
+        if expectation.max_duration_ms is not None
+    }
+    return _Compared(not misses, lambda: share, hits, misses, found)

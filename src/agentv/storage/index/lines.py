@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from agentv.storage.index.row_query import findable
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, decode_value
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.line_file import open_lines
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey

@@ -1,6 +1,7 @@
 """A store for criteria judgements (`run_evaluation`): one JSON Lines file."""
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from agentv.storage.run.line_file import whole_lines
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
+
+log = logging.getLogger("agentv")
 
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
@@ -42,7 +45,8 @@ class JsonFileStorageProvider:
     """Appends each judgement to a file as one line of JSON, with camelCase keys and times in milliseconds.
 
     The folder is created when missing. A line is written completely or not at all. Several processes may append to one
-    file; after a partial line of a killed process, the next record still starts on its own line.
+    file; a partial last line of a killed process is removed before the next one is written. Removed lines, and lines
+    that cannot be read, are logged by the logger `agentv` as warnings.
 
     A line names its configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is a
     line of `config_path`, the file `NAME.configs.jsonl` beside it.
@@ -72,22 +76,23 @@ class JsonFileStorageProvider:
         if made.config is not None and made.sha256 not in self._known:
             try:
                 known = self._load_configs()
-            except OSError as error:
-                raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
+            except StorageError as error:
+                raise StorageError(f"cannot write {self.path}: {error}") from error
             if made.sha256 not in known:
                 append_record(self.config_path, {"sha256": made.sha256, "config": made.config})
             self._known.add(made.sha256)
         append_record(self.path, made.record)
 
     def load_results(self) -> Iterator[AggregatedEvaluationResult]:
-        """Yield all judgements with their configurations; a partial last line is skipped.
+        """Yield all judgements with their configurations.
 
-        Raises StorageError, with the number of the line, for one that cannot be read.
+        A partial last line is skipped; any other line that is not a JSON object is passed over and logged. Raises
+        StorageError, with the number of the line, for an object that is not a judgement or lacks its configuration.
         """
         configs = self._load_configs()
-        for number, line in enumerate(whole_lines(self.path), start=1):
+        for number, line in _records(self.path):
             try:
-                record = with_configuration(decode(line), configs)
+                record = with_configuration(line, configs)
                 yield AggregatedEvaluationResult.from_dict(record)
             except KeyError as error:
                 raise StorageError(
@@ -97,17 +102,30 @@ class JsonFileStorageProvider:
                 raise StorageError(f"{self.path}:{number}: {error}") from error
 
     def _load_configs(self) -> dict[str, JsonObject]:
-        """Return the stored configurations by hash."""
+        """Return the stored configurations by hash. Raises StorageError if their file cannot be read."""
         configs: dict[str, JsonObject] = {}
-        for number, line in enumerate(whole_lines(self.config_path), start=1):
-            try:
-                record = decode(line)
-            except ValueError as error:
-                raise StorageError(f"{self.config_path}:{number}: {error}") from error
+        for _, record in _records(self.config_path):
             sha256, config = record.get("sha256"), record.get("config")
             if isinstance(sha256, str) and isinstance(config, Mapping):
                 configs[sha256] = config
         return configs
+
+
+def _records(path: Path) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the records of a file with their line numbers; a line without one is logged.
+
+    Raises StorageError if the file cannot be read.
+    """
+    try:
+        for number, line in enumerate(whole_lines(path), start=1):
+            try:
+                record = decode(line)
+            except ValueError as error:
+                log.warning("%s:%d: passed over: %s", path, number, error)
+                continue
+            yield number, record
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
 class _PartialLineError(OSError):
@@ -120,6 +138,7 @@ def append_record(path: Path, record: JsonValue) -> None:
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _remove_partial_record(descriptor, path)
         _append(descriptor, line)
     except _PartialLineError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}; the partial line was removed") from error
@@ -143,6 +162,30 @@ def _open(path: Path) -> int:
             return os.open(path, _APPENDING, 0o600)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _remove_partial_record(descriptor: int, path: Path) -> None:
+    """Remove the beginning of a record at the end of a file, which a killed process left there, and log it."""
+    end = os.fstat(descriptor).st_size
+    last = _unfinished_line(descriptor, end)
+    if not last.startswith(b"{"):  # whole lines, or text that is not ours
+        return
+    try:
+        decode(last)
+    except ValueError:
+        os.ftruncate(descriptor, end - len(last))
+        log.warning("%s: removed a partial last line of %d bytes", path, len(last))
+
+
+def _unfinished_line(descriptor: int, end: int) -> bytes:
+    """Return what follows the last newline of a file of `end` bytes."""
+    size, found = 1, b""
+    while len(found) < end:
+        found = os.pread(descriptor, min(size, end), max(end - size, 0))
+        if (newline := found.rfind(b"\n")) >= 0:
+            return found[newline + 1 :]
+        size *= 1 << 10
+    return found
 
 
 def _append(descriptor: int, line: bytes) -> None:

@@ -158,14 +158,16 @@ class RunPusher:
         reader = self._readers[table.file]
         while lines := reader.read():
             stored = self._digests(table, reader.seq, len(lines))
-            for line, digest in zip(lines, stored, strict=False):
-                if hashlib.sha256(line).digest() != digest:
+            for seq, line in enumerate(lines, reader.seq):
+                if seq in stored and hashlib.sha256(line).digest() != stored[seq]:
                     raise StorageError(
                         f"the store {self._url} has another line in {table.file} of run {self.run_id}: "
                         "another run with this id was pushed; nothing was changed"
                     )
-            reader.advance(lines[: len(stored)])
-            if len(stored) < len(lines):
+            # The database lacks a number where another writer, or this folder, had the same result before.
+            known = max(stored, default=reader.seq - 1) + 1 - reader.seq
+            reader.advance(lines[:known])
+            if known < len(lines):
                 return
         if self._digests(table, reader.seq, 1):
             raise StorageError(
@@ -173,10 +175,10 @@ class RunPusher:
                 f"pull it first: agentv store pull {self.run_id}"
             )
 
-    def _digests(self, table: LineTable, seq: int, most: int) -> list[bytes]:
-        query = f"SELECT sha256(line) FROM {table.table} WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"  # noqa: S608 - constant table name
+    def _digests(self, table: LineTable, seq: int, most: int) -> dict[int, bytes]:
+        query = f"SELECT seq, sha256(line) FROM {table.table} WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"  # noqa: S608 - constant table name
         rows = self._connection.execute(query.encode(), [self.run_id, seq, seq + most], binary=True).fetchall()
-        return [bytes(row[0]) for row in rows]
+        return {int(row[0]): bytes(row[1]) for row in rows}
 
     def _write(self, table: LineTable, seq: int, lines: list[bytes]) -> None:
         with self._connection.transaction():

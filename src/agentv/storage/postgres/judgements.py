@@ -18,7 +18,7 @@ from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, TemplateError
 from agentv.types.json_value import JsonObject
-from agentv.types.structs.struct_fields import repr_without
+from agentv.types.structs import repr_without
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection

@@ -16,7 +16,7 @@ from agentv.types.records.answer import Answer
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord
-from agentv.types.structs.struct_fields import struct_fields
+from agentv.types.structs import struct_fields
 
 Column: TypeAlias = str | int | float | datetime | None
 

@@ -1,7 +1,7 @@
-"""Convert stored values to the form in which msgspec encodes their lines (docs/reference/run-folder.md).
+"""Convert stored values to the form in which msgspec encodes their lines (docs/reference/run-folder.md), and exports.
 
 Three things differ between a value and its line: times are in UTC, messages are dicts, and a failure omits fields
-whose values follow from the record that contains it.
+whose values follow from the record that contains it. Exports are described in docs/reference/results-and-verdicts.md.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,20 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agentv.storage.records.case_messages import case_messages_to_record
-from agentv.storage.records.json_line import time_text, written_fields
+from agentv.storage.records.json_line import decode, encode, time_text, written_fields
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure, Stage
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_to_json
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.fields import EVENT_SCHEMA, rounded_ms
 from agentv.types.records.label import Label
-from agentv.types.records.result import CaseResult
+from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 S = TypeVar("S", bound=Struct)
 N = TypeVar("N", Answer, CaseResult)
+_SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "raw_aspects")
 
 
 def numbered(value: N, *, seq: int, run_id: str) -> N:
@@ -197,3 +198,35 @@ def _are_utc(*moments: datetime) -> bool:
 
 def _changed(value: S, changes: dict[str, Any]) -> S:
     return replace(value, **changes) if changes else value
+
+
+def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
+    """Return a result as exports write it; `trace` and `output_messages`, also of `partial`, only with `include_trace`.
+
+    A case in the single form has no `evaluator_results`: its evaluator's fields are at the top (seed REQ-EVAL-008).
+    Values from plug-ins that are not JSON are converted as in the run folder.
+    """
+    record = to_record(result)
+    if not include_trace:
+        record.pop("trace", None)
+        record.pop("output_messages", None)
+        if result.partial is not None:
+            record["partial"] = to_record(replace(result.partial, trace=None, output_messages=None))
+    if result.single_form:
+        record |= _flat_fields(result.evaluator_results)
+        record.pop("evaluator_results", None)
+    else:
+        record["evaluator_results"] = [to_record(each) for each in result.evaluator_results]
+    return decode(encode({key: record[key] for key in EXPORT_KEYS if key in record}))
+
+
+def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue]:
+    if not evaluators:
+        return {}
+    record = to_record(evaluators[0])
+    flat = {key: record[key] for key in _SINGLE_FORM_FIELDS if key in record}
+    if "evaluator_provider_request" in record:
+        flat[FLAT_REQUEST] = record["evaluator_provider_request"]
+    if "error" in record:
+        flat["evaluator_error"] = record["error"]
+    return flat

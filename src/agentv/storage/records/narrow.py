@@ -1,11 +1,20 @@
-"""Read single fields of a record with type checks, and convert small values that several records contain."""
+"""Partial reading of records: types with a few fields, single fields with type checks, and small shared values."""
 
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from typing import ClassVar
+
+from msgspec import Struct
 
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
+
+
+class Subset(Struct, frozen=True, gc=False):
+    """Some fields of the record type `WHOLE`; a test checks that both declare them in the same way."""
+
+    WHOLE: ClassVar[type[Struct]]
 
 
 def read_time(record: JsonObject, key: str) -> datetime:

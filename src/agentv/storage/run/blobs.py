@@ -1,13 +1,13 @@
 """Large values of a run: each is stored once under its SHA-256, and lines hold a reference to it."""
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from agentv.storage.records.case_messages import BLOB_KEY, BlobReference
 from agentv.storage.records.json_line import decode_value, encode
+from agentv.storage.run.line_file import write_by_rename
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -31,14 +31,8 @@ class BlobFolder:
         path = self.folder / f"sha256-{sha256}"
         if not path.exists():
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            part = path.with_suffix(".part")
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                # A line must not survive a power loss without its blob; blobs are rare enough to fsync each.
-                file.flush()
-                os.fsync(file.fileno())
-            part.rename(path)
+            # A line must not survive a power loss without its blob; blobs are rare enough to fsync each.
+            write_by_rename(path, data)
         return BlobReference.to(sha256, size=len(data), media_type=media_type)
 
     def load(self, reference: JsonObject) -> JsonValue:

@@ -17,9 +17,9 @@ from msgspec import Struct
 from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
 from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.run.line_file import LineFile, whole_lines
+from agentv.storage.run.line_file import LineFile, whole_lines, write_by_rename
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -328,14 +328,3 @@ def append_event(folder: Path, type_: str, fields: Mapping[str, JsonValue], *, c
     except OSError as error:
         raise StorageError(f"cannot write {folder / 'events.jsonl'}: {error.strerror or error}") from error
     return True
-
-
-def write_by_rename(path: Path, data: bytes) -> None:
-    """Replace a file atomically, also across a power loss."""
-    part = path.with_suffix(".part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.rename(path)

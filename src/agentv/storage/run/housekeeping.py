@@ -6,7 +6,8 @@ from pathlib import Path
 
 from agentv.storage.records.json_line import decode, pretty
 from agentv.storage.run.find import list_run_folders
-from agentv.storage.run.folder import RUN_FILE, write_by_rename
+from agentv.storage.run.folder import RUN_FILE
+from agentv.storage.run.line_file import write_by_rename
 from agentv.storage.run.lock import RunLock, is_being_written
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentv.storage.records.json_line import reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict

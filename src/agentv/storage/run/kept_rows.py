@@ -11,7 +11,7 @@ import msgspec
 from agentv.scoring.keys.identity import DigestSet, digest_of
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.stored import Generations, StoredRun, slot_name

@@ -1,4 +1,7 @@
-"""An append-only file of numbered lines; each write adds a whole line or nothing, and a torn last line is cut off."""
+"""Files of a run: append-only lines, of which each write adds a whole one or nothing; and files replaced as a whole.
+
+A torn last line is cut off.
+"""
 
 import ctypes
 import errno
@@ -130,3 +133,14 @@ def whole_lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line[:-1]
+
+
+def write_by_rename(path: Path, data: bytes) -> None:
+    """Replace a file atomically, also across a power loss."""
+    part = path.with_suffix(".part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(path)

@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
-from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, ScoredRow, judged_measures, scored_row
-from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.comparison.sides import (
+    PASSED,
+    SCORE,
+    SPENDING,
+    CaseName,
+    ScoredRow,
+    Side,
+    judged_measures,
+    scored_row,
+)
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.storage.records.decode import RESULTS, check_schema
 from agentv.storage.records.json_line import decode, encode

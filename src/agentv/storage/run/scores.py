@@ -10,21 +10,21 @@ import msgspec
 from msgspec import Struct
 
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
-from agentv.scoring.comparison.rows import (
+from agentv.scoring.comparison.sides import (
     COST,
     LATENCY,
     TOKENS,
     Place,
     ScoredRow,
+    Side,
     evaluator_measure,
     judged_measures,
 )
-from agentv.scoring.comparison.sides import Side
 from agentv.scoring.counting.row_kinds import RowKind
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
 from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.score_file import load_score_file
@@ -69,7 +69,6 @@ class _Row(Subset, frozen=True):
     usage_by: UsageBy | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
-    file: str | None = None
 
 
 class _RowOfGroup(_Row, frozen=True, kw_only=True):
@@ -160,10 +159,7 @@ def _kind(row: _RowOfGroup, scored: ScoredRow) -> RowKind:
 
 
 def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
-    target = None if row.usage_by is None else row.usage_by.target
-    # A logged answer without a cost is stored with 0, as nothing was paid for it; what it cost is not known.
-    is_unlogged = row.file is not None and target is not None and target.cost_usd == 0
-    if row.cost_usd is not None and not is_unlogged:
+    if row.cost_usd is not None:
         yield COST, row.cost_usd
     if row.duration_ms is not None:
         yield LATENCY, row.duration_ms / 1000

@@ -10,7 +10,7 @@ import msgspec
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.json_line import decode, reason
-from agentv.storage.records.subset import Subset
+from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.labels import LABELS_FILE, current_labels
 from agentv.storage.run.line_file import whole_lines

@@ -6,7 +6,12 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from msgspec import Struct, field, structs
 
-from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of, moment_of
+from agentv.types.criteria.evaluation_input import (
+    EvaluationInput,
+    milliseconds_of,
+    moment_of,
+    without_impossible_duration,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict, verdict_of
 from agentv.types.failures import FailureKind
@@ -144,7 +149,9 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "results": tuple(EvaluationResult.read(item, problems, at) for at, item in fields.items("results")),
             "scored": fields.count("scored"),
             "expected": fields.count("expected"),
-            "input_snapshot": EvaluationInput.read({} if snapshot is None else snapshot, problems, "$.input_snapshot"),
+            "input_snapshot": EvaluationInput.read(
+                {} if snapshot is None else without_impossible_duration(snapshot), problems, "$.input_snapshot"
+            ),
             "evaluation_config_snapshot": fields.mapping("evaluation_config_snapshot") or {},
             "agent_id": fields.text("agent_id"),
             "session_id": fields.text("session_id"),

@@ -17,7 +17,7 @@ from agentv.types.message_shapes.reading import read_answer, read_message
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
-from agentv.types.structs.spellings import CamelKeywords
+from agentv.types.structs import CamelKeywords
 from agentv.types.usage import Usage
 
 _FOREIGN_NAMES = {
@@ -31,6 +31,22 @@ _FOREIGN_NAMES = {
     "reference": "ground_truth",
 }
 """Names that other tools use for the same fields."""
+
+
+MAX_DURATION_MS = 10**12
+"""The longest duration of an answer, 31 years. A present time in milliseconds since 1970 is more."""
+
+
+def without_impossible_duration(stored: JsonValue) -> JsonValue:
+    """Return the JSON of an input that an older version stored, without a duration above MAX_DURATION_MS."""
+    if not isinstance(stored, Mapping):
+        return stored
+    names = {name for name in ("durationMs", "duration_ms") if _is_above(stored.get(name), MAX_DURATION_MS)}
+    return {name: value for name, value in stored.items() if name not in names} if names else stored
+
+
+def _is_above(value: JsonValue, limit: float) -> bool:
+    return isinstance(value, int | float) and value > limit
 
 
 class MoreOfInput(TypedDict, total=False):
@@ -274,6 +290,9 @@ def _check_spending(given: EvaluationInput, problems: Problems) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and isfinite(cast(float, value)) and cast(float, value) >= 0):
             problems.add(f"$.{name}", f"must be a number of at least 0, got {value!r}")
+        elif name == "duration_ms" and value is not None and cast(float, value) > MAX_DURATION_MS:
+            advice = "a duration in milliseconds, not a time"
+            problems.add("$.duration_ms", f"must be at most {MAX_DURATION_MS:,}, got {value!r}", allowed=advice)
     usage: object = given.usage
     if usage is not None and not isinstance(usage, Usage | Mapping):
         problems.add("$.usage", f"must be a Usage, got {type(usage).__name__}")

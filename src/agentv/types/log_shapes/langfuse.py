@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, found
-from agentv.types.log_shapes.times import milliseconds_between
+from agentv.types.log_shapes.fields import Found, LogRecord, found, milliseconds_between
 
 _TYPES = frozenset(
     "SPAN GENERATION EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()  # noqa: SIM905 - a list of words

@@ -1,8 +1,7 @@
 """LangSmith: runs, as its API, its client (`model_dump`, `list_runs`) and its bulk export write them."""
 
 from agentv.types.json_value import JsonObject
-from agentv.types.log_shapes.fields import Found, LogRecord, at_path, found
-from agentv.types.log_shapes.times import milliseconds_between
+from agentv.types.log_shapes.fields import Found, LogRecord, at_path, found, milliseconds_between
 
 _THREADS = ("session_id", "thread_id", "conversation_id")
 """The keys of a run's metadata that group runs into a conversation; a run's own `session_id` is its project."""

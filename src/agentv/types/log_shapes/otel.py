@@ -11,10 +11,11 @@ from typing import TypeGuard, cast
 
 from msgspec.structs import replace
 
+from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found
+from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found, milliseconds_between
 from agentv.types.log_shapes.phoenix import nested_attributes, read_phoenix
-from agentv.types.log_shapes.times import milliseconds_between
+from agentv.types.message_shapes.usages import read_usage
 
 _NO_ANSWERS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
 """The operations and kinds of spans whose output is no answer."""
@@ -35,9 +36,12 @@ _RESOURCES = ("resourceSpans", "resource_spans")
 def spans_of(export: JsonObject) -> Iterator[JsonObject]:
     """Yield each span of an export as a line, whose `step` is None if its answer is not a part of another's.
 
-    Of nested spans with messages, only the outermost in the export has an answer of its own.
+    Of nested spans with messages, only the outermost in the export has an answer of its own. Raises EvalFileError with
+    the place of every part that is not a list of objects.
     """
-    listed = list(_spans(export))
+    problems = Problems("OTLP export")
+    listed = list(_spans(export, problems))
+    problems.raise_any()
     spans = {(str(span["traceId"]), str(span["spanId"])): span for span in listed}
     for span in listed:
         yield {**span, "step": _step(span, spans)}
@@ -67,14 +71,16 @@ def _has_answer(span: JsonObject) -> bool:
     return any(key.startswith(_SAID) for key in attributes)
 
 
-def _spans(export: JsonObject) -> Iterator[JsonObject]:
-    for resource in _objects(_first(export, *_RESOURCES)):
-        for scope in _objects(_first(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")):
-            for span in _objects(scope.get("spans")):
+def _spans(export: JsonObject, problems: Problems) -> Iterator[JsonObject]:
+    for at_resource, resource in _parts(export, "$", _RESOURCES, problems):
+        for at_scope, scope in _parts(resource, at_resource, _SCOPES, problems):
+            for at, span in _parts(scope, at_scope, ("spans",), problems):
                 events = [
                     {"name": each.get("name"), "attributes": _attributes(each.get("attributes"))}
-                    for each in _objects(span.get("events"))
+                    for _, each in _parts(span, at, ("events",), problems)
                 ]
+                if not isinstance(span.get("attributes"), Mapping):
+                    list(_parts(span, at, ("attributes",), problems))  # reports what is wrong
                 yield {
                     "otlp": True,
                     "traceId": _first(span, "traceId", "trace_id"),
@@ -87,6 +93,26 @@ def _spans(export: JsonObject) -> Iterator[JsonObject]:
                     "attributes": _attributes(span.get("attributes")),
                     "events": events,
                 }
+
+
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+
+
+def _parts(value: JsonObject, at: str, names: tuple[str, ...], problems: Problems) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the objects of the list under the first of these keys that is there, each with its path.
+
+    Anything else than a list of objects, and another value than null, is recorded as a problem.
+    """
+    name = next((name for name in names if value.get(name) not in (None, "")), names[0])
+    listed = value.get(name)
+    if listed is not None and not isinstance(listed, list | tuple):
+        problems.add(f"{at}.{name}", f"must be a list of objects, got {type(listed).__name__}")
+        return
+    for index, each in enumerate(listed or ()):
+        if isinstance(each, Mapping):
+            yield f"{at}.{name}[{index}]", each
+        else:
+            problems.add(f"{at}.{name}[{index}]", f"must be an object, got {type(each).__name__}")
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
@@ -151,7 +177,11 @@ def read_otel(value: JsonObject) -> LogRecord:
         phoenix = read_phoenix({**value, "parent_id": None, "start_time": None, "end_time": None})
         fields = {**phoenix.fields, **_times(value)}
         return replace(phoenix, shape="OpenTelemetry", fields=fields, step=cast(str | None, step), failure=failure)
-    return LogRecord("OpenTelemetry", _fields(value, attributes), step=cast(str | None, step), failure=failure)
+    for event in _objects(value.get("events")):  # a newer form has the messages there
+        if event.get("name") == "gen_ai.client.inference.operation.details":
+            attributes = {**attributes, **_attributes(event.get("attributes"))}
+    fields, notes = _fields(value, attributes), _count_notes(attributes)
+    return LogRecord("OpenTelemetry", fields, step=cast(str | None, step), failure=failure, notes=notes)
 
 
 def _times(value: JsonObject) -> dict[str, Found]:
@@ -164,9 +194,6 @@ def _times(value: JsonObject) -> dict[str, Found]:
 
 
 def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
-    for event in _objects(value.get("events")):  # a newer form has the messages there
-        if event.get("name") == "gen_ai.client.inference.operation.details":
-            attributes = {**attributes, **_attributes(event.get("attributes"))}
     line: JsonObject = {"context": value.get("context"), "name": value.get("name"), "attributes": attributes}
     fields = found(
         line,
@@ -182,13 +209,28 @@ def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
             "metadata.agent": "attributes.gen_ai.agent.name",
         },
     )
+    counts = {name: count for name, count in _counts(attributes).items() if read_usage({name: count}) is not None}
+    if counts:
+        fields["usage"] = Found(counts, "$.attributes.gen_ai.usage", "recorded")
+    said = _with_system(_said(attributes, _objects(value.get("events"))), attributes.get(_SYSTEM))
+    return {**fields, **_times(value), **said}
+
+
+def _counts(attributes: JsonObject) -> dict[str, JsonValue]:
+    """Return the token counts of a span as they are written."""
     counts = {
         "input_tokens": _first(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
         "output_tokens": _first(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     }
-    if all(isinstance(count, int) for count in counts.values()):
-        fields["usage"] = Found(counts, "$.attributes.gen_ai.usage", "recorded")
-    return {**fields, **_times(value), **_said(attributes, _objects(value.get("events")))}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _count_notes(attributes: JsonObject) -> tuple[str, ...]:
+    return tuple(
+        f"$.attributes.gen_ai.usage.{name} is not a whole number of tokens: {count!r}"
+        for name, count in _counts(attributes).items()
+        if read_usage({name: count}) is None
+    )
 
 
 def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Found]:
@@ -207,11 +249,26 @@ def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Fou
                 continue
             said = _listed(raw)
             value = _conversation(said) if said is not None else _entity(raw)
-            if key == "gen_ai.input.messages" and (system := _listed(attributes.get(_SYSTEM))) is not None:
-                value = [{"role": "system", "content": _text(system)}, *cast(list[JsonValue], value)]
             made[name] = Found(value, f"$.attributes.{key}", "recorded")
             break
     return {**_of_events(events), **made}
+
+
+def _with_system(said: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
+    """Return what was said with the system's instructions before it, unless they are there already."""
+    if raw in (None, "", []):
+        return said
+    listed = decoded(raw) if isinstance(raw, str) else raw
+    content = _content(listed) if isinstance(listed, list) else raw
+    system: JsonObject = {"role": "system", "content": content}
+    name = "messages" if "messages" in said else "prompt"
+    given = said.get(name, Found([], f"$.attributes.{_SYSTEM}", "recorded"))
+    value = [{"role": "user", "content": given.value}] if isinstance(given.value, str) else given.value
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) and "role" in each for each in value):
+        return {**said, "metadata.system_instructions": Found(content, f"$.attributes.{_SYSTEM}", "recorded")}
+    if system in value:
+        return said
+    return {**said, name: replace(given, value=[system, *value])}
 
 
 _SYSTEM = "gen_ai.system_instructions"
@@ -236,7 +293,9 @@ def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
         elif name == "gen_ai.choice":
             message = body.get("message")
             inner = decoded(message) if isinstance(message, str) else message
-            answers += _conversation([inner if isinstance(inner, Mapping) else {"content": message, **body}])
+            answers += _conversation(
+                [{**body, **inner} if isinstance(inner, Mapping) else {"content": message, **body}]
+            )
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.removeprefix("gen_ai.").removesuffix(".message")
             prompts += _conversation([{"role": role, **body}])
@@ -274,15 +333,14 @@ def _conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     made: list[JsonValue] = []
     for message in _objects(messages):
         role = str(message.get("role") or "assistant")
-        parts = _objects(message.get("parts"))
-        calls = [_call(part) for part in (*parts, *_objects(message.get("tool_calls")))
-                 if part.get("type", "function") in ("tool_call", "function", "tool-call")]  # fmt: skip
-        results = [part for part in parts if str(part.get("type")) in ("tool_call_response", "tool_result")]
-        text = _text(parts) if parts else message.get("content")
-        if text or calls or not results:
-            made.append(
-                {"role": role, "content": text, **({"tool_calls": calls} if calls else {}), **_call_id(message)}
-            )
+        parts = _list_of(message.get("parts"))
+        listed = _list_of(message.get("tool_calls"))
+        calls = [*(part for part in parts if _type(part) in _CALLS), *listed]
+        results = [part for part in _objects(parts) if _type(part) in _RESULTS]
+        content = _content(parts) if parts else message.get("content")
+        if content or calls or not results:
+            made_calls: JsonObject = {"tool_calls": list(map(_call, calls))} if calls else {}
+            made.append({"role": role, "content": content, **made_calls, **_call_id(message)})
         for part in results:
             result = _first(part, "response", "result", "content")
             content = result if isinstance(result, str) else {"result": result}
@@ -295,7 +353,9 @@ def _call_id(message: JsonObject) -> JsonObject:
     return {"tool_call_id": name} if message.get("role") == "tool" and name is not None else {}
 
 
-def _call(part: JsonObject) -> JsonObject:
+def _call(part: JsonValue) -> JsonValue:
+    if not isinstance(part, Mapping):
+        return part  # reported when the message is read
     inner = part.get("function")
     source = inner if isinstance(inner, Mapping) else part
     return {"id": part.get("id"), "tool": source.get("name"), "input": _arguments(source.get("arguments"))}
@@ -306,6 +366,38 @@ def _arguments(value: JsonValue) -> JsonValue:
     return value if parsed is None else parsed
 
 
-def _text(parts: Sequence[JsonValue]) -> str:
-    texts = [part.get("content", part.get("text")) for part in _objects(parts) if part.get("type", "text") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str))
+_CALLS = ("tool_call", "function", "tool-call")
+_RESULTS = ("tool_call_response", "tool_result")
+_MEDIA = ("image", "audio", "video")
+
+
+def _list_of(value: JsonValue) -> list[JsonValue]:
+    """Return a list, which may be written as JSON; any other value as its only item, () without one."""
+    inner = decoded(value) if isinstance(value, str) else None
+    value = value if inner is None else inner
+    return list(value) if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
+
+
+def _type(part: JsonValue) -> str:
+    return str(part.get("type", "text")) if isinstance(part, Mapping) else "text"
+
+
+def _content(parts: Sequence[JsonValue]) -> JsonValue:
+    """Return what parts say, without calls and their results: one text if all are texts, else the parts."""
+    said = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
+    texts = [part if isinstance(part, str) else _first(part, "content", "text") for part in said
+             if isinstance(part, str) or (isinstance(part, Mapping) and _type(part) == "text")]  # fmt: skip
+    if len(texts) == len(said) and all(isinstance(text, str) for text in texts):
+        return "\n".join(map(str, texts))
+    return said
+
+
+def _part(part: JsonValue) -> JsonValue:
+    """Return a part with a type that is known: media by what they are, any other as data."""
+    if not isinstance(part, Mapping):
+        return part
+    type_ = _type(part)
+    if type_ in ("uri", "blob", "file"):
+        modality = part.get("modality")
+        return {**part, "type": modality if modality in _MEDIA else "file"}
+    return part if type_ in ("text", "reasoning") else {**part, "type": f"data-{type_}"}

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, found
-from agentv.types.log_shapes.times import milliseconds_between
+from agentv.types.log_shapes.fields import Found, LogRecord, found, milliseconds_between
 
 _COLUMN = "attributes."
 

@@ -12,7 +12,7 @@ from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds
 from agentv.types.errors import MessageError, nearest
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
-from agentv.types.log_shapes.fields import Found, LogRecord, decoded, keys_of
+from agentv.types.log_shapes.fields import Found, LogRecord, decoded, keys_of, logged_moment
 from agentv.types.log_shapes.langfuse import is_langfuse, read_langfuse
 from agentv.types.log_shapes.langsmith import is_langsmith, read_langsmith
 from agentv.types.log_shapes.mapping import Extra, LogMap, mapped
@@ -21,7 +21,6 @@ from agentv.types.log_shapes.otel import is_otel, read_otel
 from agentv.types.log_shapes.own import INPUT_KEYS, NAMES, read_own
 from agentv.types.log_shapes.phoenix import is_phoenix, read_phoenix
 from agentv.types.log_shapes.spoken import INPUTS, OUTPUTS, read_spoken
-from agentv.types.log_shapes.times import logged_moment
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message

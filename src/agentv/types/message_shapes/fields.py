@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, TypeAlias, cast, get_args
 
 from agentv.types.errors import MessageError
@@ -95,7 +96,26 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
         output=first(value, "output", "result"),
         id=optional_text(first(value, *_CALL_IDS)),
         timestamp=optional_text(value.get("timestamp")),
+        duration_ms=_duration_ms(value),
     )
+
+
+def _duration_ms(value: JsonObject) -> float | None:
+    """Return how long a call took, in milliseconds: as it is written, or from its start to its end."""
+    written = first(value, "duration_ms", "durationMs")
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        return float(written) if written >= 0 else None
+    began, ended = first(value, "start_time", "startTime"), first(value, "end_time", "endTime")
+    return milliseconds_between(began, ended) if isinstance(began, str) and isinstance(ended, str) else None
+
+
+def milliseconds_between(began: str, ended: str) -> float | None:
+    """Return the time between two moments in ISO 8601; None if they cannot be compared, or are in another order."""
+    try:
+        passed = (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds() * 1000
+    except (ValueError, TypeError):
+        return None
+    return round(passed, 3) if passed >= 0 else None
 
 
 def _parsed(arguments: str) -> JsonValue:

@@ -33,17 +33,27 @@ class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
         return fields
 
 
+def source_of(file: str, line: int, part: int = 1) -> str:
+    """Return the place of an answer in a log: `log.jsonl:2`, or `log.jsonl:2#3` for the third answer of that line."""
+    return f"{file}:{line}" if part == 1 else f"{file}:{line}#{part}"
+
+
 class AnswerRef(Struct, frozen=True, gc=False):
     """The line of answers.jsonl with this `seq`."""
 
     seq: int
 
 
-class Origin(Struct, frozen=True, gc=False):
-    """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python."""
+class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python.
+
+    `part` counts, from 1, the answers of one line. `digest` is that of the line's content, empty if it is not known.
+    """
 
     file: str
     line: int
+    part: int = 1
+    digest: str = ""
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,6 +71,23 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     estimated: bool = False
 
 
+class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a target answered in one turn of a conversation.
+
+    `start` is the index of the user's message in the answer's `output_messages`; those up to the next turn are the
+    target's own if `has_messages`, else one that is made of `text`. `duration_ms` is the time of the target.
+    """
+
+    text: str
+    start: int
+    has_messages: bool = always(False)
+    trace: tuple[TraceEvent, ...] | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    cached: bool = False
+
+
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
@@ -70,7 +97,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `answered_by` is the fallback target whose answer it is; None for the target's own. `repaired` says that lone
     surrogates were replaced in its texts. `origin` is where a recorded answer was read: its `duration_ms` is None if
     the log does not say it, and `given` has the keys of its input that neither the answer nor its case holds. `seq` is
-    the number of its line, None before it is written, and `run_id` is the run that called the target.
+    the number of its line, None before it is written, and `run_id` is the run that called the target. `turns` are those
+    of a conversation that was held: `text` is then the last answer, `output_messages` are the messages of both sides.
     """
 
     schema: str = always(ANSWER_SCHEMA)
@@ -107,3 +135,11 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repaired: bool = False
     origin: Origin | None = None
     given: JsonObject | None = None
+    turns: tuple[AnsweredTurn, ...] = ()
+
+    @property
+    def messages_by_turn(self) -> tuple[StoredMessages, ...]:
+        """The messages of each turn of a conversation, the user's first."""
+        messages = self.output_messages or ()
+        ends = [*(turn.start for turn in self.turns[1:]), len(messages)]
+        return tuple(messages[turn.start : end] for turn, end in zip(self.turns, ends, strict=False))

@@ -88,7 +88,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     score, but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator
     form, for which exports write its evaluator's fields into the row itself. `empty_answer` says that the target
     answered with nothing but white space. `partial` is what the target said before it failed; `answered_by` is the
-    fallback target that answered after that. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for
+    fallback target that answered after that. `part` counts, from 1, the answers of one line of a log, and `line_digest`
+    is the digest of that line's content. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for
     people who read lines.
     """
 
@@ -138,6 +139,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     single_form: bool = False
     file: str = ""
     line: int = 0
+    part: int = 1
+    line_digest: str = ""
 
     def __post_init__(self) -> None:
         """Copy the slot's fields, or build the slot from them for an exported row, which has none."""
@@ -232,7 +235,9 @@ def _line_of(result: EvaluatorResult) -> Line:
     return Line(state, result.name, score, reason)
 
 
-_IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})
+_IN_THE_FOLDER_ONLY = frozenset(
+    {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line", "part", "line_digest"}
+)
 FLAT_REQUEST = "evaluator_raw_request"
 """The judge's request of a case in the older one-evaluator form, whose fields exports write into the row itself."""
 

@@ -36,7 +36,10 @@ class EventRecord(Struct, frozen=True):
 
 
 class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A planned case, written to `cases.jsonl` when it is first used."""
+    """A planned case, written to `cases.jsonl` when it is first used.
+
+    `turns` are those of a conversation, `turn_rules` the keys of `execution` that say how it is held and scored.
+    """
 
     schema: str = always(CASE_SCHEMA)
     case_key: str
@@ -56,3 +59,5 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: tuple[JsonObject, ...] = always(())
     tags: tuple[str, ...] = always(())
     metadata: JsonObject = always({})
+    turns: tuple[JsonObject, ...] = ()
+    turn_rules: JsonObject = {}

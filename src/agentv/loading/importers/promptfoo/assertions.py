@@ -99,8 +99,16 @@ class Assertion(Struct):
         value = self.value()
         if isinstance(value, str):
             rows = csv.reader(value.splitlines(), skipinitialspace=True)
-            return [part.strip() for row in rows for part in row if part.strip()]
-        return [item for item in value if isinstance(item, str | int | float)] if isinstance(value, list) else []
+            found: list[JsonValue] = [part.strip() for row in rows for part in row if part.strip()]
+        else:
+            listed = value if isinstance(value, list) else []
+            found = [item for item in listed if isinstance(item, str | int | float)]
+            for item in listed:
+                if item not in found:
+                    self.lose(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
+        if not found and (value is not None or self.source.get("value").value is None):
+            self.lose("has no text as its value; it is not carried over")
+        return found
 
     def threshold(self, default: float) -> float:
         """Return the threshold."""
@@ -130,6 +138,7 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
         assertion.lose(f"is not carried over: {reason}")
         return None
     assertion.source.keep_only(KEYS, "an assertion")
+    assertion.source.get("threshold").number()  # one that is not a number is recorded
     made = make(assertion)
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
@@ -150,6 +159,8 @@ def _negate(made: Settings) -> None:
         return
     else:
         made["negate"] = True
+        if isinstance(limit := made.get("required"), int | float):
+            made["required"] = 1 - limit
 
 
 def _variables(value: JsonValue) -> set[str]:
@@ -208,8 +219,8 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
 
 def _words(assertion: Assertion) -> Settings | None:
     value = assertion.value()
-    exact = assertion.source.get("value").number()
     bounds = {key: value[key] for key in ("min", "max") if key in value} if isinstance(value, Mapping) else {}
+    exact = None if bounds else assertion.source.get("value").number()
     if exact is not None:
         bounds = {"min": int(exact), "max": int(exact)}
     if not bounds:
@@ -300,13 +311,7 @@ def _judged(assertion: Assertion, requirements: list[str], **more: JsonValue) ->
     if prompt is not None:
         text = _judge_prompt(prompt, requirements, assertion)
         made = {"type": "llm_judge", "prompt": text, **more}
-    provider = next((place for place in _providers(assertion) if place.value is not None), None)
-    if provider is not None:
-        chosen = provider.get("text") if provider.get("text").value is not None else provider
-        target = assertion.judge(chosen)
-        if target is not None:
-            made["target"] = target
-    return made
+    return {**made, **_judging_target(assertion)}
 
 
 def _prompts(assertion: Assertion) -> tuple[Located, ...]:
@@ -333,14 +338,66 @@ def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion)
 
 
 def _faithful(assertion: Assertion) -> Settings:
-    assertion.variables.add("context")
-    assertion.lose("is judged as one requirement, not claim by claim")
-    return _judged(assertion, ["Everything that the answer claims is supported by this context:\n{{ context }}"])
+    assertion.lose("becomes faithfulness: one call of the judge, with a prompt of ours")
+    return {**_ready_made(assertion, "faithfulness"), **_sources(assertion)}
 
 
 def _relevant(assertion: Assertion) -> Settings:
-    assertion.lose("is judged by a model as one requirement, not by the similarity of generated questions")
-    return _judged(assertion, ["The answer is relevant to the question, and answers it."])
+    assertion.lose("becomes answer_relevance: a model judges it, not the similarity of generated questions")
+    return _ready_made(assertion, "answer_relevance")
+
+
+def _recalled(assertion: Assertion) -> Settings | None:
+    reference = assertion.reference("reference")
+    if reference is None:
+        if assertion.source.get("value").value is None:
+            assertion.lose("is not carried over: it has no value")
+        return None
+    assertion.lose("becomes context_recall: statement by statement in one call, with a prompt of ours")
+    made = _ready_made(assertion, "context_recall")
+    return {**made, **_sources(assertion, default="prompt"), "reference": reference}
+
+
+def _precise(assertion: Assertion) -> Settings:
+    assertion.lose("becomes context_precision: the share of useful passages, not of sentences")
+    return {**_ready_made(assertion, "context_precision"), **_sources(assertion)}
+
+
+def _ready_made(assertion: Assertion, kind: str) -> Settings:
+    """Return the settings of a ready-made judge, which passes from the threshold on; without one any score does."""
+    assertion.needs_judge = True
+    for place in _prompts(assertion):
+        if place.value is not None:
+            place.lose(f"the prompt of {kind} is ours", "write it as the `prompt` of an llm_judge")
+    if "query" in assertion.names and kind != "context_recall":
+        assertion.lose("the question is the whole prompt, not the variable `query`")
+    return {"type": kind, "required": assertion.threshold(0), **_judging_target(assertion)}
+
+
+def _sources(assertion: Assertion, *, default: str | None = None) -> Settings:
+    """Return where the context is; the variable `context` is stored in the metadata of the case."""
+    if "context" in assertion.names:
+        assertion.variables.add("context")
+        assertion.metadata[_CONTEXT] = "{{ context }}"
+        return {"sources": f"metadata.{_CONTEXT}"}
+    if default is None:
+        assertion.lose("there is no variable `context`: the sources are the results of the tool calls")
+        return {}
+    return {"sources": default}
+
+
+_CONTEXT = "assertion_context"
+"""The entry of a case's metadata for its variable `context`."""
+
+
+def _judging_target(assertion: Assertion) -> Settings:
+    """Return the `target` that judges in place of the default one."""
+    provider = next((place for place in _providers(assertion) if place.value is not None), None)
+    if provider is None:
+        return {}
+    chosen = provider.get("text") if provider.get("text").value is not None else provider
+    target = assertion.judge(chosen)
+    return {} if target is None else {"target": target}
 
 
 def _goal(assertion: Assertion) -> Settings | None:
@@ -517,6 +574,8 @@ _MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     ),
     "answer-relevance": _relevant,
     "context-faithfulness": _faithful,
+    "context-recall": _recalled,
+    "context-relevance": _precise,
     "is-refusal": _refusal,
     "javascript": _javascript,
     "python": _python,
@@ -537,8 +596,6 @@ _LOST: Mapping[str, str] = {
     "contains-html": _SYNTAX,
     "contains-sql": _SYNTAX,
     "contains-xml": _SYNTAX,
-    "context-recall": "it judges the context; put the context into the answer of a target and use a rubric",
-    "context-relevance": "it judges the context; put the context into the answer of a target and use a rubric",
     "conversation-relevance": "use an llm_judge with `per_turn` and `window`",
     "finish-reason": "the finish reason is stored, but not scored",
     "gleu": "use lexical_similarity with bleu",

@@ -360,6 +360,11 @@ class _CaseParts(Struct):
         self.metadata |= assertion.metadata
         if made is not None and assertion.needs_judge and "target" not in made:
             self.suite.needs_default_judge = True
+        if made is not None and "required" in made:
+            if self.test.threshold.number() is None:
+                self.has_own_limits = True
+            else:  # only the mean counts
+                del made["required"]
         return made
 
     def _of_set(self, source: Located, number: int) -> Settings | None:

@@ -10,7 +10,9 @@ from msgspec import Struct, field
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.code import PythonCode, relative_path
 from agentv.loading.importers.promptfoo.protocols import a2a_target, mcp_target
+from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name, url_without_secrets
 from agentv.loading.importers.promptfoo.templates import with_environment
+from agentv.templating.secrets import has_secret_prefix, secrets_in_urls
 from agentv.types.json_value import JsonObject, JsonValue
 
 _KEYS = {
@@ -45,6 +47,7 @@ _SERVERS = {
 _GIVEN = "given-answers"
 _MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
 _LONGEST_NAME = 60
+_IN_PYTHON = "read it with os.environ in this function; secrets do not belong into files"
 _PATHS = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
 
 
@@ -120,7 +123,10 @@ def _identity(source: Located) -> tuple[str, Located, Located]:
 def _name(source: Located) -> str:
     id_, _, options = _identity(source)
     label = options.get("label").text() if isinstance(options.value, Mapping) else ""
-    name = re.sub(r"[^\w.-]+", "-", label or id_.removeprefix("file://")).strip("-")
+    written = label or id_.removeprefix("file://")
+    for secret in set(secrets_in_urls(written)):
+        written = written.replace(secret, "")
+    name = re.sub(r"[^\w.-]+", "-", written).strip("-")
     return name[:_LONGEST_NAME] or "target"
 
 
@@ -136,7 +142,7 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
         return None
     path, _, function = id_.removeprefix("python:").removeprefix("file://").partition(":")
     if Path(path).suffix == ".py":
-        called = code.target_of_file(source.folder / path, function or "call_api", config.value)
+        called = code.target_of_file(source.folder / path, function or "call_api", setting(config, advice=_IN_PYTHON))
         return {"provider": "python", "callable": called}
     made = _by_id(id_, place, config, folder)
     if made is None:
@@ -154,11 +160,19 @@ def _by_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str,
     if head in ("http", "https") or (config.get("url").value is not None and head not in _SERVERS):
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":
+        if any(map(has_secret_prefix, re.split(r"[\s='\"]+", rest))):
+            place.lose("the command has a secret in plain text; it is not carried over", "let it read a variable")
+            return None
         return _command(rest.strip(), config, folder)
     if id_ == "echo":
         return {"provider": "cli", "command_template": "cat {PROMPT_FILE}"}
     if head == "webhook":
-        return {"provider": "http", "url": rest, "body": {"prompt": "{{ question }}"}, "response": "$.output"}
+        return {
+            "provider": "http",
+            "url": url_without_secrets(rest, place),
+            "body": {"prompt": "{{ question }}"},
+            "response": "$.output",
+        }
     mode, _, model = rest.partition(":")
     if mode not in _MODES:
         mode, model = "chat", rest
@@ -221,13 +235,13 @@ def _settings(made: dict[str, JsonValue], config: Located, key: str | None) -> d
         if isinstance(value, str) and value.startswith("file://"):
             place.lose(f"`{option}` in {value} is not carried over", "copy its content")
         elif option in _SETTINGS and not (made["provider"] == "azure" and option == "apiBaseUrl"):
-            made[_SETTINGS[option]] = value
+            made[_SETTINGS[option]] = setting(place)
         elif option in _BODY:
-            body[option] = value
+            body[option] = setting(place)
         elif option == "passthrough" and isinstance(value, Mapping):
-            body.update(value)
+            body.update(settings_by_name(place))
         elif option == "headers":
-            made["extra_headers"] = value
+            made |= named("extra_headers", settings_by_name(place))
         elif option == "apiKeyEnvar":
             name = place.text()
         elif option == "apiKey" and isinstance(value, str) and value.startswith("${{"):
@@ -264,14 +278,15 @@ _HTTP = {
 
 def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | None:
     config.keep_only(_HTTP, "an http provider")
-    address = _question(with_environment(config.get("url").value or url, config))
+    address = _question(setting(config.get("url")) or with_environment(url_without_secrets(url, place), place))
     if not isinstance(address, str) or not address.startswith(("http", "${{")):
         place.lose("an http provider without a url is not carried over")
         return None
     made: dict[str, JsonValue] = {"provider": "http", "url": address}
-    for key in ("method", "headers", "body"):
+    made |= named("headers", _question(settings_by_name(config.get("headers"))))
+    for key in ("method", "body"):
         if config.get(key).value is not None:
-            made[key] = _question(with_environment(config.get(key).value, config.get(key)))
+            made[key] = _question(setting(config.get(key)))
     if config.get("maxRetries").value is not None:
         made["max_retries"] = config.get("maxRetries").value
     for key in ("transformResponse", "responseParser"):

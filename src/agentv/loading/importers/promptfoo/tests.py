@@ -2,19 +2,23 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.datasets.rows import Row, open_rows
-from agentv.loading.files.documents import Document, Mark
+from agentv.loading.files.documents import Document, JsonPath, Key, Mark, Spot, child
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.importers.located import Located, open_located
 from agentv.loading.importers.promptfoo.assertions import ASSERTION_TYPES, Options
 from agentv.loading.importers.promptfoo.prompts import is_code, load_value
+from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -135,13 +139,18 @@ def _is_plain(path: Path) -> bool:
 def rows_of(path: Path, item: Located) -> Iterator[Located]:
     """Yield the tests of a file. Raises EvalFileError for a row that cannot be read."""
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
-        yield from (_as_test(found) for found in open_located(path, item.losses).items())
+        for found in open_located(path, item.losses).items():
+            yield from _as_test(found)
         return
-    for row in _lines(path) if path.suffix.lower() == ".jsonl" else open_rows(path) or ():
+    rows = _lines(path) if path.suffix.lower() == ".jsonl" else open_rows(path)
+    if rows is None:
+        item.lose(f"the tests of {path.name} are not carried over", "export them as CSV and name the file")
+        return
+    for row in rows:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
         document = row.document or Document(shown(path), row.values, Mark(row.line, 1))
-        yield _as_test(Located(document, item.losses, path.parent, at=row.at, value=row.values))
+        yield from _as_test(Located(document, item.losses, path.parent, at=row.at, value=document.at(row.at)))
 
 
 def _lines(path: Path) -> Iterator[Row]:
@@ -152,14 +161,18 @@ def _lines(path: Path) -> Iterator[Row]:
             yield Row(number, value if isinstance(value, Mapping) else {}, tuple(problems), document)
 
 
-def _as_test(found: Located) -> Located:
-    """Return a row of a table as a test; a test as it is."""
+def _as_test(found: Located) -> Iterator[Located]:
+    """Yield a row of a table as a test, or a test as it is; anything else is recorded."""
     value = found.value
-    if not isinstance(value, Mapping) or {"vars", "assert", "options"} & value.keys():
-        return found
+    if not isinstance(value, Mapping):
+        found.lose(f"a test must be an object, but is {kind_of(value)}; it is not carried over")
+        return
+    if {"vars", "assert", "options"} & value.keys():
+        yield found
+        return
     mark = found.document.mark(found.at)
     document = Document(found.document.path, _test_of_row(value, found), mark)
-    return Located(document, found.losses, found.folder, at=(), value=document.value)
+    yield Located(document, found.losses, found.folder, at=(), value=document.value)
 
 
 def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
@@ -173,16 +186,16 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
     for name, value in ((key.strip(), value) for key, value in row.items()):
         if name.startswith("__expected"):
             if str(value).strip():
-                made = _marked_assertion(str(value))
-                limit = row.get(f"__config:{name}:threshold")
-                made |= {"threshold": float(str(limit))} if limit else {}
+                made = _marked_assertion(str(value), place)
+                column = f"__config:{name}:threshold"
+                made |= _threshold(row.get(column), f"the column {column!r}", place)
                 assertions.append(made | ({"metric": metric} if metric else {}))
         elif name in ("__prefix", "__suffix"):
             options[name[2:]] = value
         elif name in ("__description", "__providerOutput"):
             test[name[2:]] = value
         elif name == "__threshold":
-            test["threshold"] = float(str(value)) if value else None
+            test |= _threshold(value, f"the column {name!r}", place)
         elif name.startswith("__metadata:"):
             metadata[name[11:].removesuffix("[]")] = value
         elif not name.startswith("__"):
@@ -194,7 +207,19 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
     return test
 
 
-def _marked_assertion(text: str) -> dict[str, JsonValue]:
+def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValue]:
+    """Return the threshold in a cell, {} for an empty one, and for one that is not a number, which is recorded."""
+    if cell in (None, ""):
+        return {}
+    with suppress(ValueError):
+        number = float(str(cell))
+        if isfinite(number):
+            return {"threshold": number}
+    place.lose(f"{name} is not a number: {cell!r}; it is not carried over")
+    return {}
+
+
+def _marked_assertion(text: str, place: Located) -> dict[str, JsonValue]:
     """Return the assertion of a cell: `contains: x`, `grade: x`, `not-regex: x`, or a text to equal."""
     for mark, type_ in _CODE_MARKS.items():
         if text.startswith(mark):
@@ -207,7 +232,7 @@ def _marked_assertion(text: str) -> dict[str, JsonValue]:
     made: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
     if match[4]:
         made["value"] = match[4].strip()
-    return made | ({"threshold": float(match[3])} if match[3] else {})
+    return made | _threshold(match[3], f"the threshold of {made['type']}", place)
 
 
 def with_defaults(test: Located, default: Located) -> Test:
@@ -217,6 +242,9 @@ def with_defaults(test: Located, default: Located) -> Test:
     report_options(test.get("options"))
     own = tuple(test.get("assert").items())
     has_defaults = options.get("disableDefaultAsserts").value is not True
+    for key in ("vars", "options", "metadata"):
+        for source in (test, default):
+            _need_object(source.get(key), may_be_files=key == "vars")
 
     def first(key: str) -> Located:
         return test.get(key) if test.get(key).value is not None else default.get(key)
@@ -235,6 +263,13 @@ def with_defaults(test: Located, default: Located) -> Test:
         prompts=first("prompts"),
         output=first("providerOutput"),
     )
+
+
+def _need_object(place: Located, *, may_be_files: bool) -> None:
+    """Record a value that is not an object, nor, if it may be, the name of a file or a list of such names."""
+    is_read = isinstance(place.value, Mapping) or (may_be_files and isinstance(place.value, str | list))
+    if place.value is not None and not is_read:
+        place.lose(f"`{place.at[-1]}` is not an object; it is not carried over")
 
 
 def is_named(reference: str, names: Iterable[str]) -> bool:
@@ -294,6 +329,8 @@ def of_scenarios(source: Located) -> list[Located]:
             path = item.inside(item.folder / item.text().removeprefix("file://"))
             listed = list(open_located(path, item.losses).items())
         for scenario in listed:
+            if not isinstance(scenario.value, Mapping):
+                scenario.lose(f"a scenario must be an object, but is {kind_of(scenario.value)}; it is not carried over")
             scenario.keep_only({"description": None, "config": None, "tests": None}, "a scenario")
             configs = [part for entry in scenario.get("config").items() for part in _of_entry(entry)]
             tests = [part for entry in scenario.get("tests").items() for part in _of_entry(entry)]
@@ -309,21 +346,45 @@ def _of_entry(entry: Located) -> list[Located]:
 
 
 def _combined(config: Located, test: Located) -> Located:
-    """Return a test with the keys of a scenario's configuration; variables and assertions are added up."""
+    """Return a test with the keys of a scenario's configuration; variables and assertions are added up.
+
+    It stands in a copy of the test's document, so that its own keys have their places.
+    """
+    marks: dict[int, Mapping[Key, Spot]] = {**config.document.marks, **test.document.marks}
     first = config.value if isinstance(config.value, Mapping) else {}
     second = test.value if isinstance(test.value, Mapping) else {}
-    value: dict[str, JsonValue] = {**first, **second}
+    value = _merged(first, second, marks)
     for key in ("vars", "options", "metadata"):
         parts = [part for part in (first.get(key), second.get(key)) if isinstance(part, Mapping)]
         if parts:
-            value[key] = {name: item for part in parts for name, item in part.items()}
-    assertions = [item for part in (first, second) for item in _list(part.get("assert"))]
-    if assertions:
-        value["assert"] = assertions
-    marks = {**config.document.marks, **test.document.marks}
-    document = Document(test.document.path, value, test.document.mark(test.at), marks)
-    return Located(document, test.losses, test.folder, at=(), value=value)
+            value[key] = _merged(parts[0], parts[-1], marks)
+    asserts = [part for part in (first.get("assert"), second.get("assert")) if isinstance(part, list)]
+    if asserts:
+        joined = [item for part in asserts for item in part]
+        spots = [marks.get(id(part), {}).get(index) for part in asserts for index in range(len(part))]
+        marks[id(joined)] = {index: spot for index, spot in enumerate(spots) if spot is not None}
+        value["assert"] = joined
+    whole = _with_value(test.document.value, test.at, value, marks)
+    document = Document(test.document.path, whole, test.document.start, marks)
+    return Located(document, test.losses, test.folder, at=test.at, value=value)
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
-    return list(value) if isinstance(value, list) else []
+def _merged(first: JsonObject, second: JsonObject, marks: dict[int, Mapping[Key, Spot]]) -> dict[str, JsonValue]:
+    """Return the entries of both objects, each with its mark."""
+    value = {**first, **second}
+    marks[id(value)] = {**marks.get(id(first), {}), **marks.get(id(second), {})}
+    return value
+
+
+def _with_value(whole: JsonValue, at: JsonPath, value: JsonValue, marks: dict[int, Mapping[Key, Spot]]) -> JsonValue:
+    """Return a copy of a document's value that has another value at a path; what is copied gets its marks."""
+    if not at:
+        return value
+    inner = _with_value(child(whole, at[0]), at[1:], value, marks)
+    copy: JsonValue
+    if isinstance(whole, Mapping):
+        copy = {**whole, str(at[0]): inner}
+    else:
+        copy = [inner if index == at[0] else item for index, item in enumerate(cast(Sequence[JsonValue], whole))]
+    marks[id(copy)] = marks.get(id(whole), {})
+    return copy

@@ -1,0 +1,113 @@
+"""The options that several commands share: of display and exports, `--allow-path`, `--var`, and time spans."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+from msgspec import Struct, field
+
+from agentv.reports import STDOUT
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
+
+VAR_OPTION: Callable[..., Any] = click.option(
+    "--var",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of a variable of the eval files; repeatable.",
+)
+
+ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
+    "--allow-path",
+    "allow_paths",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Let eval files and configurations use files in DIR, a folder outside the project; repeatable.",
+)
+
+_OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FILE",
+        help="Also write a report; the suffix selects the format "
+        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
+    ),
+    click.option("--include-trace", is_flag=True, help="Include traces and output messages in the reports of -o."),
+    click.option(
+        "--display",
+        type=click.Choice(["auto", "live", "plain", "json", "none"]),
+        default="auto",
+        show_default=True,
+        help="How to show progress.",
+    ),
+    click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
+    click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
+)
+
+
+class Span(click.ParamType[float]):
+    """A click parameter type for time spans; its value is in seconds."""
+
+    name = "span"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return a time span in seconds. Fails for 0 and for anything that is not a span."""
+        if isinstance(value, float):
+            return value
+        found = _SPAN.fullmatch(str(value).strip().lower())
+        seconds = float(found[1]) * _UNITS_S[found[2]] if found else 0.0
+        if seconds <= 0:
+            self.fail(f"{value!r} is not a time span; write a number with s, m, h, d or w: 45m, 12h, 7d", param, ctx)
+        return seconds
+
+
+class OutputOptions(Struct, frozen=True):
+    """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`.
+
+    `has_verdict` False leaves out the verdict that the display `none` prints.
+    """
+
+    display: str
+    outputs: tuple[str, ...] = ()
+    include_trace: bool = False
+    verbose: bool = False
+    log_file: str | None = None
+    folder: Path = field(default_factory=Path.cwd)
+    has_verdict: bool = True
+
+    def stream(self, stdout: TextIO) -> TextIO:
+        """Return the stream for text output: standard output, or standard error when an export uses the former."""
+        return sys.stderr if STDOUT in self.outputs else stdout
+
+
+def with_output_options(*, json_help: str = "Same as --display json.") -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator that adds these options to a command; `take_output_options` reads their values."""
+    options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def take_output_options(given: dict[str, Any]) -> OutputOptions:
+    """Return what these options set, removing them from `given`."""
+    display = given.pop("display")
+    return OutputOptions(
+        display="json" if given.pop("as_json") else display,
+        outputs=tuple(dict.fromkeys(given.pop("outputs"))),  # a file named twice gets one writer
+        include_trace=given.pop("include_trace"),
+        verbose=given.pop("verbose"),
+        log_file=given.pop("log_file"),
+    )

@@ -1,0 +1,537 @@
+"""Quotas in leases: the books of their holder, and the permits and the money that a process has leased."""
+
+import asyncio
+import heapq
+import math
+import os
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from msgspec import Struct, field
+
+from agentv.types.errors import QuotaError
+from agentv.types.quotas import (
+    BLOCKS_PER_WINDOW,
+    LEASE_S,
+    WINDOW_S,
+    Amounts,
+    LeaseUse,
+    QuotaGrant,
+    QuotaLease,
+    QuotaLimits,
+    QuotaRequest,
+    block_of,
+)
+
+ROUNDING = 1e-9
+"""Tolerance for rounding errors of sums: a budget of ten cents has room for ten calls of one cent."""
+
+SHARE_OF_BLOCK = 4
+"""A process that got nothing comes back when a quarter of a block is free, not for every single permit."""
+
+
+class _Lease(Struct):
+    requests: int
+    tokens: float
+    usd: float
+    expires_at: float
+
+
+class _Account(Struct):
+    """One account. `requests` and `tokens` are the sums over its leases.
+
+    Requests become free at an even pace since `filled_from`, which each grant moves forward by its share.
+    """
+
+    leases: dict[str, _Lease] = field(default_factory=dict)
+    ends: list[tuple[float, str]] = field(default_factory=list)
+    requests: int = 0
+    tokens: float = 0.0
+    filled_from: float = -math.inf
+    held_until: float = -math.inf
+
+
+class LeaseBook:
+    """The accounts of a holder of leases. Pure apart from the clock: `now` returns seconds.
+
+    Grants are paced: at most two seconds' worth of an account's requests at once. With `lease_s` 0 a grant is used at
+    the moment of the request, so that only the least is granted, and money never expires.
+    """
+
+    def __init__(self, now: Callable[[], float], *, lease_s: float = LEASE_S) -> None:
+        self._now = now
+        self._lease_s = lease_s
+        self._accounts: dict[str, _Account] = {}
+
+    def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        """Record what was used, and grant a lease."""
+        now = self._now()
+        account = self._accounts.setdefault(request.account, _Account())
+        _forget(account, now)
+        for use in request.uses:
+            self._record(account, use, now, request.limits)
+        if request.hold_s > 0:
+            account.held_until = max(account.held_until, now + request.hold_s)
+        if request.least == Amounts():
+            return self._answer(account, request, Amounts(), 0.0)
+        return self._grant(account, request, now)
+
+    def _grant(self, account: _Account, request: QuotaRequest, now: float) -> QuotaGrant:
+        limits, least = request.limits, request.least
+        wanted = request.wanted if self._lease_s else _without_blocks(request.wanted, least)
+        free = self._free(account, limits, now)
+        fits = (
+            account.held_until <= now
+            and least.requests <= free.requests
+            and least.tokens <= free.tokens + ROUNDING
+            and least.usd <= free.usd + ROUNDING
+        )
+        if not fits:
+            return self._answer(account, request, Amounts(), self._wait_s(account, request, free, now))
+        granted = Amounts(
+            max(least.requests, min(wanted.requests, free.requests)),
+            max(least.tokens, min(wanted.tokens, free.tokens)),
+            max(least.usd, min(wanted.usd, free.usd)),
+        )
+        self._add(account, request.lease, granted, self._expiry(limits, now))
+        if limits.requests is not None:
+            spacing_s = _spacing_s(limits.requests)
+            account.filled_from = _filled_from(account, limits.requests, now) + granted.requests * spacing_s
+        return self._answer(account, request, granted, 0.0)
+
+    def _free(self, account: _Account, limits: QuotaLimits, now: float) -> Amounts:
+        """Return what may be granted now; what is not limited is free without end."""
+        requests: float = 1 << 30
+        if limits.requests is not None:
+            paced = (now - _filled_from(account, limits.requests, now)) / _spacing_s(limits.requests)
+            requests = min(limits.requests - account.requests, math.floor(paced + ROUNDING))
+        tokens = math.inf if limits.tokens is None else limits.tokens - account.tokens
+        usd = math.inf if limits.usd is None else limits.usd - _spent_usd(account)
+        return Amounts(int(requests), tokens, usd)
+
+    def _wait_s(self, account: _Account, request: QuotaRequest, free: Amounts, now: float) -> float | None:
+        limits, least = request.limits, request.least
+        waits = [account.held_until - now]
+        if limits.requests is not None and least.requests > 0:
+            share = min(request.wanted.requests, block_of(limits.requests)) / SHARE_OF_BLOCK if self._lease_s else 0.0
+            ready_at = account.filled_from + max(least.requests, share) * _spacing_s(limits.requests)
+            waits.append(ready_at - now)
+        is_full = limits.requests is not None and limits.requests - account.requests < least.requests
+        if (is_full or least.tokens > free.tokens + ROUNDING) and account.ends:
+            waits.append(account.ends[0][0] - now)
+        if least.usd > free.usd + ROUNDING:
+            others = [each for key, each in account.leases.items() if key != request.lease and each.usd > 0]
+            if not any(each.expires_at > now for each in others):
+                return None
+            waits.append(self._lease_s / SHARE_OF_BLOCK)
+        return max(0.001, *waits)
+
+    def _expiry(self, limits: QuotaLimits, now: float) -> float:
+        return math.inf if limits.usd is not None and not self._lease_s else now + self._lease_s
+
+    def _answer(self, account: _Account, request: QuotaRequest, granted: Amounts, wait_s: float | None) -> QuotaGrant:
+        is_money = request.limits.usd is not None
+        expires_in_s = math.inf if is_money and not self._lease_s else self._lease_s
+        return QuotaGrant(granted, expires_in_s, wait_s, _spent_usd(account) if is_money else 0.0)
+
+    def _record(self, account: _Account, use: LeaseUse, now: float, limits: QuotaLimits) -> None:
+        known = account.leases.get(use.lease)
+        if known is None:
+            if use.used != Amounts():
+                self._add(account, use.lease, use.used, now if use.is_over else self._expiry(limits, now))
+            return
+        if limits.requests is not None:
+            account.filled_from += (use.used.requests - known.requests) * _spacing_s(limits.requests)
+        account.requests += use.used.requests - known.requests
+        account.tokens += use.used.tokens - known.tokens
+        known.requests, known.tokens, known.usd = use.used.requests, use.used.tokens, use.used.usd
+        known.expires_at = min(known.expires_at, now) if use.is_over else self._expiry(limits, now)
+        _count_until(account, known.expires_at, use.lease)
+
+    def _add(self, account: _Account, lease: str, granted: Amounts, expires_at: float) -> None:
+        known = account.leases.setdefault(lease, _Lease(0, 0.0, 0.0, expires_at))
+        known.requests += granted.requests
+        known.tokens += granted.tokens
+        known.usd += granted.usd
+        known.expires_at = expires_at
+        account.requests += granted.requests
+        account.tokens += granted.tokens
+        _count_until(account, expires_at, lease)
+
+
+def _count_until(account: _Account, expires_at: float, lease: str) -> None:
+    if math.isfinite(expires_at):
+        heapq.heappush(account.ends, (expires_at + WINDOW_S, lease))
+
+
+def _without_blocks(wanted: Amounts, least: Amounts) -> Amounts:
+    """Return the wanted money, but only the least of requests and tokens."""
+    return Amounts(least.requests, least.tokens, wanted.usd)
+
+
+def _forget(account: _Account, now: float) -> None:
+    """Forget the leases whose window is over; money that was spent is never forgotten."""
+    while account.ends and account.ends[0][0] <= now:
+        until, lease = heapq.heappop(account.ends)
+        known = account.leases.get(lease)
+        if known is None or known.expires_at + WINDOW_S != until:
+            continue  # the lease was renewed or ended since
+        account.requests -= known.requests
+        account.tokens -= known.tokens
+        if known.usd:
+            known.requests, known.tokens = 0, 0.0
+        else:
+            del account.leases[lease]
+    if not account.leases:
+        account.tokens = 0.0  # without accumulated rounding errors
+
+
+def _spent_usd(account: _Account) -> float:
+    return math.fsum(each.usd for each in account.leases.values())
+
+
+def _spacing_s(requests_per_window: int) -> float:
+    return WINDOW_S / requests_per_window
+
+
+def _filled_from(account: _Account, requests_per_window: int, now: float) -> float:
+    """Return since when requests became free: at most two seconds' worth, or one request, are free at once."""
+    return max(account.filled_from, now - max(_spacing_s(requests_per_window), WINDOW_S / BLOCKS_PER_WINDOW))
+
+
+class InProcessQuota:
+    """The holder of the leases of one process. `now` returns the seconds of a clock that never goes back.
+
+    With the default `lease_s` of 0 a permit is granted at the moment of its use.
+    """
+
+    def __init__(self, now: Callable[[], float], *, lease_s: float = 0.0) -> None:
+        self._book = LeaseBook(now, lease_s=lease_s)
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        """Record what was used, and grant a lease."""
+        return self._book.exchange(request)
+
+    async def aclose(self) -> None:
+        """Close nothing: this holder has no connections."""
+
+
+class HeldLease(Struct):
+    """A lease that this process has: what was granted, and what is used of it. Times are those of the own clock."""
+
+    id: str
+    granted: Amounts
+    expires_at: float
+    requests: int = 0
+    tokens: float = 0.0
+    closed_at: float | None = None
+    is_shared: bool = False
+
+    def use(self) -> LeaseUse:
+        """Return the report of its use."""
+        return LeaseUse(self.id, Amounts(self.requests, self.tokens), is_over=True)
+
+
+RETRY_S = 0.5
+PATIENCE_S = 60.0
+"""Seconds without an answer from the holder after which calls fail; no call is sent after the first two."""
+
+
+class QuotaClient(Struct):
+    """The connection of a process to the holder of leases, for all its accounts; it reports when that is silent.
+
+    `on_silence` is called with a message when the holder does not answer, and when it answers again; `on_loss` with
+    the reason when the holder has not answered for PATIENCE_S. After that every request fails at once.
+    """
+
+    quota: QuotaLease
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    on_silence: Callable[[str], None] = lambda _message: None
+    on_loss: Callable[[str], None] = lambda _reason: None
+    holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    silent_since: float | None = None
+    lost: str | None = None
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        """Make an exchange within the time that a lease lasts. Raises QuotaError when there is no answer."""
+        if self.lost is not None:
+            raise QuotaError(self.lost)
+        sent_at = self.now()
+        try:
+            async with asyncio.timeout(LEASE_S):
+                grant = await self.quota.exchange(request)
+        except TimeoutError:
+            raise self._silent(QuotaError(f"{self.quota} does not answer within {LEASE_S:g} s"), sent_at) from None
+        except QuotaError as error:
+            raise self._silent(error, sent_at) from None
+        if self.silent_since is not None:
+            self.silent_since = None
+            self.on_silence(f"{self.quota} answers again")
+        return grant
+
+    async def wait(self, error: QuotaError) -> None:
+        """Wait before the next exchange after one that failed. Raises QuotaError after too long a silence."""
+        if self.lost is not None:
+            raise error
+        await self.sleep(RETRY_S)
+
+    def _silent(self, error: QuotaError, sent_at: float) -> QuotaError:
+        if self.silent_since is None:
+            self.silent_since = sent_at
+            self.on_silence(f"{error}; no call is sent until it answers")
+        elif self.now() - self.silent_since >= PATIENCE_S and self.lost is None:
+            self.lost = f"{self.quota} has not answered for {PATIENCE_S:g} s"
+            self.on_loss(self.lost)
+            return QuotaError(self.lost)
+        return error
+
+
+class LeasedPermits:
+    """The permits and tokens that this process has leased of one account."""
+
+    def __init__(self, client: QuotaClient, account: str) -> None:
+        self.limits = QuotaLimits()
+        self._client = client
+        self._account = account
+        self._now = client.now
+        self._current: HeldLease | None = None
+        self._uses: dict[str, LeaseUse] = {}
+        self._hold_s = 0.0
+        # Reports of one lease must arrive in their order.
+        self._turn = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._flush: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def take_now(self, tokens: float) -> HeldLease | None:
+        """Use one permit of the current lease, None if it has none left."""
+        lease = self._current
+        if lease is None or self._now() >= lease.expires_at or lease.requests >= lease.granted.requests:
+            return None
+        if self.limits.tokens is not None and lease.tokens + tokens > lease.granted.tokens + ROUNDING:
+            return None
+        return _used(lease, tokens)
+
+    async def draw(self, tokens: float) -> HeldLease | None:
+        """Request a lease and use one permit of it; None after waiting because nothing was free.
+
+        Raises QuotaError when the holder of the leases has not answered for PATIENCE_S.
+        """
+        self._close()
+        limits = self.limits
+        block = block_of(limits.requests)
+        least, wanted = Amounts(1), Amounts(block)
+        if limits.tokens is not None:
+            # A call that is larger than the limit needs the whole of it, and leaves a debt.
+            least = Amounts(1, min(tokens, limits.tokens))
+            wanted = Amounts(block, max(least.tokens, limits.tokens / BLOCKS_PER_WINDOW))
+        sent_at = self._now()
+        lease = uuid.uuid4().hex
+        try:
+            grant = await self._exchange(lease, least, wanted)
+        except BaseException as error:
+            self._uses.setdefault(lease, LeaseUse(lease, Amounts()))  # it may have been granted
+            if not isinstance(error, QuotaError):
+                raise
+            await self._client.wait(error)
+            return None
+        if not grant.granted.requests:
+            await self._client.sleep(grant.wait_s or RETRY_S)
+            return None
+        is_shared = grant.expires_in_s > 0
+        held = self._current = HeldLease(lease, grant.granted, sent_at + grant.expires_in_s, is_shared=is_shared)
+        if not is_shared:
+            return _used(held, tokens)
+        if self._now() >= held.expires_at:  # this process was stopped in between
+            self._close()
+            return None
+        self._timer = asyncio.get_running_loop().call_later(grant.expires_in_s, self._end, held)
+        return _used(held, tokens)
+
+    def correct(self, lease: HeldLease, *, requests: int, tokens: float) -> None:
+        """Count more requests and tokens, or fewer tokens, than were taken for a call of a lease."""
+        lease.requests += requests
+        lease.tokens += tokens
+        if lease.closed_at is None or not (requests or tokens):
+            return
+        if self._now() - lease.closed_at < WINDOW_S:
+            self._uses[lease.id] = lease.use()
+        elif requests > 0 or tokens > 0:
+            # The lease counts no longer: only what exceeds it is still owed.
+            debt = LeaseUse(uuid.uuid4().hex, Amounts(max(0, requests), max(0.0, tokens)))
+            self._uses[debt.lease] = debt
+        if lease.is_shared and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._flush_soon)
+
+    def hold(self, seconds: float) -> None:
+        """Give back every permit, and let nobody have one for so many seconds: the server refused a call."""
+        self._hold_s = max(self._hold_s, seconds)
+        self._close()
+        self._flush_soon()
+
+    async def aclose(self) -> None:
+        """Report what was used, so that the rest is free again."""
+        self._is_closed = True
+        self._close()
+        if self._flush is not None:
+            await self._flush
+        if self._uses:
+            await self._report()
+
+    def _close(self) -> None:
+        """End the current lease; its use is reported with the next exchange."""
+        lease, self._current = self._current, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if lease is not None:
+            lease.closed_at = min(self._now(), lease.expires_at)
+            if self._now() - lease.closed_at < WINDOW_S:
+                self._uses[lease.id] = lease.use()
+
+    def _end(self, lease: HeldLease) -> None:
+        if lease is self._current:
+            self._close()
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        self._timer = None
+        if not self._is_closed and (self._flush is None or self._flush.done()):
+            self._flush = asyncio.get_running_loop().create_task(self._report())
+
+    async def _report(self) -> None:
+        with suppress(QuotaError):  # what was not reported counts as used
+            await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
+            while self._hold_s:  # refused during the exchange
+                await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
+
+    async def _exchange(self, lease: str, least: Amounts, wanted: Amounts) -> QuotaGrant:
+        async with self._turn:
+            uses, self._uses = self._uses, {}
+            hold_s, self._hold_s = self._hold_s, 0.0
+            request = QuotaRequest(
+                account=self._account,
+                holder=self._client.holder,
+                lease=lease,
+                limits=self.limits,
+                least=least,
+                wanted=wanted,
+                uses=tuple(uses.values()),
+                hold_s=hold_s,
+            )
+            try:
+                return await self._client.exchange(request)
+            except BaseException:
+                self._uses = {**uses, **self._uses}
+                self._hold_s = max(self._hold_s, hold_s)
+                raise
+
+
+def _used(lease: HeldLease, tokens: float) -> HeldLease:
+    lease.requests += 1
+    lease.tokens += tokens
+    return lease
+
+
+class LeasedMoney:
+    """The money that this process has leased of one budget, in dollars.
+
+    `in_use` returns what is spent and reserved for calls in progress. `leased_usd` includes it. What was not used for a
+    while is given back, and a lease with calls in progress is renewed until `aclose`.
+    """
+
+    def __init__(self, client: QuotaClient, account: str, limit_usd: float, in_use: "Callable[[], MoneyInUse]") -> None:
+        self.leased_usd = 0.0
+        self.total_usd = 0.0
+        self._client = client
+        self._account = account
+        self._limit_usd = limit_usd
+        self._in_use = in_use
+        self._lease = uuid.uuid4().hex
+        self._turn = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
+        self._reported: LeaseUse | None = None
+
+    async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
+        """Lease what is missing for `amount_usd` beside what is in use, and more up to `wanted_usd`.
+
+        Return 0 if it was leased, else the seconds after which another process may have given some back; None if none
+        has any. Raises QuotaError when the holder of the leases has not answered for PATIENCE_S.
+        """
+        wanted_usd = max(amount_usd, wanted_usd)
+        async with self._turn:
+            in_use = self._in_use().usd
+            if in_use + wanted_usd <= self.leased_usd:
+                return 0.0
+            block_usd = max(wanted_usd, self._limit_usd / BLOCKS_PER_WINDOW)
+            # Free calls need room too: none is made once a budget is exceeded.
+            least_usd = max(amount_usd, ROUNDING)
+            try:
+                grant = await self._exchange(Amounts(usd=least_usd), Amounts(usd=block_usd))
+            except QuotaError as error:
+                await self._client.wait(error)
+                return RETRY_S
+            if grant.granted.usd:
+                self.leased_usd = in_use + grant.granted.usd
+            if math.isfinite(grant.expires_in_s) and self._renewal is None:
+                self._renewal = asyncio.get_running_loop().create_task(self._renew())
+            return 0.0 if grant.granted.usd else grant.wait_s
+
+    async def aclose(self) -> None:
+        """Report what was spent; the rest is free for others."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+        with suppress(QuotaError):  # what was leased counts as spent
+            await self._exchange(Amounts(), Amounts())
+
+    async def _renew(self) -> None:
+        while True:
+            before = self._in_use().calls
+            await self._client.sleep(LEASE_S / 3)
+            async with self._turn:
+                in_use = self._in_use()
+                # A process whose calls follow each other closely keeps its block.
+                keeps = in_use.calls != before
+                use = self._use(in_use, keeps=keeps)
+                if use != self._reported or not use.is_over:
+                    with suppress(QuotaError):
+                        await self._exchange(Amounts(), Amounts(), keeps=keeps)
+
+    def _use(self, in_use: "MoneyInUse", *, keeps: bool) -> LeaseUse:
+        usd = max(self.leased_usd, in_use.usd) if keeps else in_use.usd
+        return LeaseUse(self._lease, Amounts(usd=usd), is_over=not in_use.in_flight and not keeps)
+
+    async def _exchange(self, least: Amounts, wanted: Amounts, *, keeps: bool = False) -> QuotaGrant:
+        use = self._use(self._in_use(), keeps=keeps)
+        # The rest is given back with this exchange. Above the limit nothing has room, not even a free call.
+        self.leased_usd = min(use.used.usd, self._limit_usd)
+        self._reported = None
+        request = QuotaRequest(
+            account=self._account,
+            holder=self._client.holder,
+            lease=self._lease,
+            limits=QuotaLimits(usd=self._limit_usd),
+            least=least,
+            wanted=wanted,
+            uses=(use,),
+        )
+        try:
+            grant = await self._client.exchange(request)
+        except QuotaError:
+            self.leased_usd = min(self._in_use().usd, self._limit_usd)  # no call is sent in silence
+            raise
+        self._reported = use if grant.granted == Amounts() else None
+        self.total_usd = grant.spent_usd
+        return grant
+
+
+class MoneyInUse(Struct, frozen=True):
+    """What a process has spent and reserved, in dollars, and its calls: all so far, and those in progress."""
+
+    usd: float
+    calls: int
+    in_flight: int

@@ -1,0 +1,246 @@
+"""Stored runs as text: a run with a line per result, and all stored data of one result."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
+from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text, tokens_text
+from agentv.reports.text.printable import one_line, printable
+from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
+from agentv.reports.text.width import clip, pad, wrap_lines
+from agentv.scoring.results.aggregation import TURN, row_state
+from agentv.scoring.results.turns import turn_name
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages_json import compact_json, content_text
+from agentv.types.records.answer import Answer, Partial
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, RunRecord
+
+_CASE_WIDTH = 24
+_TARGET_WIDTH = 16
+_STATES = ("pass", "borderline", "fail", "error", "skipped")
+PARTIAL_ANSWER = "partial answer (before the failure, not scored)"
+PARTIAL_TRANSCRIPT = "partial transcript (before the failure)"
+
+
+class RunView(Struct, frozen=True):
+    """The layout of a run as text. `width` None: lines are not cut."""
+
+    width: int | None = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def head(self, run: RunRecord, *, state: str, counts: Mapping[str, int]) -> str:
+        """Return the lines above the results."""
+        name = f"  {one_line(run.name)}" if run.name else ""
+        return f"run {run.run_id}{name}  {state}  {run.created_at:%Y-%m-%d %H:%M} UTC\n{counts_text(counts)}\n"
+
+    def rows(self, results: Iterable[CaseResult], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
+        """Yield one line per result, with the reason if it did not pass."""
+        width = _CASE_WIDTH * 2 if labels.with_suite else _CASE_WIDTH
+        for result in results:
+            state = row_state(result)
+            reason = "" if state == "pass" else row_reason(result)
+            case = pad(clip(labels.label(result), width, mark=self.signs.ellipsis), width)
+            target = pad(clip(one_line(result.slot.target), _TARGET_WIDTH, mark=self.signs.ellipsis), _TARGET_WIDTH)
+            rest = f"{case} {target} {row_score(result):4}  {reason}".rstrip()
+            shown = rest if self.width is None else clip(rest, self.width - 2, mark=self.signs.ellipsis)
+            yield f"{self.paint(self.signs.marks[state], state_colour(state))} {shown}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return `12 results: 9 pass, 2 fail, 1 error`."""
+    states = ", ".join(f"{counts[state]:,} {state}" for state in _STATES if counts.get(state))
+    return f"{count_text(sum(counts.values()), 'result')}{f': {states}' if states else ''}"
+
+
+def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:
+    """Return what the target said before it failed, from the answer, which has its messages, or else the result."""
+    return (None if answer is None else answer.partial) or result.partial
+
+
+class CaseView(Struct, frozen=True):
+    """A result with its case, answer and labels, as far as they are stored, and the layout of the text.
+
+    `width` None: nothing is wrapped.
+    """
+
+    result: CaseResult
+    case: CaseRecord | None = None
+    answer: Answer | None = None
+    labels: Sequence[Label] = ()
+    width: int | None = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def render(self) -> str:
+        """Return the text, ending with a newline. Every line of untrusted text is behind a gutter."""
+        blocks = [
+            [self._head()],
+            *(self._section(title, text) for title, text in self._texts()),
+            self._error("error", self.result.error),
+            *self._partial(),
+            *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
+            self._section("human labels", "\n".join(map(_label_text, self.labels))),
+            *self._transcript(),
+            self._facts(),
+        ]
+        return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+    def _head(self) -> str:
+        result, state = self.result, row_state(self.result)
+        score = f", score {row_score(result)}" if row_score(result) else ""
+        place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
+        mark = self.paint(self.signs.marks[state], state_colour(state))
+        target = one_line(result.slot.target)
+        if result.answered_by is not None:
+            target += f" (its fallback {one_line(result.answered_by)} answered)"
+        return f"{mark} {PLAIN_LABELS.label(result)} on {target}: {state}{score}{place}"
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        turns = self._turns()
+        if self.case is not None:
+            if turns:
+                yield "messages before the first turn", _transcript_text(self.case.input_messages, ())
+            else:
+                yield "question", self.case.question
+            yield "expected outcome", self.case.expected_outcome
+            yield "reference answer", self.case.reference_answer or ""
+        if turns:
+            return
+        yield "answer", self.result.candidate_answer or ("(empty)" if self.result.empty_answer else "")
+        yield "reasoning of the model", (self.answer.reasoning if self.answer else None) or ""
+
+    def _turns(self) -> Mapping[str, str]:
+        """Return what was said in each turn of a conversation, by the names of their results."""
+        said = self.answer.messages_by_turn if self.answer else ()
+        return {turn_name(number): _transcript_text(messages, ()) for number, messages in enumerate(said, start=1)}
+
+    def _section(self, title: str, text: str) -> list[str]:
+        return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []
+
+    def _behind_gutter(self, text: str, indent: str) -> list[str]:
+        room = None if self.width is None else self.width - len(indent) - 2
+        return [f"{indent}{self.signs.gutter} {line}".rstrip() for line in wrap_lines(printable(text), room)]
+
+    def _error(self, title: str, failure: Failure | None) -> list[str]:
+        if failure is None:
+            return []
+        status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
+        return self._section(f"{title} ({failure.kind} at {failure.stage}{status})", failure.message)
+
+    def _partial(self) -> Iterator[list[str]]:
+        """Yield what the target said and called before it failed."""
+        partial = partial_of(self.result, self.answer)
+        if partial is None:
+            return
+        yield self._section("reasoning of the model before the failure", partial.reasoning or "")
+        yield self._section(PARTIAL_ANSWER, partial.text)
+        yield self._section(PARTIAL_TRANSCRIPT, _transcript_text(partial.output_messages or (), partial.trace or ()))
+
+    def _evaluator(self, result: EvaluatorResult, indent: str) -> Iterator[str]:
+        is_judged = result.status not in ("error", "skipped")
+        parts = [
+            f"{self.paint(one_line(result.name), 'bold')} ({one_line(result.type)})",
+            score_text(result.score) if is_judged else "",
+            result.verdict if is_judged and result.verdict else "",
+            result.status if result.status != "scored" else "",
+            f"weight {result.weight:g}" if result.weight != 1 else "",
+            "required" if result.required else "",
+        ]
+        yield indent + "  ".join(part for part in parts if part)
+        if result.type == TURN:
+            said = self._turns().get(result.name)
+            yield from self._behind_gutter(said, indent) if said else ()
+            if result.evaluator_results:
+                for member in result.evaluator_results:
+                    yield from self._evaluator(member, f"{indent}  ")
+                return
+        if result.error is not None:
+            yield from self._behind_gutter(f"error ({result.error.kind}): {result.error.message}", indent)
+        lines = [f"+ {one_line(hit)}" for hit in result.hits] + [f"- {one_line(miss)}" for miss in result.misses]
+        if len(result.results) > 1:
+            lines.extend(one_line(_criterion_text(criterion)) for criterion in result.results)
+        yield from self._behind_gutter("\n".join(lines), indent) if lines else ()
+        yield from self._behind_gutter(result.reasoning, indent) if result.reasoning else ()
+        for member in result.evaluator_results:
+            yield from self._evaluator(member, f"{indent}  ")
+
+    def _messages(self) -> Sequence[Message]:
+        return (self.answer.output_messages if self.answer else self.result.output_messages) or ()
+
+    def _trace(self) -> Sequence[TraceEvent]:
+        return (self.answer.trace if self.answer else self.result.trace) or ()
+
+    def _transcript(self) -> Iterator[list[str]]:
+        if not self._turns():
+            yield self._section("transcript", _transcript_text(self._messages(), self._trace()))
+
+    def _facts(self) -> list[str]:
+        result = self.result
+        facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
+        for name, usage, cost, is_estimated in (
+            ("target", result.target_usage, result.target_cost_usd, result.is_target_estimated),
+            ("judges", result.judge_usage, result.judge_cost_usd, result.is_judge_estimated),
+        ):
+            if usage is not None or cost is not None:
+                tokens = "-" if usage is None else tokens_text(usage.total or usage.input + usage.output)
+                facts.append(
+                    f"{name}: {tokens} tokens, cost {money_text(cost)}{' (estimated)' if is_estimated else ''}"
+                )
+        if self.answer is not None and len(self.answer.calls) > 1:
+            name = "calls" if self.answer.turns else "attempts"
+            facts.append(f"{name}: {', '.join(call.kind for call in self.answer.calls)}")
+        facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
+        return facts
+
+
+def _criterion_text(result: EvaluationResult) -> str:
+    if result.error is not None:
+        return f"{result.criterion_name}: error: {result.error}"
+    score = "" if result.score is None else f" = {result.score}"
+    return f"{result.criterion_name}{score}" + (f": {result.reasoning}" if result.reasoning else "")
+
+
+def _label_text(label: Label) -> str:
+    text = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
+    return one_line(text)
+
+
+def _transcript_text(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> str:
+    return "\n".join(_transcript(messages, trace))
+
+
+def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:
+    """Yield the messages and tool calls of an agent, from its messages or else from its trace."""
+    for message in messages:
+        text = content_text(message.content)
+        if text or not message.tool_calls:
+            yield f"{message.role}: {text}"
+        yield from map(_tool_call, message.tool_calls)
+    for event in () if messages else trace:
+        parts = (event.name, _value(event.input), event.text, _value(event.output))
+        yield f"{event.type}: {' '.join(part for part in parts if part)}"
+
+
+def _tool_call(call: ToolCall) -> str:
+    output = "" if call.output is None else f" -> {_value(call.output)}"
+    return f"{call.tool}({_value(call.input)}){output}"
+
+
+def _value(value: JsonValue) -> str:
+    return "" if value is None else value if isinstance(value, str) else compact_json(value)
+
+
+class RowDetail(Struct, frozen=True):
+    """A result with its case, answer and labels, as far as they are stored."""
+
+    result: CaseResult
+    case: CaseRecord | None = None
+    answer: Answer | None = None
+    labels: Sequence[Label] = ()

@@ -1,0 +1,343 @@
+"""Trends as text, sheet and JSON: a line of bars per suite and target, its latest value and its changes."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from agentv.reports.compare.words import difference_text, p_value_text, unfinished_text
+from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.text.amounts import (
+    count_text,
+    money_text,
+    percent_interval_text,
+    percent_text,
+    score_interval_text,
+    score_text,
+    seconds_text,
+)
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.sheet import Part, Sheet
+from agentv.reports.text.signs import UNICODE, Paint, Signs, sparkline, without_colour
+from agentv.reports.text.table import table
+from agentv.reports.text.width import wrap
+from agentv.scoring.comparison.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
+from agentv.scoring.counting.run_sums import MetricKey
+from agentv.types.json_value import JsonObject
+from agentv.types.summaries import Interval
+
+_WIDTH = 80
+_INDENT = " " * 8
+
+
+class MetricFormat:
+    """The format of a metric's numbers."""
+
+    def __init__(self, metric: MetricKey) -> None:
+        name, unit, field = metric
+        self._kind = "rate" if (field or name) == "pass_rate" else "score"
+        if name == "cost_usd":
+            self._kind = "cost"
+        elif name in ("p50", "p95", "p99"):
+            self._kind = "time"
+        self._per_s = 1000 if unit == "duration_ms" else 1
+
+    def value(self, value: float) -> str:
+        """Return one number."""
+        match self._kind:
+            case "rate":
+                return percent_text(value)
+            case "cost":
+                return money_text(value)
+            case "time":
+                return seconds_text(value / self._per_s)
+            case _:
+                return score_text(value)
+
+    def interval(self, interval: Interval | None) -> str:
+        """Return an interval; empty for None."""
+        if interval is None:
+            return ""
+        match self._kind:
+            case "rate":
+                return percent_interval_text(interval)
+            case "time":
+                return f"{self.value(interval.low)} to {self.value(interval.high)}"
+            case _:
+                return score_interval_text(interval)
+
+    def difference(self, difference: float) -> str:
+        """Return a difference with its sign."""
+        match self._kind:
+            case "rate":
+                return f"{difference_text(difference * 100, decimals=1)} pp"
+            case "cost" | "time":
+                sign = "+" if difference > 0 else "-" if difference < 0 else ""
+                return f"{sign}{self.value(abs(difference))}"
+            case _:
+                return difference_text(difference)
+
+
+RUN_HEAD = ("run", "commit", "value", "95 % CI", "change")
+MAX_LISTED = 5
+"""The number of gaps and edits that are listed; the table of runs has the others."""
+
+_COMMIT = 8
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+_MANY_DAYS = 60
+
+
+class TrendWords(Struct, frozen=True):
+    """The sentences of trends of one metric, given as `metric_text`; ages are relative to `now`.
+
+    `noun` is the meaning of a point: run or commit.
+    """
+
+    metric_text: str
+    metric: MetricKey
+    now: datetime
+    noun: str = "run"
+
+    @property
+    def numbers(self) -> MetricFormat:
+        """The format of the metric's numbers."""
+        return MetricFormat(self.metric)
+
+    def title(self, series: TrendSeries) -> str:
+        """Return the title of a series: suite, target and metric."""
+        return f"{series.suite}, {series.target}: {self.metric_text}"
+
+    def extent(self, series: TrendSeries) -> str:
+        """Return the number of points and the range of their values."""
+        text = count_text(len(series.points), self.noun)
+        if series.gaps:
+            text += f", {count_text(series.gaps, 'gap')}"
+        known = [each.measured.value for each in series.points if each.measured is not None]
+        return f"{text}, {self.numbers.value(min(known))} to {self.numbers.value(max(known))}" if known else text
+
+    def last(self, series: TrendSeries) -> str:
+        """Return the latest value with denominator, interval and difference."""
+        point, numbers = series.last, self.numbers
+        if point is None or point.measured is None:
+            return "no run has a value"
+        text = f"{numbers.value(point.measured.value)} of {point.measured.judged:,}"
+        if point.measured.interval is not None:
+            text += f" (95 % CI: {numbers.interval(point.measured.interval)})"
+        if point.difference is not None:
+            text += f", {numbers.difference(point.difference)} since the previous {self.noun}"
+            text += " with the same cases" if any(each.run.selection for each in series.points) else ""
+        return text
+
+    def about(self, point: TrendPoint) -> str:
+        """Return the run of a point with its age, commit and other marks."""
+        run = point.run
+        parts = [run.run_id, *([run.name] if run.name else []), age_text(run.created_at, self.now)]
+        if run.commit is not None:
+            parts.append(f"commit {commit_text(run)}")
+        return ", ".join([*parts, *marks_of(point)])
+
+    def change(self, series: TrendSeries, change: SeriesChange) -> str:
+        """Return a change of the level: the values before and after, and the run."""
+        point, numbers = series.points[change.at], self.numbers
+        back = len(series.points) - 1 - change.at
+        ago = f"{count_text(back, self.noun)} ago" if back else f"the last {self.noun}"
+        commit = "" if point.run.commit is None else f", commit {commit_text(point.run)}"
+        moved = f"{numbers.value(change.before)} -> {numbers.value(change.after)}"
+        return f"{moved} at {point.run.run_id}{commit}, {ago} (p {p_value_text(change.p)})"
+
+    def edits(self, series: TrendSeries) -> str:
+        """Return the runs before which the suite was edited; empty for none."""
+        edited = [point.run.run_id for point in series.points if point.is_suite_changed]
+        more = f" and {len(edited) - MAX_LISTED} earlier" if len(edited) > MAX_LISTED else ""
+        named = ", ".join(edited[-MAX_LISTED:])
+        return f"before {named}{more}; values are not comparable with earlier runs" if edited else ""
+
+    def gaps(self, series: TrendSeries) -> list[str]:
+        """Return the newest gaps with their reasons."""
+        gaps = [point for point in series.points if point.gap is not None]
+        more = [f"and {len(gaps) - MAX_LISTED} earlier: --runs"] if len(gaps) > MAX_LISTED else []
+        return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-MAX_LISTED:])]
+
+    def row(self, point: TrendPoint) -> tuple[str, ...]:
+        """Return a point as a table row, in the order of `RUN_HEAD`."""
+        numbers, found = self.numbers, point.measured
+        about = (point.run.run_id, commit_text(point.run))
+        if found is None:
+            return (*about, "-", "-", "-")
+        moved = "-" if point.difference is None else numbers.difference(point.difference)
+        value = f"{numbers.value(found.value)} of {found.judged:,}"
+        return (*about, value, numbers.interval(found.interval) or "-", moved)
+
+    def notes(self, series: TrendSeries) -> Iterator[str]:
+        """Yield the marks and gaps of points that have any."""
+        for point in series.points:
+            notes = [*marks_of(point), *([] if point.gap is None else [point.gap])]
+            if notes:
+                yield f"{point.run.run_id}: {', '.join(notes)}"
+
+
+def age_text(since: datetime, now: datetime) -> str:
+    """Return an age in its largest unit: `3 h ago`."""
+    seconds = max((now - since).total_seconds(), 0)
+    if seconds < _MINUTE_S:
+        return "just now"
+    if seconds < _HOUR_S:
+        return f"{seconds // _MINUTE_S:.0f} min ago"
+    if seconds < _DAY_S:
+        return f"{seconds // _HOUR_S:.0f} h ago"
+    days = int(seconds // _DAY_S)
+    return f"{count_text(days, 'day')} ago" if days < _MANY_DAYS else f"{since:%Y-%m-%d}"
+
+
+def commit_text(run: TrendRun) -> str:
+    """Return the short commit, with `*` for uncommitted changes; `-` without one."""
+    return "-" if run.commit is None else f"{run.commit[:_COMMIT]}{'*' if run.is_dirty else ''}"
+
+
+def marks_of(point: TrendPoint) -> list[str]:
+    """Return the marks of a point: tags, shard, selection, errors and so on."""
+    run = point.run
+    marks = [f"[{tag}]" for tag in run.tags]
+    if run.parents:
+        marks.append(f"merged from {count_text(len(run.parents), 'run')}")
+    if run.shard is not None:
+        marks.append(f"shard {run.shard}")
+    if run.selection:
+        marks.append(f"with {run.selection}")
+    if point.measured is not None and run.state != "finished":
+        marks.append(unfinished_text(run.state))
+    if errors := (point.counts.get("error", 0) if point.measured is not None else 0):
+        marks.append(count_text(errors, "error"))
+    if point.is_suite_changed:
+        marks.append("suite edited")
+    if point.runs > 1:
+        marks.append(f"newest of {count_text(point.runs, 'run')}")
+    return marks
+
+
+class TrendView(Struct, frozen=True):
+    """The layout of trends as text. `width` None: lines are not wrapped, and bars fit 80 columns."""
+
+    words: TrendWords
+    width: int | None = _WIDTH
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def render(self, series: Sequence[TrendSeries], *, with_runs: bool = False) -> str:
+        """Return all series, each with a table of its runs if requested."""
+        blocks = [[*self._block(each), *(["", *self._runs(each)] if with_runs else [])] for each in series]
+        return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks) + "\n")
+
+    def _block(self, series: TrendSeries) -> Iterator[str]:
+        yield from (self.paint(line, "bold") for line in self._wrapped(self.words.title(series), ""))
+        yield from self._bars(series)
+        yield from self._labelled("runs", self.words.extent(series))
+        yield from self._labelled("last", self.words.last(series))
+        if series.last is not None:
+            yield from self._wrapped(self.words.about(series.last), _INDENT)
+        for change in series.changes:
+            yield from self._labelled("change", self.words.change(series, change))
+        if edits := self.words.edits(series):
+            yield from self._labelled("edited", edits)
+        for gap in self.words.gaps(series):
+            yield from self._labelled("gap", gap)
+
+    def _bars(self, series: TrendSeries) -> Iterator[str]:
+        """Yield the bars and the marks below them; only the newest if not all fit."""
+        points = series.points[-((self.width or _WIDTH) - len(_INDENT)) :]
+        values = [None if each.measured is None else each.measured.value for each in points]
+        yield f"{_INDENT}{sparkline(values, self.signs)}"
+        first = len(series.points) - len(points)
+        changed = {change.at - first for change in series.changes}
+        marks = "".join(
+            "^" if number in changed else "|" if point.is_suite_changed else " " for number, point in enumerate(points)
+        ).rstrip()
+        if marks:
+            yield f"{_INDENT}{marks}"
+
+    def _runs(self, series: TrendSeries) -> Iterator[str]:
+        """Yield a table of the points and notes on some of them."""
+        yield from table([RUN_HEAD, *map(self.words.row, series.points)], self.width, self.paint)
+        for note in self.words.notes(series):
+            yield from self._wrapped(note, "")
+
+    def _labelled(self, label: str, text: str) -> Iterator[str]:
+        first, *others = self._wrapped(text, _INDENT)
+        yield f"{label:<{len(_INDENT)}}{first.removeprefix(_INDENT)}"
+        yield from others
+
+    def _wrapped(self, text: str, indent: str) -> list[str]:
+        shown = one_line(text)
+        lines = [shown] if self.width is None else wrap(shown, max(self.width - len(indent), 1))
+        return [f"{indent}{line}" for line in lines]
+
+
+TREND_SCHEMA = "agentv-trend-1"
+
+
+def trend_to_json(series: Sequence[TrendSeries], metric: str) -> JsonObject:
+    """Return all series of a metric, with every point."""
+    return {"schema": TREND_SCHEMA, "metric": metric, "series": [_series_to_json(each) for each in series]}
+
+
+def _series_to_json(series: TrendSeries) -> JsonObject:
+    return {
+        "suite": series.suite,
+        "target": series.target,
+        "points": [_point_to_json(point) for point in series.points],
+        "changes": [_change_to_json(series, change) for change in series.changes],
+    }
+
+
+def _point_to_json(point: TrendPoint) -> JsonObject:
+    run, found = point.run, point.measured
+    return {
+        "run_id": run.run_id,
+        "name": run.name,
+        "created_at": run.created_at.isoformat(),
+        "state": run.state,
+        "commit": run.commit,
+        "dirty": run.is_dirty,
+        "tags": list(run.tags),
+        "shard": run.shard,
+        "selection": run.selection or None,
+        "parents": list(run.parents),
+        "counts": dict(point.counts),
+        "value": None if found is None else found.value,
+        "judged": None if found is None else found.judged,
+        "interval": None if found is None else interval_to_json(found.interval),
+        "difference": point.difference,
+        "gap": point.gap,
+        "suite_edited": point.is_suite_changed,
+        "runs": point.runs,
+    }
+
+
+def _change_to_json(series: TrendSeries, change: SeriesChange) -> JsonObject:
+    return {
+        "run_id": series.points[change.at].run.run_id,
+        "before": change.before,
+        "after": change.after,
+        "p": change.p,
+    }
+
+
+def trend_sheet(series: TrendSeries, words: TrendWords) -> Sheet:
+    """Return a series as a sheet: its bars, latest value, changes and runs."""
+    values = [None if point.measured is None else point.measured.value for point in series.points]
+    rows = (RUN_HEAD, *map(words.row, series.points))
+    return Sheet(
+        words.title(series),
+        f"{sparkline(values, UNICODE)}  {words.last(series)}",
+        (Part("", notes=tuple(_notes(series, words))), Part("runs", rows, notes=tuple(words.notes(series)))),
+    )
+
+
+def _notes(series: TrendSeries, words: TrendWords) -> Iterator[str]:
+    yield words.extent(series)
+    if series.last is not None:
+        yield words.about(series.last)
+    for change in series.changes:
+        yield f"change: {words.change(series, change)}"
+    if edits := words.edits(series):
+        yield f"edited: {edits}"

@@ -1,0 +1,245 @@
+"""Helpers for value classes: field names and types, camelCase keywords, deep copies."""
+
+import copy
+import dataclasses
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Struct, StructMeta, ValidationError, convert
+from msgspec.structs import astuple, replace
+
+from agentv.types.errors import ConfigError, UnknownNameError
+from agentv.types.json_value import snake_case
+from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCall, TraceEvent
+
+_NO_DEFAULT: tuple[object, ...] = (NODEFAULT, dataclasses.MISSING)
+_NO_NAMES: Mapping[str, str] = {}
+Options = TypeVar("Options", bound=Struct)
+T = TypeVar("T")
+_SHARED = frozenset({type(None), str, bool, int, float})
+_STRUCTS = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart})
+
+
+class StructField(Struct, frozen=True, kw_only=True):
+    """One field: its name, its type without the help text, its default or NODEFAULT, and its description.
+
+    `extra` holds the field's other declarations: `aliases`, `spellings`, `nested`, `evaluators`, `deprecated`.
+    """
+
+    name: str
+    type: Any
+    default: Any = NODEFAULT
+    description: str | None = None
+    extra: Mapping[str, Any] = {}
+
+    @property
+    def is_required(self) -> bool:
+        """True if the field has no default."""
+        return self.default is NODEFAULT
+
+
+def has_fields(value: object) -> bool:
+    """Return True for a Struct or a dataclass, class or instance."""
+    kind = value if isinstance(value, type) else type(value)
+    return issubclass(kind, Struct) or dataclasses.is_dataclass(kind)
+
+
+def names_of_fields(kind: type) -> tuple[str, ...]:
+    """Return the names of a class's fields in order; nothing for a class without fields."""
+    if issubclass(kind, Struct):
+        return kind.__struct_fields__
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+def replace_fields(value: Any, changes: Mapping[str, object]) -> Any:
+    """Return a copy of a Struct or dataclass with some fields changed; the value itself for no changes."""
+    if not changes:
+        return value
+    replace = msgspec.structs.replace if isinstance(value, Struct) else dataclasses.replace
+    return replace(value, **changes)
+
+
+def repr_without(value: Struct, *hidden: str) -> str:
+    """Return the usual repr of a Struct without some fields: secrets, or what is too long to print."""
+    shown = [f"{name}={getattr(value, name)!r}" for name in value.__struct_fields__ if name not in hidden]
+    return f"{type(value).__qualname__}({', '.join(shown)})"
+
+
+@cache
+def struct_fields(kind: type) -> tuple[StructField, ...]:
+    """Return the fields of a class in order."""
+    hints = get_type_hints(kind, localns={"JsonValue": Any}, include_extras=True)
+    if issubclass(kind, Struct):
+        return tuple(
+            _described(each.name, hints[each.name], each.default, each.default_factory)
+            for each in msgspec.structs.fields(kind)
+        )
+    return tuple(
+        _described(
+            each.name, hint=hints[each.name], default=each.default, factory=each.default_factory, metadata=each.metadata
+        )
+        for each in dataclasses.fields(cast(Any, kind))
+    )
+
+
+def _described(
+    name: str, hint: Any, default: Any, factory: Any, metadata: Mapping[str, Any] = MappingProxyType({})
+) -> StructField:
+    notes: dict[str, Any] = dict(metadata)
+    if get_origin(hint) is Annotated:
+        plain, *marks = get_args(hint)
+        for mark in [mark for mark in marks if isinstance(mark, Meta)]:
+            notes |= {"help": mark.description, **(mark.extra or {})}
+            marks.remove(mark)
+        hint = cast(Any, Annotated)[(plain, *marks)] if marks else plain
+    if not any(factory is each for each in _NO_DEFAULT):
+        default = factory()
+    return StructField(
+        name=name,
+        type=hint,
+        default=NODEFAULT if any(default is each for each in _NO_DEFAULT) else default,
+        description=notes.pop("help", None),
+        extra=notes,
+    )
+
+
+class CamelKeywords(StructMeta):
+    """The metaclass of value classes that take camelCase keywords: `EvalCase(id="a", inputMessages="Hello")`.
+
+    `KEYWORDS` of a class maps further names, in snake_case, to its fields.
+    """
+
+    if not TYPE_CHECKING:  # type checkers know the signature of the class itself
+
+        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
+            """Make an instance; a camelCase keyword counts as the field that it spells."""
+            try:
+                return super().__call__(*arguments, **keywords)
+            except TypeError:
+                spelled = snake_keywords(keywords, cls.__struct_fields__, getattr(cls, "KEYWORDS", _NO_NAMES))
+                if spelled == keywords:
+                    raise
+            return super().__call__(*arguments, **spelled)
+
+
+def snake_keywords(
+    keywords: Mapping[str, Any], known: tuple[str, ...], others: Mapping[str, str] = _NO_NAMES
+) -> dict[str, Any]:
+    """Return keywords with those in camelCase renamed to the known names that they spell; `others` are further names.
+
+    Raises TypeError for a name that is given in both spellings.
+    """
+    spelled: dict[str, Any] = {}
+    for name, value in keywords.items():
+        own = name if name in known else snake_case(name)
+        own = others.get(own, own)
+        own = own if own in known else name
+        if own in spelled:
+            raise TypeError(f"{own!r} is given twice, in two spellings")
+        spelled[own] = value
+    return spelled
+
+
+def make_options(
+    kind: type[Options], given: Options | Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> Options:
+    """Return options of a class from an object or a dict, and keywords that win over it; also in camelCase.
+
+    Lists become tuples, paths strings and whole numbers floats, where the fields are such. Raises UnknownNameError for
+    an unknown option or word, ConfigError for values of the wrong type or spelled twice.
+    """
+    known = kind.__struct_fields__
+    try:
+        named = snake_keywords(keywords, known)
+        if isinstance(given, Mapping):
+            named = {**snake_keywords(given, known), **named}
+    except TypeError as error:
+        raise ConfigError(f"{kind.__name__}: {error}") from error
+    for name in named:
+        if name not in known:
+            raise UnknownNameError("option", name, known=known)
+    if given is None or isinstance(given, Mapping):
+        return kind(**_checked(kind, named))
+    if not isinstance(given, kind):
+        raise ConfigError(f"options must be a {kind.__name__} or a dict of its fields, not a {type(given).__name__}")
+    changed = {name: value for name in known if (value := getattr(given, name)) is not _defaults(kind)[name]}
+    return replace(given, **_checked(kind, {**changed, **named}))
+
+
+def _checked(kind: type[Struct], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of fields as their types. Raises UnknownNameError or ConfigError for one of another type."""
+    types = _alternatives(kind)
+    return {name: _converted(name, value, types[name]) for name, value in named.items()}
+
+
+def _converted(name: str, value: object, types: Sequence[Any]) -> object:
+    """Return a value as the first of the types that fits."""
+    if value is None and NoneType in types:
+        return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    problems: dict[str, None] = {}
+    for each in types:
+        if each is NoneType:
+            continue
+        try:
+            return convert(value, each)
+        except ValidationError as error:
+            problems[str(error)] = None
+    words = [word for each in types if get_origin(each) is Literal for word in get_args(each)]
+    if words and isinstance(value, str):
+        raise UnknownNameError(name, value, known=words)
+    raise ConfigError(f"`{name}`: {'; '.join(problems)}")
+
+
+@cache
+def _defaults(kind: type[Struct]) -> Mapping[str, Any]:
+    return {field.name: field.default for field in struct_fields(kind)}
+
+
+@cache
+def _alternatives(kind: type[Struct]) -> Mapping[str, Sequence[Any]]:
+    """Return the types of each field that are to be tried one after the other.
+
+    Value classes inside a field may be given as dicts or in short forms, which the owner of the options reads.
+    """
+    found = {}
+    for field in struct_fields(kind):
+        members = get_args(field.type) if get_origin(field.type) in (Union, UnionType) else (field.type,)
+        found[field.name] = [_without_structs(each) for each in members]
+    return found
+
+
+def _without_structs(given: Any) -> Any:
+    if not _has_struct(given):
+        return given
+    return tuple[Any, ...] if get_origin(given) is tuple else Any
+
+
+def _has_struct(given: Any) -> bool:
+    return (isinstance(given, type) and issubclass(given, Struct)) or any(map(_has_struct, get_args(given)))
+
+
+def deep_copy(value: T) -> T:
+    """Return a copy that later changes to the original do not affect."""
+    given: Any = value
+    kind: type[Any] = type(given)
+    copied: Any = given
+    if kind is dict:
+        copied = {key: item if type(item) in _SHARED else deep_copy(item) for key, item in given.items()}
+    elif kind is list:
+        copied = [item if type(item) in _SHARED else deep_copy(item) for item in given]
+    elif kind is tuple:
+        copied = tuple([item if type(item) in _SHARED else deep_copy(item) for item in given])
+    elif kind in _STRUCTS:
+        fields = astuple(given)
+        own = deep_copy(fields)
+        copied = given if all(map(operator.is_, own, fields)) else kind(*own)
+    elif kind not in _SHARED:
+        copied = deep_copy(dict(given)) if isinstance(given, Mapping) else copy.deepcopy(given)
+    return cast(T, copied)

@@ -1,1 +1,0 @@
-"""Helpers for value classes: names of fields, keywords in camelCase, deep copies."""
