@@ -143,6 +143,7 @@ def test_a_judge_without_tokens_and_price_makes_the_cost_of_a_stream_unknown(age
     code, said = agentv("score", "log.jsonl", "--config", "config.yaml", "--json")
     assert (code, json.loads(said)["judges"]["cost_usd"]) == (0, None)
     Path("config.yaml").write_text("evaluators: [{name: tone, type: contains, value: fine}]\n")
+    Path("log.jsonl").write_text('{"prompt": "question", "response": "fine", "costUsd": 0}\n')
     assert agentv("score", "log.jsonl", "--config", "config.yaml", "--gate", "cost_usd <= 0")[0] == 0
 
 

@@ -77,7 +77,7 @@ def test_problems_of_side_file_and_lines_are_reported_together() -> None:
         "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
-            "target, vars, prompts, gates, criteria, evalcases, dialect, evaluator; did you mean 'tags'?"
+            "target, judge, vars, prompts, gates, criteria, evalcases, dialect, evaluator; did you mean 'tags'?"
         ),
     ]
 
