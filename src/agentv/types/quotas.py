@@ -11,6 +11,8 @@ from msgspec import Struct
 
 LEASE_S = 2.0
 """Seconds for which a lease may be used. A call needs its permit only when it is sent."""
+NODE_LEASE_S = 5.0
+"""Seconds for which the driver of a run on several machines leases rows, permits and money to a node."""
 WINDOW_S = 60.0
 """Requests and tokens count from their grant until so many seconds after their lease ended."""
 BLOCKS_PER_WINDOW = 30

@@ -191,7 +191,9 @@ def _rejudge(
         if repeat.stored.are_given:
             return asyncio.run(_judge_given(repeat, options, stop))
         change = only_judges(repeat.names)
-        plan = load_stored_plan(repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True)
+        plan = load_stored_plan(
+            repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True, backend="local"
+        )
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
         again = make_rejudge_plan(plan, repeat.stored, repeat.lengths, repeats=options.repeats)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import click
 from msgspec import Struct
@@ -18,6 +18,8 @@ class ContinueOptions(Struct, frozen=True):
     budget_usd: float | None = None
     allow_paths: tuple[str, ...] = ()
     judge_failures: int | None = None
+    backend: Literal["local", "ray"] | None = None
+    ray_address: str | None = None
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
@@ -42,9 +44,28 @@ JUDGE_FAILURES_OPTION: Callable[..., Any] = click.option(
 )
 
 
+BACKEND_OPTION: Callable[..., Any] = click.option(
+    "--backend", type=click.Choice(["local", "ray"]), help="Run here or on a Ray cluster (default: the run's own)."
+)
+RAY_ADDRESS_OPTION: Callable[..., Any] = click.option(
+    "--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: the run's own)."
+)
+
+
 def resume_options(function: Callable[..., Any]) -> Any:
     """Add these options to a command; `take_continue_options` reads their values."""
-    return STORE_OPTION(QUOTA_OPTION(BUDGET_OPTION(JUDGE_FAILURES_OPTION(ALLOW_PATH_OPTION(function)))))
+    options = (
+        STORE_OPTION,
+        QUOTA_OPTION,
+        BUDGET_OPTION,
+        JUDGE_FAILURES_OPTION,
+        BACKEND_OPTION,
+        RAY_ADDRESS_OPTION,
+        ALLOW_PATH_OPTION,
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
@@ -57,4 +78,6 @@ def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
         budget_usd=given.pop("budget_usd", None),
         allow_paths=allow_paths,
         judge_failures=given.pop("judge_failures", None),
+        backend=given.pop("backend", None),
+        ray_address=given.pop("ray_address", None),
     )

@@ -12,7 +12,6 @@ from agentv.cli.options import OutputOptions
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.running import run_and_report
 from agentv.cli.terminal import own_stdout
-from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
@@ -34,17 +33,12 @@ from agentv.engine.stored.resume import (
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, working_folder
 from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
-from agentv.registry import Specs
 from agentv.storage.run.find import find_run, list_run_folders
 from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
-
-
-def _unchanged(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
-    return suites
 
 
 def resume(reference: str | None, output: OutputOptions, continuing: ContinueOptions, *, fresh: bool) -> int:
@@ -136,7 +130,7 @@ def _run_generation(
             started=started,
             ignores_cache=True,
         )
-    change = _unchanged
+    change = None
     if generation.evaluators is not None:
         path = Path(_project_of(folder.resolve()), generation.evaluators).resolve()
         change = partial(with_evaluators_of, path, allow_paths=continuing.allow_paths)
@@ -157,7 +151,7 @@ def continue_run(
     continuing: ContinueOptions,
     *,
     prepare: Callable[[ResumePlan, RunPlan, StoredRun], ResumePlan] = lambda resume_plan, _plan, _run: resume_plan,
-    change: ChangeInputs = _unchanged,
+    change: ChangeInputs | None = None,
     started: JsonObject | None = None,
     ignores_cache: bool = False,
 ) -> int:
@@ -185,6 +179,8 @@ def continue_run(
             ignores_cache=ignores_cache,
             budget_usd=continuing.budget_usd,
             judge_failures=continuing.judge_failures,
+            backend=continuing.backend,
+            ray_address=continuing.ray_address,
             secrets=(*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ)),
             allow_paths=continuing.allow_paths,
         )

@@ -23,7 +23,6 @@ from agentv.engine.cluster.lines import (
     decode_lines,
     encode_grant,
 )
-from agentv.engine.cluster.node import LEASE_S
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import result_key_of
@@ -34,7 +33,7 @@ from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
-from agentv.types.quotas import QuotaLease
+from agentv.types.quotas import NODE_LEASE_S, QuotaLease
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
@@ -49,7 +48,7 @@ class Timing(Struct, frozen=True):
     """
 
     wait_s: float = 1.0
-    lease_s: float = LEASE_S
+    lease_s: float = NODE_LEASE_S
     search_s: float = 1.0
     grace_s: float = 30.0
     stop_s: float = 5.0

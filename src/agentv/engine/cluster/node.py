@@ -39,12 +39,9 @@ from agentv.storage.records.json_line import encode
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord
-from agentv.types.quotas import Amounts, QuotaGrant, QuotaRequest
+from agentv.types.quotas import NODE_LEASE_S, Amounts, QuotaGrant, QuotaRequest
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.run import CaseRecord
-
-LEASE_S = 5.0
-"""A node that the driver has not called for so long stops its calls: its rows are leased to other nodes."""
 
 
 class Outbox:
@@ -143,7 +140,7 @@ class NodeWork:
     """
 
     def __init__(
-        self, spec: RunSpec, *, on_lost: Callable[[], object] = lambda: None, lease_s: float = LEASE_S
+        self, spec: RunSpec, *, on_lost: Callable[[], object] = lambda: None, lease_s: float = NODE_LEASE_S
     ) -> None:
         self._spec = spec
         self._on_lost = on_lost

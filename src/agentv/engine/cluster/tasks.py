@@ -1,22 +1,29 @@
 """What is sent to a node: the run once, then its rows. No secret, no environment, no live object."""
 
+import hashlib
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.inputs import load_inputs
+from agentv.engine.planning.judges import member_configs
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
+from agentv.engine.planning.plan import CaseTask, RunPlan, Stored, SuitePlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.provenance import load_scripts
 from agentv.loading.files.places import find_eval_files, find_home
-from agentv.scoring.keys.identity import target_key
-from agentv.types.cases import BrokenCase, EvalCase
+from agentv.loading.models.settings import named_files, read_settings
+from agentv.scoring.keys.identity import digest, target_key
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig
 from agentv.types.errors import ConfigError
 from agentv.version import __version__
+
+MOST_CASES_CHECKED = 1_000
+"""The cases of an eval file whose evaluators' files are compared on the nodes; those of the file itself always are."""
 
 
 class SharedBudget(Struct, frozen=True):
@@ -74,8 +81,18 @@ def make_spec(
         run_id=run_id,
         folder=plan.folder,
         paths=plan.paths,
-        # A node gives no verdict and reads no earlier run to compare with.
-        options=replace(plan.options, baseline=None, gates=()),
+        # The driver selects the cases and gives the verdict.
+        options=replace(
+            plan.options,
+            baseline=None,
+            gates=(),
+            case_globs=(),
+            tags=(),
+            expression=None,
+            sample=None,
+            limit=None,
+            shard=None,
+        ),
         contents=contents_of(plan),
         calls_targets=calls_targets,
         calls_judges=calls_judges,
@@ -90,9 +107,52 @@ def contents_of(plan: RunPlan) -> dict[str, str]:
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
     for target in (*plan.targets, *plan.judges):
         contents[f"target {target.name!r}"] = target_key(target)
-        for name, digest in (load_scripts(target, folders) or {}).items():
-            contents[f"script {name} of target {target.name!r}"] = str(digest)
+        for name, sha256 in load_scripts(target, folders).items():
+            contents[f"script {name} of target {target.name!r}"] = str(sha256)
+    for suite in plan.suites:
+        folder = template_of(suite)
+        if folder is not None:
+            contents[f"workspace template {folder.name}"] = tree_digest(folder)
+        for path in sorted(set(_files_of_evaluators(suite, plan))):
+            contents[f"file {Path(path).name} of an evaluator"] = file_digest(Path(path))
     return contents
+
+
+def _files_of_evaluators(suite: SuitePlan, plan: RunPlan) -> Iterator[str]:
+    """Yield the files that evaluators of a suite and of its first cases name."""
+    listed = suite.suite.cases if suite.suite.cases.count is not None else ()
+    cases = (case for case in islice(listed, MOST_CASES_CHECKED) if isinstance(case, EvalCase))
+    for evaluator in chain(suite.suite.evaluators or (), *(case.evaluators or () for case in cases)):
+        if isinstance(evaluator, EvaluatorConfig):
+            yield from _files_of(evaluator, plan)
+
+
+def _files_of(config: EvaluatorConfig, plan: RunPlan) -> Iterator[str]:
+    settings = read_settings(plan.specs.evaluators.get(config.type), config.settings, where=config.name)
+    yield from named_files(settings, config.base_dir)
+    for member in member_configs(settings):
+        yield from _files_of(member, plan)
+
+
+def template_of(suite: SuitePlan) -> Path | None:
+    """Return the folder that the workspaces of a suite are copied from; None without one."""
+    template = (suite.suite.workspace or {}).get("template")
+    return Path(suite.suite.base_dir, template) if isinstance(template, str) else None
+
+
+def tree_digest(folder: Path) -> str:
+    """Return a digest of the files in a folder: their paths and contents."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else [folder]
+    return digest([[str(path.relative_to(folder)), file_digest(path)] for path in files])
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; an empty text if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
@@ -103,10 +163,10 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
     inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), spec.options, cwd=folder, env=env)
     plan = make_plan(inputs.suites, spec.options, specs=inputs.specs, home=str(find_home(folder)))
     found = contents_of(plan)
-    for name, digest in spec.contents.items():
-        if found.get(name) != digest:
+    for name, expected in spec.contents.items():
+        if found.get(name) != expected:
             what = "is missing" if name not in found else "differs"
-            raise ConfigError(f"{name} {what} on the node; all nodes must have the same files (--shared-path)")
+            raise ConfigError(f"{name} {what} on the node; every node needs the same files in the same folder")
     return plan
 
 

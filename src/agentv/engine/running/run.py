@@ -31,7 +31,7 @@ from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ReportingStore, ResultStore
-from agentv.types.quotas import LEASE_S, QuotaLease
+from agentv.types.quotas import NODE_LEASE_S, QuotaLease
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -128,7 +128,8 @@ async def _work(
     stop = recorder.stop
     runs_elsewhere = open_machines is not None or plan.options.backend != "local"
     if runs_elsewhere and quota is None:
-        quota = InProcessQuota(time.monotonic, lease_s=LEASE_S)  # the nodes lease from it
+        # The nodes lease from it. A node that is alive may be late: its leases last as long as those of its rows.
+        quota = InProcessQuota(time.monotonic, lease_s=NODE_LEASE_S)
     client = None if quota is None else _quota_client(quota, recorder)
     spent = None if resume_plan is None else resume_plan.spent
     budget = _budget(plan, recorder, spent, client, own_name=recorder.store.run_id if runs_elsewhere else None)

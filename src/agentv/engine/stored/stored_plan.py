@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -47,18 +48,20 @@ def load_stored_plan(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    change: ChangeInputs = lambda suites, _specs: suites,
+    change: ChangeInputs | None = None,
     ignores_cache: bool = False,
     budget_usd: float | None = None,
     judge_failures: int | None = None,
+    backend: Literal["local", "ray"] | None = None,
+    ray_address: str | None = None,
     secrets: tuple[str, ...] = (),
     allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
     """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
 
-    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd` and `judge_failures` replace
-    those of the run; `secrets` are redacted in the responses of targets, and `allow_paths` are added to those of the
-    run.
+    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd`, `judge_failures`, `backend` and
+    `ray_address` replace those of the run; `secrets` are redacted in the responses of targets, and `allow_paths` are
+    added to those of the run.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
@@ -71,9 +74,14 @@ def load_stored_plan(
         options = replace(options, budget_usd=budget_usd)
     if judge_failures is not None:
         options = replace(options, judge_failures=judge_failures)
+    backend = backend or options.backend
+    if change is not None and backend == "ray":
+        raise ConfigError("other evaluators than those of the eval files cannot run on a cluster; add --backend local")
+    address = None if backend == "local" else ray_address or options.ray_address
+    options = replace(options, backend=backend, ray_address=address)
     options, gone = without_lost_baseline(options, home)
     inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
-    suites = change(inputs.suites, inputs.specs)
+    suites = inputs.suites if change is None else change(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *gone))
 
