@@ -254,7 +254,7 @@ def test_nodes_share_one_budget(folder: Path) -> None:
         report = asyncio.run(run_on(folder, ProcessMachines(3), budget_usd=0.5))
     spent = sum(row.cost_usd or 0.0 for row in stored_rows(report))
     assert report.state == "stopped"
-    assert 0.2 < spent <= 0.5
+    assert 0.4 < spent <= 0.5 + 1e-9
     assert report.needs == "--budget-usd X"
 
 

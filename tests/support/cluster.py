@@ -29,7 +29,7 @@ from agentv.types.events import Observer
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
-QUICK = Timing(wait_s=0.05, lease_s=0.2, search_s=0.02, grace_s=0.3, stop_s=1.0)
+QUICK = Timing(wait_s=0.05, lease_s=0.4, search_s=0.02, grace_s=0.3, stop_s=1.0)
 
 
 About = tuple[Mapping[str, float], Mapping[str, str]]
@@ -70,11 +70,11 @@ class ProcessNode:
         taking = asyncio.create_task(self._take(wait_s))
         losing = asyncio.create_task(self._lost.wait())
         try:
+            # Without cancelling the call: a call of a node that is given up goes on there.
             await asyncio.wait({taking, losing}, return_when=asyncio.FIRST_COMPLETED)
             self._check()
             return await taking
         finally:
-            taking.cancel()
             losing.cancel()
 
     async def _take(self, wait_s: float) -> bytes:

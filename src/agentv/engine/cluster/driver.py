@@ -26,12 +26,13 @@ from agentv.engine.cluster.lines import (
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import result_key_of
-from agentv.engine.running.case import crashed_row
+from agentv.engine.running.case import crashed_row, failed_row, wanted_workspace
 from agentv.engine.running.recorder import RunRecorder
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
 from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError
 from agentv.types.events import LogLine
+from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
 from agentv.types.quotas import NODE_LEASE_S, QuotaLease
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
@@ -44,16 +45,19 @@ class Timing(Struct, frozen=True):
 
     A node waits `wait_s` for the first line before it answers without one, and this renews its leases; without a call
     for `lease_s` it stops its own. The driver looks for new nodes every `search_s`, waits for one `grace_s` if there is
-    none left, and gives a node `stop_s` to close what it opened.
+    none left, and gives a node `begin_s` to read the run's files and check the targets, and `stop_s` to close what it
+    opened.
     """
 
     wait_s: float = 1.0
     lease_s: float = NODE_LEASE_S
     search_s: float = 1.0
     grace_s: float = 30.0
+    begin_s: float = 300.0
     stop_s: float = 5.0
 
 
+ROUNDING = 1e-9
 MOST_LOSSES = 3
 """A row whose node was lost so often is an error: it may be what ends the nodes."""
 
@@ -124,18 +128,45 @@ class NodeSession:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.rows: dict[ResultKey, LeasedRow] = {}
-        self.in_flight: Counter[str] = Counter()
+        self.in_flight: Counter[int] = Counter()  # by the id of the target: names may repeat between folders
+        self.used: Counter[str] = Counter()
         self.pending: list[TaskData] = []
         self.work: asyncio.Task[None] | None = None
 
+    def can_run(self, target: ResolvedTarget) -> bool:
+        """Return True if the machine has what a row of a target requires, free or not."""
+        has_labels = all(self.node.labels.get(name) == value for name, value in target.node_label.items())
+        return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
+
     def room(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many more rows of a target the node can run, of at most `most` concurrent ones."""
-        if any(self.node.labels.get(name) != value for name, value in target.node_label.items()):
+        """Return how many more rows of a target the node can run now, of at most `most` concurrent ones."""
+        if not self.can_run(target):
             return 0
-        has = {name.lower(): amount for name, amount in self.node.resources.items()}
+        room = most - self.in_flight[id(target)]
         for name, amount in target.resources.items():
-            most = min(most, int(has.get(name.lower(), 0.0) / amount))
-        return most - self.in_flight[target.name]
+            free = self._amount(name) - self.used[name.lower()]
+            room = min(room, int(free / amount + ROUNDING))
+        return room
+
+    def _amount(self, name: str) -> float:
+        return next((amount for own, amount in self.node.resources.items() if own.lower() == name.lower()), 0.0)
+
+    def add(self, key: ResultKey, row: LeasedRow) -> None:
+        """Add a row that the node begins."""
+        target = row.task.target
+        self.rows[key] = row
+        self.in_flight[id(target)] += 1
+        for name, amount in target.resources.items():
+            self.used[name.lower()] += amount  # type: ignore[assignment]  # a Counter of floats
+
+    def end(self, key: ResultKey) -> LeasedRow:
+        """Remove a row that the node has finished."""
+        row = self.rows.pop(key)
+        target = row.task.target
+        self.in_flight[id(target)] -= 1
+        for name, amount in target.resources.items():
+            self.used[name.lower()] -= amount  # type: ignore[assignment]  # as above
+        return row
 
 
 class Cluster:
@@ -165,6 +196,7 @@ class Cluster:
         self._sessions: list[NodeSession] = []
         self._changed = asyncio.Event()
         self._is_awaited = False
+        self._is_closing = False
         self._search: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -194,12 +226,16 @@ class Cluster:
             return problems[0]
         if not self._sessions:
             return ClusterError("the cluster has no node")
+        target = self._unplaced()
+        if target is None:
+            return None
+        return ConfigError(f"target {target.name!r}: no node of the cluster has {_wanted(target)}")
+
+    def _unplaced(self) -> ResolvedTarget | None:
+        """Return a target that no node can run, None if there is none."""
         for target in self._recorder.plan.targets:
-            if not any(session.room(target, most=1) for session in self._sessions):
-                wanted = ", ".join(
-                    f"{name}: {value}" for name, value in {**target.resources, **target.node_label}.items()
-                )
-                return ConfigError(f"target {target.name!r}: no node of the cluster has {wanted}")
+            if not any(session.can_run(target) for session in self._sessions):
+                return target
         return None
 
     async def __aexit__(
@@ -220,15 +256,17 @@ class Cluster:
                 losses += 1
                 if losses == MOST_LOSSES and isinstance(task.case, EvalCase):
                     message = f"{losses} nodes were lost while they ran this case: {error}"
-                    return crashed_row(self._recorder.store.run_id, task, task.case, message, now=self._clock())
-                if row.answers:  # paid for already: only its scores are missing
+                    return failed_row(
+                        self._recorder.store.run_id, task, Failure("transport", message), now=self._clock()
+                    )
+                # Paid for already: only its scores are missing. Scores of a workspace need its folder, which is lost.
+                if row.answers and not _has_workspace(task):
                     task = replace(task, stored=Stored(row.answers[-1]))
 
     def _lease(self, session: NodeSession, task: CaseTask) -> LeasedRow:
         key = result_key_of(task)
         row = LeasedRow(task, asyncio.get_running_loop().create_future())
-        session.rows[key] = row
-        session.in_flight[task.target.name] += 1
+        session.add(key, row)
         if not session.pending:  # sent when all rows that can be leased now are leased
             asyncio.get_running_loop().call_soon(self._give_soon, session)
         session.pending.append(to_data(task))
@@ -249,6 +287,8 @@ class Cluster:
             await session.node.give(encode_tasks(tasks))
         except NodeLostError as error:
             self._lose(session, error)
+        except Exception as error:  # noqa: BLE001 - its rows would never end
+            self._fail(error)
 
     async def _grant(self, session: NodeSession, line: QuotaLine) -> None:
         """Lease a part of the quota to a node, which waits for it; without an answer it makes no calls."""
@@ -258,6 +298,8 @@ class Cluster:
                 await session.node.grant(line.number, encode_grant(grant))
             except NodeLostError as error:
                 self._lose(session, error)
+            except Exception as error:  # noqa: BLE001 - its calls would wait for ever
+                self._fail(error)
 
     async def _free_session(self, target: ResolvedTarget) -> NodeSession:
         """Return the node with the most room for a target, waiting until one has any. Raises ClusterError."""
@@ -278,56 +320,68 @@ class Cluster:
         self._changed = asyncio.Event()
 
     async def _join(self, nodes: Iterable[Node]) -> list[AgentvError]:
-        """Start nodes; return why some of them cannot take rows."""
-        found = list(nodes)
-        begun = await asyncio.gather(*(node.begin() for node in found), return_exceptions=True)
-        problems: list[AgentvError] = []
-        for node, outcome in zip(found, begun, strict=True):
-            match outcome:
-                case None:
-                    session = NodeSession(node)
-                    session.work = asyncio.create_task(self._serve(session))
-                    self._sessions.append(session)
-                    continue
-                case str():
-                    problems.append(ClusterError(f"node {node.name}: {outcome}"))
-                case AgentvError():
-                    problems.append(type(outcome)(f"node {node.name}: {outcome}"))
-                case NodeLostError():
-                    self._recorder.note(f"node {node.name} was lost before it could begin: {outcome}")
-                case BaseException():
-                    raise outcome
+        """Start nodes, each of which takes rows as soon as it can; return why some of them cannot."""
+        outcomes = await asyncio.gather(*map(self._begin_node, nodes))
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    async def _begin_node(self, node: Node) -> AgentvError | None:
+        problem: AgentvError | None = None
+        try:
+            async with asyncio.timeout(self._timing.begin_s):
+                failed = await node.begin()
+            if failed is not None:
+                problem = ClusterError(f"node {node.name}: {failed}")
+        except ConfigError as error:
+            problem = ConfigError(f"node {node.name}: {error}")
+        except (NodeLostError, TimeoutError) as error:
+            what = str(error) or f"it did not begin within {self._timing.begin_s:.0f} s"
+            problem = ClusterError(f"node {node.name} was lost before it could begin: {what}")
+        if problem is not None:
             node.kill()
+            return problem
+        session = NodeSession(node)
+        session.work = asyncio.create_task(self._serve(session))
+        self._sessions.append(session)
         self._wake()
-        return problems
+        return None
 
     async def _search_nodes(self) -> None:
-        """Add the nodes that join the cluster later; fail if there is none for too long."""
+        """Add the nodes that join the cluster later; fail if none is left for a target for too long."""
         loop = asyncio.get_running_loop()
-        seen_at = loop.time()
-        while True:
-            await asyncio.sleep(self._timing.search_s)
-            try:
-                new = await self._machines.find()
-                for problem in await self._join(new):
-                    self._recorder.note(f"a new node takes no rows: {problem}")
-                if new:
-                    self._recorder.note(f"{len(new)} more node{'s' if len(new) > 1 else ''} joined the run")
-            except ClusterError as error:
-                self._fail(error)
-                return
-            if self._sessions:
-                seen_at = loop.time()
-            elif loop.time() - seen_at > self._timing.grace_s:
-                self._fail(
-                    ClusterError(f"all nodes were lost, and no new one joined within {self._timing.grace_s:.0f} s")
-                )
-                return
+        placed_at = loop.time()
+        try:
+            while True:
+                await asyncio.sleep(self._timing.search_s)
+                await self._add_new()
+                unplaced = self._unplaced()
+                if unplaced is None:
+                    placed_at = loop.time()
+                elif loop.time() - placed_at > self._timing.grace_s:
+                    grace = f"no new one joined within {self._timing.grace_s:.0f} s"
+                    lost = f"all nodes that can run target {unplaced.name!r} were lost" if self._sessions else ""
+                    self._fail(ClusterError(f"{lost or 'all nodes were lost'}, and {grace}"))
+                    return
+        except Exception as error:  # noqa: BLE001 - rows that wait for a node would wait for ever
+            self._fail(error)
+
+    async def _add_new(self) -> None:
+        """Add the nodes that joined the cluster. A cluster that does not answer has no new ones."""
+        try:
+            new = await self._machines.find()
+        except ClusterError as error:
+            self._recorder.note(str(error))
+            return
+        problems = await self._join(new)
+        for problem in problems:
+            self._recorder.note(f"a new node takes no rows: {problem}")
+        joined = len(new) - len(problems)
+        if joined:
+            self._recorder.note(f"{joined} more node{'s' if joined > 1 else ''} joined the run")
 
     async def _serve(self, session: NodeSession) -> None:
         """Store the lines of a node until it is lost."""
         try:
-            while True:
+            while not self._is_closing:
                 async with asyncio.timeout(self._timing.wait_s + 2 * self._timing.lease_s):
                     data = await session.node.take(self._timing.wait_s)
                 for line in decode_lines(data).lines:
@@ -391,31 +445,45 @@ class Cluster:
                 recorder.note(text)
 
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
-        row = session.rows.pop(key)
-        session.in_flight[row.task.target.name] -= 1
+        row = session.end(key)
         if self._is_awaited:
             self._wake()
         return row
 
     async def _close(self) -> None:
         """Stop the nodes, store their last lines, and leave the cluster."""
+        self._is_closing = True
         if self._search is not None:
             self._search.cancel()
         sessions, self._sessions = self._sessions, []
-        for session in sessions:
-            if session.work is not None:
-                session.work.cancel()
         await asyncio.gather(*map(self._stop, sessions), return_exceptions=True)
         await asyncio.gather(*self._calls, return_exceptions=True)
         await self._machines.aclose()
 
     async def _stop(self, session: NodeSession) -> None:
-        with suppress(NodeLostError, TimeoutError):
+        """Stop a node; store what its last call brings, then the lines that were left."""
+        try:
             async with asyncio.timeout(self._timing.stop_s):
                 lines = decode_lines(await session.node.stop()).lines
+                if session.work is not None:
+                    await asyncio.wait({session.work})
             for line in lines:
                 self._store(session, line)
-        session.node.kill()
+        except (NodeLostError, TimeoutError):
+            return
+        finally:
+            if session.work is not None:
+                session.work.cancel()
+            session.node.kill()
+
+
+def _wanted(target: ResolvedTarget) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in {**target.resources, **target.node_label}.items())
+
+
+def _has_workspace(task: CaseTask) -> bool:
+    case = task.case
+    return isinstance(case, EvalCase) and wanted_workspace(case, task.suite, task.target) is not None
 
 
 def _with_answer(result: CaseResult, row: LeasedRow) -> CaseResult:

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
 from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
+from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord
@@ -52,6 +54,7 @@ class Outbox:
         self._rows = 0
         self._has_lines = asyncio.Event()
         self._is_full = asyncio.Event()
+        self._is_closed = False
 
     def put(self, line: Line) -> None:
         """Add a line."""
@@ -62,8 +65,16 @@ class Outbox:
         if self._rows >= MOST_LINES or isinstance(line, QuotaLine):  # a call waits for the grant
             self._is_full.set()
 
+    def close(self) -> None:
+        """Let no call wait any more."""
+        self._is_closed = True
+        self._has_lines.set()
+        self._is_full.set()
+
     async def take(self, wait_s: float) -> list[Line]:
         """Return the next lines, of at most 50 rows; after `wait_s` seconds without any, an empty list."""
+        if self._is_closed:
+            wait_s = 0
         if not self._lines and wait_s:
             await _within(self._has_lines, wait_s)
         if self._lines and wait_s and not self._is_full.is_set():
@@ -156,10 +167,13 @@ class NodeWork:
     async def begin(self, env: Mapping[str, str]) -> str | None:
         """Read the run's files and check targets and judges; return the problem that prevents rows, None if none does.
 
-        Raises AgentvError if the files cannot be read or differ.
+        Raises ConfigError if the files cannot be read or differ.
         """
         spec, clock = self._spec, make_clock()
-        plan = load_plan(spec, env=env)
+        try:
+            plan = load_plan(spec, env=env)
+        except AgentvError as error:
+            raise ConfigError(str(error)) from error  # other classes cannot be sent
         self._reader = TaskReader(plan)
         runtime = self._runtime = self._make_runtime(plan, clock=clock)
         self._runner = CaseRunner(
@@ -170,7 +184,6 @@ class NodeWork:
             on_retry=self._on_retry,
             on_log_line=self._on_log_line if spec.shows_log_lines else None,
         )
-        self._watch = asyncio.create_task(self._watch_lease())
         targets = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
         return await failed_check(targets, plan, runtime)
 
@@ -202,7 +215,7 @@ class NodeWork:
 
     def give(self, tasks: Sequence[TaskData]) -> None:
         """Begin rows."""
-        self._renewed_at = monotonic()
+        self._renew()
         for data in tasks:
             task = self._reader.task(data)
             key = result_key_of(task)
@@ -214,16 +227,23 @@ class NodeWork:
 
     async def take(self, wait_s: float) -> Lines:
         """Return the lines that were made since the last call; wait so many seconds for one."""
-        self._renewed_at = monotonic()
+        self._renew()
         lines = await self._outbox.take(wait_s)
-        self._renewed_at = monotonic()
+        self._renew()
         return Lines(lines)
+
+    def _renew(self) -> None:
+        """Note that the driver has called; the first time, begin to watch that it does."""
+        self._renewed_at = monotonic()
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._watch_lease())
 
     async def stop(self) -> Lines:
         """Cancel the rows in flight, close everything, and return the remaining lines."""
         if self._watch is not None:
             self._watch.cancel()
         await self._cancel_rows()
+        self._outbox.close()
         if self._runtime is not None:
             self._quota.close()
             await self._runtime.__aexit__(None, None, None)
@@ -240,19 +260,25 @@ class NodeWork:
         await asyncio.gather(*rows, return_exceptions=True)
 
     async def _watch_lease(self) -> None:
+        """Stop everything when the driver has not called for too long."""
         loop = asyncio.get_running_loop()
         lost = asyncio.Event()
 
-        def look() -> None:
-            left_s = self._renewed_at + self._lease_s - monotonic()
+        def look(due: float) -> None:
+            now = monotonic()
+            if now - due > self._lease_s / 2:  # code of a row has held the loop: calls of the driver are waiting
+                self._renewed_at = now
+            left_s = self._renewed_at + self._lease_s - now
             if left_s > 0:
-                loop.call_later(left_s, look)
+                loop.call_later(left_s, look, now + left_s)
             else:
                 lost.set()
 
-        look()
+        look(monotonic())
         await lost.wait()
-        await self._cancel_rows()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._lease_s):
+                await self._cancel_rows()
         self._on_lost()
 
     async def _run(self, task: CaseTask, key: ResultKey) -> None:
@@ -268,7 +294,7 @@ class NodeWork:
 
     def case(self, record: CaseRecord) -> None:
         """Send a case before its first call; the driver itself saves those with binary attachments."""
-        if all(part.text is not None for part in files_of((*record.input_messages, *record.expected_messages))):
+        if not any(part.text is None for part in files_of((*record.input_messages, *record.expected_messages))):
             key = ResultKey(record.suite, record.eval_id, "")
             self._outbox.put(StoredLine("case", key, encode(case_line(record))))
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentv.engine.calling.budget import Budget
+from msgspec.structs import replace
+
+from agentv.engine.calling.budget import Budget, BudgetStop
 from agentv.engine.cluster.driver import Cluster, Machines
 from agentv.engine.cluster.tasks import RunSpec, SharedBudget, make_spec
 from agentv.engine.planning.options import RunOptions
@@ -56,5 +58,11 @@ def cluster_of(
         workers=plan.workers,
         clock=clock,
         quota=quota,
-        on_budget_stop=(lambda _stop: None) if budget is None else budget.stop,
+        on_budget_stop=lambda stop: None if budget is None else budget.stop(_as_given(stop, plan, budget)),
     )
+
+
+def _as_given(stop: BudgetStop, plan: RunPlan, budget: Budget) -> BudgetStop:
+    """Return the reason of a stop with the limit and the name that the user gave."""
+    spent_usd = stop.spent_usd + budget.spent_usd
+    return replace(stop, limit_usd=budget.limit_usd, spent_usd=spent_usd, name=plan.options.budget_name)

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import ray
@@ -16,6 +16,9 @@ from agentv.engine.cluster.lines import decode_grant, encode_lines
 from agentv.engine.cluster.node import NodeWork
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
+
+MOST_PROCESSES = 3
+"""The most processes that are started on one machine, one after the other was lost."""
 
 _ACTOR_OPTIONS: dict[str, Any] = {
     "num_cpus": 0,
@@ -62,6 +65,7 @@ class RayNode:
     def __init__(self, about: Mapping[str, Any], spec: bytes) -> None:
         self.name: str = about["NodeManagerHostname"]
         self.resources: Mapping[str, float] = about["Resources"]
+        self.is_over = False
         self.labels: Mapping[str, str] = about.get("Labels") or {}
         here = NodeAffinitySchedulingStrategy(about["NodeID"], soft=False)
         options = _ACTOR_OPTIONS | {"scheduling_strategy": here}
@@ -94,13 +98,17 @@ class RayNode:
 
     def kill(self) -> None:
         """End the process."""
+        self.is_over = True
         ray.kill(self._actor, no_restart=True)
 
     async def _call(self, reply: Any) -> Any:
         try:
             return await reply
-        except RayActorError as error:
-            raise NodeLostError(str(error).partition("\n")[0]) from error
+        except RayTaskError:  # a bug in agentv
+            raise
+        except RayError as error:
+            lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+            raise NodeLostError(" … ".join(dict.fromkeys((lines[0], lines[-1])))) from error
 
 
 class RayMachines:
@@ -111,7 +119,7 @@ class RayMachines:
     def __init__(self, spec: RunSpec, address: str | None) -> None:
         self._spec = pickle.dumps(spec)
         self._address = address or os.environ.get("RAY_ADDRESS") or "local"
-        self._known: set[str] = set()
+        self._started: dict[str, list[RayNode]] = {}
 
     async def find(self) -> list[Node]:
         """Start a process on each machine that has none, and return the new ones. Raises ClusterError."""
@@ -123,9 +131,14 @@ class RayMachines:
             raise ClusterError(f"the Ray cluster {self._address} cannot be used: {error}") from error
         # A head that is not to run anything is started without CPUs.
         usable = [each for each in about if each["Alive"] and each["Resources"].get("CPU")]
-        new = [each for each in usable if each["NodeID"] not in self._known]
-        self._known.update(each["NodeID"] for each in new)
-        return [RayNode(each, self._spec) for each in new]
+        new: list[Node] = []
+        for each in usable:
+            started = self._started.setdefault(each["NodeID"], [])
+            # A machine whose process was lost gets another one.
+            if len(started) < MOST_PROCESSES and all(node.is_over for node in started):
+                started.append(RayNode(each, self._spec))
+                new.append(started[-1])
+        return new
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

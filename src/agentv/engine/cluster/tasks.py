@@ -1,6 +1,7 @@
 """What is sent to a node: the run once, then its rows. No secret, no environment, no live object."""
 
 import hashlib
+import os
 import pickle
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
@@ -81,18 +82,8 @@ def make_spec(
         run_id=run_id,
         folder=plan.folder,
         paths=plan.paths,
-        # The driver selects the cases and gives the verdict.
-        options=replace(
-            plan.options,
-            baseline=None,
-            gates=(),
-            case_globs=(),
-            tags=(),
-            expression=None,
-            sample=None,
-            limit=None,
-            shard=None,
-        ),
+        # A node gives no verdict and reads no earlier run to compare with.
+        options=replace(plan.options, baseline=None, gates=()),
         contents=contents_of(plan),
         calls_targets=calls_targets,
         calls_judges=calls_judges,
@@ -106,15 +97,15 @@ def contents_of(plan: RunPlan) -> dict[str, str]:
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
     for target in (*plan.targets, *plan.judges):
-        contents[f"target {target.name!r}"] = target_key(target)
+        contents[f"target {target.name!r} of {target.path}"] = target_key(target)
         for name, sha256 in load_scripts(target, folders).items():
-            contents[f"script {name} of target {target.name!r}"] = str(sha256)
+            contents[f"script {name} of target {target.name!r} of {target.path}"] = str(sha256)
     for suite in plan.suites:
         folder = template_of(suite)
         if folder is not None:
             contents[f"workspace template {folder.name}"] = tree_digest(folder)
         for path in sorted(set(_files_of_evaluators(suite, plan))):
-            contents[f"file {Path(path).name} of an evaluator"] = file_digest(Path(path))
+            contents[f"file {os.path.relpath(path, plan.folder)}"] = file_digest(Path(path))
     return contents
 
 
@@ -162,7 +153,7 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
     folder = Path(spec.folder)
     inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), spec.options, cwd=folder, env=env)
     plan = make_plan(inputs.suites, spec.options, specs=inputs.specs, home=str(find_home(folder)))
-    found = contents_of(plan)
+    found = contents_of(replace(plan, folder=spec.folder))
     for name, expected in spec.contents.items():
         if found.get(name) != expected:
             what = "is missing" if name not in found else "differs"
@@ -180,7 +171,7 @@ class TaskReader:
 
     def __init__(self, plan: RunPlan) -> None:
         self._suites = {each.suite.path: each for each in plan.suites}
-        self._targets = {target.name: target for target in plan.targets}
+        self._targets = {(each.suite.path, target.name): target for each in plan.suites for target in each.targets}
 
     def task(self, data: TaskData) -> CaseTask:
         """Return the task."""
@@ -188,7 +179,7 @@ class TaskReader:
         return CaseTask(
             case=data.case,
             suite=suite.suite,
-            target=self._targets[data.target],
+            target=self._targets[data.suite, data.target],
             known=suite.known,
             trial=data.trial,
             timeout_s=suite.timeout_s(data.case),

@@ -195,6 +195,11 @@ _NOWHERE = Location("")
 """The location of a case that was created in Python."""
 
 
+def has_attachments(case: EvalCase) -> bool:
+    """Return True if a case has binary files, which are stored with it."""
+    return any(part.text is None for part in files_of((*case.input_messages, *case.expected_messages)))
+
+
 def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
     """Return the record of a case in `cases.jsonl`."""
     case, suite = prepared.case, prepared.task.suite
@@ -250,6 +255,14 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
 def crashed_row(run_id: str, task: CaseTask, case: EvalCase, message: str, *, now: datetime) -> CaseResult:
     """Return the row of a case that failed because of a bug in agentv: an error without a score."""
     failure = Failure("plugin_error", f"internal error in agentv, please report it: {message}")
+    return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
+
+
+def failed_row(run_id: str, task: CaseTask, failure: Failure, *, now: datetime) -> CaseResult:
+    """Return the row of a case that ended with a failure before there was an answer."""
+    case = task.case
+    if isinstance(case, BrokenCase):
+        return broken_row(run_id, task, case, now=now)
     return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
 
 
@@ -425,6 +438,8 @@ class CaseRunner(Struct, frozen=True):
                 skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency
             )
         if self.elsewhere is not None:
+            if has_attachments(case):  # their bytes are here
+                self._open(self._target_session(task), task, case)
             return await self.elsewhere(task)
         return await self._with_errors_caught(task, case, self._row_of(task, case))
 
