@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import QUICK, Calls, ProcessMachines, plan_of, run_on, stored_rows
+from tests.support.cluster import QUICK, Calls, ProcessMachines, ProcessNode, plan_of, run_on, stored_rows
 from tests.support.fake_server import serving_fake
 
 from agentv.engine.cluster.driver import MOST_LOSSES, Node
@@ -273,3 +273,91 @@ def calls_of(report: RunReport) -> list[CallRecord]:
     assert report.folder is not None
     lines = Path(report.folder, "answers.jsonl").read_bytes().splitlines()
     return [call for line in lines for call in ANSWERS.of_line(line).calls]
+
+
+def test_targets_of_one_name_in_two_folders_are_told_apart(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    for name in ("one", "two"):
+        suite = folder / name
+        (suite / ".agentv").mkdir(parents=True)
+        (suite / ".agentv" / "targets.yaml").write_text(
+            f"targets:\n  - {{name: upper, provider: mock, response: A from {name}}}\n"
+        )
+        (suite / "words.yaml").write_text((folder / "words.yaml").read_text())
+    (folder / "words.yaml").unlink()
+    report = asyncio.run(run_on(folder, ProcessMachines(2)))
+    assert {(row.suite, row.candidate_answer) for row in stored_rows(report)} == {
+        ("one/words.yaml", "A from one"),
+        ("two/words.yaml", "A from two"),
+    }
+
+
+def test_a_node_that_begins_slowly_loses_no_other(folder: Path) -> None:
+    class Slow(ProcessNode):
+        async def begin(self) -> str | None:
+            problem = await super().begin()
+            await asyncio.sleep(3 * QUICK.lease_s if self.name == "node-1" else 0)
+            return problem
+
+    machines = ProcessMachines(2, node=Slow)
+    report = asyncio.run(run_on(folder, machines))
+    assert len(stored_rows(report)) == 12
+    assert not any("lost" in note for note in report.notes)
+
+
+def test_a_problem_of_files_on_a_node_names_the_node(folder: Path) -> None:
+    class BrokenFiles(ProcessMachines):
+        async def find(self) -> list[Node]:
+            (folder / "words.yaml").write_text("evalcases: [")
+            return await super().find()
+
+    with pytest.raises(ConfigError, match=r"node node-0: .*words.yaml:2:1"):
+        asyncio.run(run_on(folder, BrokenFiles(1)))
+
+
+def test_a_row_in_a_workspace_is_called_again_if_its_node_is_lost(folder: Path) -> None:
+    (folder / "template").mkdir()
+    write_cases(folder, ["case-0"], more=", workspace: {template: template}")
+    machines = ProcessMachines(2)
+    lost = Calls(AnswerArrived, lambda _event: next(node for node in machines.nodes if node.given).lose())
+    path = folder / "words.yaml"
+    path.write_text(
+        path.read_text().replace("type: contains, value: A", "type: code_judge, script: [python3, judge.py]")
+    )
+    (folder / "judge.py").write_text('import time; time.sleep(0.5); print(\'{"score": 1.0, "hits": [], "misses": []}\')')
+    report = asyncio.run(run_on(folder, machines, observers=(lost,)))
+    assert len(calls(folder)) >= 2, report.notes
+    assert len(stored_rows(report)) == 1
+
+
+def test_a_binary_attachment_is_stored_with_its_case(folder: Path) -> None:
+    (folder / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\xff")
+    (folder / "words.yaml").write_text(
+        SUITE
+        + "  - id: case-0\n    expected_outcome: A\n    input_messages:\n"
+        + "      - {role: user, content: [{type: text, value: a}, {type: file, value: image.png}]}\n"
+    )
+    report = asyncio.run(run_on(folder, ProcessMachines(1)))
+    assert report.folder is not None
+    assert len(Path(report.folder, "cases.jsonl").read_text().splitlines()) == 1
+    assert any(b"PNG" in path.read_bytes() for path in Path(report.folder, "blobs").rglob("*") if path.is_file())
+
+
+def test_what_was_said_before_an_interrupt_is_stored(folder: Path) -> None:
+    """The last call of the driver for lines is still in progress when it stops its nodes."""
+    stop = StopSignal()
+    arrived = Calls(RowFinished, lambda _event: stop.interrupt("interrupted"))
+    report = asyncio.run(run_on(folder, ProcessMachines(2), stop=stop, observers=(arrived,)))
+    assert report.folder is not None
+    answers = Path(report.folder, "answers.jsonl").read_text().splitlines()
+    assert len(answers) >= len(set(calls(folder))) - 4  # at most those in flight have no answer
+    assert len(stored_rows(report)) <= len(answers)
+
+
+def test_two_eval_files_of_one_name_are_refused(folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "words.yaml").write_text((folder / "words.yaml").read_text())
+    (folder / "words.yaml").unlink()
+    with pytest.raises(ConfigError, match="several eval files are stored under the name 'words.yaml'"):
+        asyncio.run(run_on(folder, ProcessMachines(2)))

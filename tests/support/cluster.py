@@ -97,7 +97,15 @@ class ProcessMachines:
 
     timing = QUICK
 
-    def __init__(self, count: int, *, env: Mapping[str, str] | None = None, about: Sequence[About] = ()) -> None:
+    def __init__(
+        self,
+        count: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        about: Sequence[About] = (),
+        node: type[ProcessNode] = ProcessNode,
+    ) -> None:
+        self._node = node
         self._count = count
         self._about = about
         self._env = os.environ if env is None else env
@@ -116,7 +124,7 @@ class ProcessMachines:
     async def find(self) -> list[Node]:
         about = [*self._about, *[({}, {})] * self._count]
         numbers = range(len(self.nodes), self._count)
-        new = [ProcessNode(f"node-{number}", self._spec, self._env, about[number]) for number in numbers]
+        new = [self._node(f"node-{number}", self._spec, self._env, about[number]) for number in numbers]
         self.nodes += new
         return [*new]
 

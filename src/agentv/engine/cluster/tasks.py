@@ -21,6 +21,7 @@ from agentv.loading.models.settings import named_files, read_settings
 from agentv.scoring.keys.identity import digest, target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig
 from agentv.types.errors import ConfigError
+from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
 MOST_CASES_CHECKED = 1_000
@@ -78,6 +79,12 @@ def make_spec(
     """Return the spec of a run. Raises ConfigError for a plan that was not read from files."""
     if plan.folder is None:
         raise ConfigError("a run on several machines needs eval files: objects from Python cannot be sent to them")
+    paths = [each.suite.path for each in plan.suites]
+    if repeated := sorted({path for path in paths if paths.count(path) > 1}):
+        raise ConfigError(
+            f"several eval files are stored under the name {repeated[0]!r}, so that their results cannot be told apart "
+            "on several machines; run them from one repository, or one after the other"
+        )
     return RunSpec(
         run_id=run_id,
         folder=plan.folder,
@@ -96,10 +103,10 @@ def contents_of(plan: RunPlan) -> dict[str, str]:
     """Return a digest of everything that a plan read, by name."""
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
-    for target in (*plan.targets, *plan.judges):
-        contents[f"target {target.name!r} of {target.path}"] = target_key(target)
+    for target, of in _targets_of(plan):
+        contents[f"target {target.name!r} of {of}"] = target_key(target)
         for name, sha256 in load_scripts(target, folders).items():
-            contents[f"script {name} of target {target.name!r} of {target.path}"] = str(sha256)
+            contents[f"script {name} of target {target.name!r} of {of}"] = str(sha256)
     for suite in plan.suites:
         folder = template_of(suite)
         if folder is not None:
@@ -107,6 +114,15 @@ def contents_of(plan: RunPlan) -> dict[str, str]:
         for path in sorted(set(_files_of_evaluators(suite, plan))):
             contents[f"file {os.path.relpath(path, plan.folder)}"] = file_digest(Path(path))
     return contents
+
+
+def _targets_of(plan: RunPlan) -> Iterator[tuple[ResolvedTarget, str]]:
+    """Yield each target and judge with what uses it: targets of several folders may have one name."""
+    for suite in plan.suites:
+        for target in suite.targets:
+            yield target, suite.suite.path
+    for judge in plan.judges:
+        yield judge, "the judges"
 
 
 def _files_of_evaluators(suite: SuitePlan, plan: RunPlan) -> Iterator[str]:

@@ -190,11 +190,14 @@ class RunRecorder(Struct):
             self.has_trials = self.has_trials or task.trials > 1
             yield task
 
-    def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on tasks to the workers and report each as begun; stop when the run is stopped."""
+    def begin(self, tasks: Iterator[CaseTask | None]) -> Iterator[CaseTask | None]:
+        """Pass on tasks to the workers and report each as begun; stop when the run is stopped. None is passed on."""
         for task in tasks:
             if self.stop.reason is not None:
                 return
+            if task is None:
+                yield None
+                continue
             self.has_trials = self.has_trials or task.trials > 1
             if self._dispatcher[RowBegun]:
                 self.emit(RowBegun(result_key_of(task)))

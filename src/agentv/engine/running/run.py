@@ -161,9 +161,10 @@ async def _work(
             quota=quota,
             budget=budget,
         )
-    async with runtime, machines as cluster:
-        work = asyncio.create_task(
-            _run_targets(
+
+    async def run_targets() -> None:
+        async with machines as cluster:
+            await _run_targets(
                 plan,
                 runtime=runtime,
                 recorder=recorder,
@@ -171,7 +172,9 @@ async def _work(
                 requested=requested,
                 cluster=cluster,
             )
-        )
+
+    async with runtime:
+        work = asyncio.create_task(run_targets())
 
         def give_up() -> None:
             recorder.emit(RunStopping(stop.reason or "interrupted"))
@@ -298,10 +301,11 @@ async def _run_target(
 ) -> None:
     """Process all rows of one target with its number of workers on each node."""
 
-    def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
-        tasks = plan.tasks(target, by_trial=by_trial)
+    def tasks(*, by_trial: bool = False) -> Iterator[CaseTask | None]:
+        planned = plan.tasks(target, by_trial=by_trial)
+        tasks: Iterator[CaseTask | None] = planned
         if resume_plan is not None:
-            tasks = resume_plan.left_to_do(recorder.expect(tasks), runner, recorder)
+            tasks = resume_plan.left_to_do(recorder.expect(planned), runner, recorder)
         return recorder.begin(tasks)
 
     most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
@@ -314,7 +318,9 @@ async def _run_target(
             recorder.note(f"target {target.name!r}: {why}; calling case by case")
         await backend.run(runner.run, tasks(), recorder.row)
         return
-    batches = (part for batch in batching.cut(tasks(by_trial=True)) for part in runner.dependencies.split(batch))
+    batches = (
+        part for batch in batching.cut(filter(None, tasks(by_trial=True))) for part in runner.dependencies.split(batch)
+    )
     for batch in batches:
         await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 

@@ -40,7 +40,9 @@ class RejudgePlan(ResumePlan):
     repeats: int = 1
     found: set[ResultKey] = field(default_factory=set)
 
-    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder) -> Iterator[CaseTask]:
+    def left_to_do(
+        self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
+    ) -> Iterator[CaseTask | None]:
         """Yield each chosen task `repeats` times."""
         for task in tasks:
             key = result_key_of(task)

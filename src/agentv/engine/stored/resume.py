@@ -1,6 +1,7 @@
 """The continuation of a stored run: which rows are still valid, which answers are rescored, which cases are called."""
 
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic as now
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
+from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.scoring.keys.identity import answer_key, keys_of, question_key, score_keys
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -60,9 +62,18 @@ class ResumePlan(Struct):
         """True if evaluators may be called."""
         return self.purpose != "report"
 
-    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder) -> Iterator[CaseTask]:
-        """Yield the `tasks` to do; rows that are still valid are counted and reported."""
+    def left_to_do(
+        self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
+    ) -> Iterator[CaseTask | None]:
+        """Yield the `tasks` to do; rows that are still valid are counted and reported.
+
+        None is yielded now and then between such rows, so that other work of the event loop has its turn.
+        """
+        yielded_at = now()
         for task in tasks:
+            if now() - yielded_at > YIELD_INTERVAL_S:
+                yield None
+                yielded_at = now()
             if recorder.stop.state == "interrupted":  # this loop does not await, so the cancellation comes later
                 return
             key = result_key_of(task)

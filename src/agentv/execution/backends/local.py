@@ -23,12 +23,13 @@ class LocalBackend:
     async def run(
         self,
         work: Callable[[T], Awaitable[R]],
-        items: Iterable[T],
+        items: Iterable[T | None],
         emit: Callable[[R], Awaitable[None] | None],
     ) -> None:
         """Call `work` on each item, concurrently, and `emit` on each result, one at a time in order of completion.
 
-        An item is taken from `items` only when a worker is free. An exception from any of the three cancels the
+        An item is taken from `items` only when a worker is free; a None lets other work of the event loop go
+        first. An exception from any of the three cancels the
         other workers and is raised after they have ended.
         """
         source = iter(items)
@@ -38,6 +39,9 @@ class LocalBackend:
         async def pull() -> None:
             nonlocal yielded_at
             for item in source:
+                if item is None:
+                    await asyncio.sleep(0)
+                    continue
                 result = await work(item)
                 emitted = emit(result)
                 if emitted is not None:
