@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -48,9 +48,10 @@ def environment(**more: str) -> dict[str, str]:
     return {"PATH": PATH, "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8", **more}
 
 
-def run(*command: str, cwd: Path, code: int = 0, **more: str) -> str:
+def run(*command: str, cwd: Path, code: int = 0, env: Mapping[str, str] | None = None) -> str:
+    """Run a command, with `env` added to its environment; return what it printed."""
     done = subprocess.run(
-        command, cwd=cwd, env=environment(**more), capture_output=True, text=True, timeout=90, check=False
+        command, cwd=cwd, env=environment(**(env or {})), capture_output=True, text=True, timeout=90, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -89,9 +90,8 @@ def test_four_parts_in_a_shell_are_one_run(project: Path) -> None:
 
 
 def test_a_part_that_is_started_again_is_continued_and_pays_nothing_twice(project: Path) -> None:
-    for _ in range(2):
-        said = run("./shard.sh", "night", "1", "4", "questions.yaml", cwd=project)
-    assert "0 target calls" in said
+    run("./shard.sh", "night", "1", "4", "questions.yaml", cwd=project)
+    assert "0 target calls" in run("./shard.sh", "night", "1", "4", "questions.yaml", cwd=project)
     assert [each.run.name for each in stored(project)] == ["night-1-of-4"]
 
 
@@ -146,12 +146,12 @@ def task_of(numbers: Sequence[int], number: int, step: int = 1) -> dict[str, str
 def test_the_tasks_of_an_array_are_the_parts_however_it_counts(numbers: range, project: Path) -> None:
     for number in numbers:
         task = task_of(numbers, number, numbers.step)
-        run("bash", "slurm.sbatch", "questions.yaml", cwd=project, **task)
+        run("bash", "slurm.sbatch", "questions.yaml", cwd=project, env=task)
     assert_the_parts_are_one_run(project, "slurm-7")
 
 
 def test_an_array_with_gaps_is_refused(project: Path) -> None:
-    said = run("bash", "slurm.sbatch", "questions.yaml", cwd=project, code=4, **task_of([1, 2, 5], 5))
+    said = run("bash", "slurm.sbatch", "questions.yaml", cwd=project, code=4, env=task_of([1, 2, 5], 5))
     assert said == "slurm.sbatch: the indices of the array have gaps; use a range such as --array=1-4\n"
     assert stored(project) == []
 
@@ -212,7 +212,7 @@ def slurm(folder: Path) -> Iterator[Mapping[str, str]]:
 def test_slurm_runs_the_parts(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     with slurm(tmp_path_factory.mktemp("slurm")) as env:
         options = ["--wait", "--parsable", "--mem=500M", "--output=%a.txt"]
-        ended = run("sbatch", *options, "slurm.sbatch", "questions.yaml", cwd=project, **env)
+        ended = run("sbatch", *options, "slurm.sbatch", "questions.yaml", cwd=project, env=env)
     assert_the_parts_are_one_run(project, f"slurm-{ended.split()[0]}")
 
 
@@ -242,8 +242,9 @@ def test_the_pods_of_the_job_are_the_parts_and_share_a_budget(project: Path) -> 
     given = {each["name"]: each["value"] for each in container["env"] if "value" in each}
     for index in range(spec["completions"]):
         pod = {**given, "QUOTA": url, "JOB_COMPLETION_INDEX": str(index)}
-        run(*container["command"], *container["args"], cwd=project, **pod)
-    assert {each.run.plan["options"]["budget_name"] for each in stored(project)} == {given["RUN"]}
+        run(*container["command"], *container["args"], cwd=project, env=pod)
+    options = [cast(dict[str, Any], each.run.plan["options"]) for each in stored(project)]
+    assert {each["budget_name"] for each in options} == {given["RUN"]}
     assert_the_parts_are_one_run(project, given["RUN"])
 
 
