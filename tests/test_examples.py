@@ -28,6 +28,7 @@ ROWS = {
     "python-agent": 2,
     "quickstart": 6,
     "rubric": 2,
+    "scale": 12,
     "tool-trajectory": 3,
 }
 NEEDS_A_MODEL = {"local-model"}
