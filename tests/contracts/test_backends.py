@@ -324,7 +324,9 @@ def test_a_row_in_a_workspace_is_called_again_if_its_node_is_lost(folder: Path) 
     path.write_text(
         path.read_text().replace("type: contains, value: A", "type: code_judge, script: [python3, judge.py]")
     )
-    (folder / "judge.py").write_text('import time; time.sleep(0.5); print(\'{"score": 1.0, "hits": [], "misses": []}\')')
+    (folder / "judge.py").write_text(
+        'import time; time.sleep(0.5); print(\'{"score": 1.0, "hits": [], "misses": []}\')'
+    )
     report = asyncio.run(run_on(folder, machines, observers=(lost,)))
     assert len(calls(folder)) >= 2, report.notes
     assert len(stored_rows(report)) == 1
@@ -359,5 +361,5 @@ def test_two_eval_files_of_one_name_are_refused(folder: Path) -> None:
         (folder / name).mkdir()
         (folder / name / "words.yaml").write_text((folder / "words.yaml").read_text())
     (folder / "words.yaml").unlink()
-    with pytest.raises(ConfigError, match="several eval files are stored under the name 'words.yaml'"):
+    with pytest.raises(ConfigError, match=r"several eval files are stored under the name 'words.yaml'"):
         asyncio.run(run_on(folder, ProcessMachines(2)))
