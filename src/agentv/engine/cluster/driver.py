@@ -320,7 +320,7 @@ class Cluster:
         self._changed = asyncio.Event()
 
     async def _join(self, nodes: Iterable[Node]) -> list[AgentvError]:
-        """Start nodes, each of which takes rows as soon as it can; return why some of them cannot."""
+        """Start nodes, each of which takes rows as soon as it can; return why some that are there cannot."""
         outcomes = await asyncio.gather(*map(self._begin_node, nodes))
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -335,7 +335,9 @@ class Cluster:
             problem = ConfigError(f"node {node.name}: {error}")
         except (NodeLostError, TimeoutError) as error:
             what = str(error) or f"it did not begin within {self._timing.begin_s:.0f} s"
-            problem = ClusterError(f"node {node.name} was lost before it could begin: {what}")
+            self._recorder.note(f"node {node.name} was lost before it could begin: {what}")
+            node.kill()
+            return None
         if problem is not None:
             node.kill()
             return problem
@@ -371,11 +373,12 @@ class Cluster:
         except ClusterError as error:
             self._recorder.note(str(error))
             return
+        before = len(self._sessions)
         problems = await self._join(new)
         for problem in problems:
             self._recorder.note(f"a new node takes no rows: {problem}")
-        joined = len(new) - len(problems)
-        if joined:
+        joined = len(self._sessions) - before
+        if joined > 0:
             self._recorder.note(f"{joined} more node{'s' if joined > 1 else ''} joined the run")
 
     async def _serve(self, session: NodeSession) -> None:
