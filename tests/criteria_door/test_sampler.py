@@ -309,9 +309,9 @@ def test_a_forked_process_judges_its_own_lines(begun: str) -> None:
         "taken = sampler.offer({'id': '1', 'prompt': 'q', 'response': 'Paris'})\n"
         "sampler.close()\n"
         "found = (taken, sampler.stats.judged, sampler.stats.pending)\n"
-        "print(found, flush=True)\n"
         "if child: os.waitpid(child, 0)\n"
-        "else: os._exit(0)\n"
+        "print(found, flush=True)\n"
+        "if not child: os._exit(0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60, check=False
