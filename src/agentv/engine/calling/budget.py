@@ -88,6 +88,7 @@ class Budget(Struct):
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     in_flight: int = 0
+    settled: int = 0
     stopped: BudgetStop | None = None
     max_call_cost_by_target: Mapping[str, float] = field(default_factory=dict)
     name: str | None = None
@@ -138,6 +139,7 @@ class Budget(Struct):
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
         """Replace the reservation of a call with its cost."""
         self.in_flight -= 1
+        self.settled += 1
         # Exactly zero when nothing is in flight, without accumulated rounding errors.
         self.reserved_usd = self.reserved_usd - reserved_usd if self.in_flight else 0.0
         self.spent_usd += cost_usd
@@ -153,7 +155,7 @@ class Budget(Struct):
     def refuse(self, target: str, amount_usd: float) -> ProviderError:
         """Return the failure of a call that does not fit, and stop the run."""
         spent_usd = self.money.total_usd if self.name else self.spent_usd
-        stop = BudgetStop(target, self.limit_usd, spent_usd, amount_usd, self.name)
+        stop = BudgetStop(target, self.limit_usd, spent_usd, amount_usd, name=self.name)
         if self.stopped is None:
             self.stopped = stop
             self.on_stop(stop)
@@ -223,11 +225,14 @@ class BudgetAccount(Struct):
                 self._in_flight > 0 and not self._answered and self._failed < FAILURES_BEFORE_CONCURRENCY
             )
             wait_s = None
+            settled = budget.settled
             if not must_wait_for_first:
                 if not budget.fits(amount):
                     wait_s = await budget.draw(amount)
                 if budget.fits(amount):
                     break
+                if settled != budget.settled:
+                    continue  # a call ended while the money was requested, and the request did not know its cost
                 if wait_s is None and not budget.in_flight:
                     raise budget.refuse(self.target, amount)
             await budget.change(wait_s)
