@@ -82,7 +82,7 @@ stages = pytest.mark.parametrize("open_stage", STAGES.values(), ids=STAGES)
 @stages
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(limit=st.integers(1, 90), crashes=st.sampled_from([0.0, 0.05]), seed=st.integers(0, 2**32))
-def test_no_window_has_more_requests_than_the_limit_whoever_crashes(
+def test_no_window_has_more_requests_than_the_limit_when_processes_crash(
     open_stage: OpenStage, limit: int, crashes: float, seed: int
 ) -> None:
     """Three processes want all they can get, and use it now, later, or never; sometimes one is killed."""

@@ -15,6 +15,7 @@ from tests.support.fake_server import serving_fake
 
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.engine.calling.budget import Budget, BudgetAccount, BudgetStop
+from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
 from agentv.fake.api import Question, Reply
@@ -22,6 +23,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.quotas import QuotaGrant, QuotaRequest
 from agentv.types.usage import Usage
 
 HAS = EvaluatorConfig("has", "contains", {"value": "said"})
@@ -292,3 +294,53 @@ def test_judge_without_price_in_a_late_stream_line_is_not_called(server: FakeSer
     assert list(failed) == ["c1100"]
     assert "needs a price for target" in failed["c1100"]
     assert server.calls == []
+
+
+class SlowQuota:
+    """A quota that decides at once and answers only when it is told to, as over a network."""
+
+    def __init__(self) -> None:
+        self.holder = InProcessQuota(lambda: 0.0, lease_s=2.0)
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        grant = await self.holder.exchange(request)
+        await self.may_answer.wait()
+        return grant
+
+    async def aclose(self) -> None:
+        return
+
+
+def test_a_call_that_ends_while_money_is_requested_leaves_its_rest_for_the_next() -> None:
+    async def run() -> tuple[list[BudgetStop], float]:
+        quota, stops, is_answered = SlowQuota(), list[BudgetStop](), asyncio.Event()
+        client = QuotaClient(quota, asyncio.get_running_loop().time)
+        budget = Budget(0.5, stops.append, name="both", client=client)
+        account = BudgetAccount(budget, "t", lambda _usage: None)
+
+        async def cheap() -> ProviderResponse:
+            await is_answered.wait()
+            return ProviderResponse("", cost_usd=0.01)
+
+        async with asyncio.TaskGroup() as group:
+            account.record_cost(0.0)  # a cost is known, so that calls are concurrent
+            group.create_task(account.pay(cheap, guess_usd=0.3))
+            await turns()
+            quota.may_answer.clear()
+            group.create_task(account.pay(cheap, guess_usd=0.3))  # is refused beside the first one
+            await turns()
+            is_answered.set()
+            await turns()
+            quota.may_answer.set()
+        await budget.aclose()
+        return stops, budget.spent_usd
+
+    async def turns() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    stops, spent_usd = asyncio.run(run())
+    assert stops == []
+    assert spent_usd == pytest.approx(0.02)

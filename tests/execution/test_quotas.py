@@ -159,7 +159,7 @@ def test_calls_stop_within_one_expiry_of_a_silent_quota_and_go_on_after() -> Non
         loop = asyncio.get_running_loop()
         said: list[str] = []
         quota = Silent(InProcessQuota(loop.time, lease_s=LEASE_S), since=10, until=30)
-        leased = LeasedPermits(QuotaClient(quota, loop.time, on_silence=said.append), "account")
+        leased = LeasedPermits(QuotaClient(quota, loop.time, on_unanswered=said.append), "account")
         limiter = AccountLimiter(now=loop.time, requests_per_minute=600, leased=leased)
         times = []
         while loop.time() < 40:

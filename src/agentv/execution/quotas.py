@@ -242,14 +242,14 @@ PATIENCE_S = 60.0
 class QuotaClient(Struct):
     """The connection of a process to the holder of leases, for all its accounts; it reports when that is silent.
 
-    `on_silence` is called with a message when the holder does not answer, and when it answers again; `on_loss` with
+    `on_unanswered` is called with a message when the holder does not answer, and when it answers again; `on_loss` with
     the reason when the holder has not answered for PATIENCE_S. After that every request fails at once.
     """
 
     quota: QuotaLease
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    on_silence: Callable[[str], None] = lambda _message: None
+    on_unanswered: Callable[[str], None] = lambda _message: None
     on_loss: Callable[[str], None] = lambda _reason: None
     holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     silent_since: float | None = None
@@ -269,11 +269,11 @@ class QuotaClient(Struct):
             raise self._silent(error, sent_at) from None
         if self.silent_since is not None:
             self.silent_since = None
-            self.on_silence(f"{self.quota} answers again")
+            self.on_unanswered(f"{self.quota} answers again")
         return grant
 
     async def wait(self, error: QuotaError) -> None:
-        """Wait before the next exchange after one that failed. Raises QuotaError after too long a silence."""
+        """Wait before the next exchange after one that failed. Raises QuotaError after too long without one."""
         if self.lost is not None:
             raise error
         await self.sleep(RETRY_S)
@@ -281,7 +281,7 @@ class QuotaClient(Struct):
     def _silent(self, error: QuotaError, sent_at: float) -> QuotaError:
         if self.silent_since is None:
             self.silent_since = sent_at
-            self.on_silence(f"{error}; no call is sent until it answers")
+            self.on_unanswered(f"{error}; no call is sent until it answers")
         elif self.now() - self.silent_since >= PATIENCE_S and self.lost is None:
             self.lost = f"{self.quota} has not answered for {PATIENCE_S:g} s"
             self.on_loss(self.lost)
@@ -367,7 +367,7 @@ class LeasedPermits:
             self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._flush_soon)
 
     def hold(self, seconds: float) -> None:
-        """Give back every permit, and let nobody have one for so many seconds: the server refused a call."""
+        """Give back every permit, and let no process have one for so many seconds: the server refused a call."""
         self._hold_s = max(self._hold_s, seconds)
         self._close()
         self._flush_soon()
@@ -522,7 +522,7 @@ class LeasedMoney:
         try:
             grant = await self._client.exchange(request)
         except QuotaError:
-            self.leased_usd = min(self._in_use().usd, self._limit_usd)  # no call is sent in silence
+            self.leased_usd = min(self._in_use().usd, self._limit_usd)  # no call is sent without an answer
             raise
         self._reported = use if grant.granted == Amounts() else None
         self.total_usd = grant.spent_usd

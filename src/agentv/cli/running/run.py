@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from msgspec.structs import replace
@@ -69,10 +69,7 @@ def run_paths(
     """
     with own_stdout() as stdout:
         cwd = Path.cwd()
-        if not paths:
-            from agentv.loading.project import paths_to_read
-
-            paths = [str(path) for path in paths_to_read(paths, cwd=cwd)]
+        paths = _given_paths(paths, cwd)
         files = find_eval_files(paths, cwd=cwd)
         with ExitStack() as beside:
             git = None
@@ -109,11 +106,7 @@ def run_paths(
 
             plan = planned(options)
         if dry_run is not None:
-            from agentv.cli.running.dry_run import run_pilot, show_plan
-
-            if dry_run.pilot is not None:
-                run_pilot(dry_run.pilot, options, planned, stdout)
-            return show_plan(plan, dry_run, cwd, stdout)
+            return _run_dry(dry_run, plan, planned, options=options, stdout=stdout)
 
         from agentv.cli.running.running import run_and_report
         from agentv.engine.running.run_stores import make_store, open_quota
@@ -125,6 +118,31 @@ def run_paths(
             lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
             quota=open_quota(shared, plan),
         )
+
+
+def _given_paths(paths: Sequence[str], cwd: Path) -> Sequence[str]:
+    """Return the paths of the command line, or those that are read without any."""
+    if paths:
+        return paths
+    from agentv.loading.project import paths_to_read
+
+    return [str(path) for path in paths_to_read(paths, cwd=cwd)]
+
+
+def _run_dry(
+    dry_run: "DryRun",
+    plan: "RunPlan",
+    planned: "Callable[[RunOptions], RunPlan]",
+    *,
+    options: RunOptions,
+    stdout: TextIO,
+) -> int:
+    """Print a plan, after a pilot if there is to be one; return the exit code."""
+    from agentv.cli.running.dry_run import run_pilot, show_plan
+
+    if dry_run.pilot is not None:
+        run_pilot(dry_run.pilot, options, planned, stdout)
+    return show_plan(plan, dry_run, Path.cwd(), stdout)
 
 
 def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callable[..., Any]:  # noqa: A002 - click's word

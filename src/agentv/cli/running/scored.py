@@ -27,6 +27,7 @@ from agentv.cli.running.score import (
 )
 from agentv.cli.terminal import own_stdout
 from agentv.engine.calling.budget import Budget
+from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading, StoredLines
 from agentv.engine.criteria.log_stream import lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
@@ -132,12 +133,7 @@ def _continue(
         options = _options(stored, continuing, configuration)
         store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
         config = load_config(options)
-        runner = EvaluationRunner(
-            config, budget=None if continuing.budget_usd is None else Budget(continuing.budget_usd)
-        )
-        runner.check()
-        if runner.budget is not None:
-            runner.check_budget()
+        runner = _checked_runner(config, continuing)
         if is_rest:
             _note_first_output(stored)
         with open_outputs(replace(output, display="none", outputs=()), stdout, clock) as observers:
@@ -174,6 +170,15 @@ def _continue(
         for message in write_errors(observers, stdout):
             code = exit_code_after_write_error(code, message)
     return code
+
+
+def _checked_runner(config: EvaluationRunConfig, continuing: ContinueOptions) -> EvaluationRunner:
+    budget = None if continuing.budget_usd is None else Budget(continuing.budget_usd)
+    runner = EvaluationRunner(config, budget=budget)
+    runner.check()
+    if budget is not None:
+        runner.check_budget()
+    return runner
 
 
 def _emitter(observers: Sequence[CheckedOutput]) -> Callable[[RunEvent], None]:

@@ -161,7 +161,7 @@ class Budget(Struct):
     def refuse(self, target: str, amount_usd: float) -> ProviderError:
         """Return the failure of a call that does not fit, and stop the run."""
         spent_usd = self.money.total_usd if self.name else self.spent_usd
-        stop = BudgetStop(target, self.limit_usd, spent_usd, amount_usd, self.name)
+        stop = BudgetStop(target, self.limit_usd, spent_usd, amount_usd, name=self.name)
         self.stop(stop)
         return refusal(stop.reason)
 

@@ -219,7 +219,7 @@ class Runtime:
         return self._limiters[account]
 
     def _account(self, target: ResolvedTarget) -> str:
-        """Return the name of a target's account, from which nobody can guess its key.
+        """Return the name of a target's account, which does not reveal its key.
 
         The settings of a program or a function do not identify an account: each such target is one of its own, the same
         on every machine.

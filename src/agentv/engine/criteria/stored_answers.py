@@ -97,7 +97,9 @@ async def judge_repeatedly(
                     if found is None or stop.reason is not None:
                         return rows, keys
                     made = await runner.judge(found[0])
-                    line = JudgedLine(row.file, row.line, made.result.timestamp, made.result, made.evaluators)
+                    line = JudgedLine(
+                        row.file, row.line, made.result.timestamp, judged=made.result, evaluators=made.evaluators
+                    )
                     slot = replace(row.slot, trial=row.slot.trial * repeats + repeat)
                     rows.append(line.to_row(run.run_id, RowPlace(slot, row.dataset)))
                     keys.add(row.slot)

@@ -670,7 +670,7 @@ class CaseRunner(Struct, frozen=True):
             turn_keys = self.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
             keys = {**keys, **turn_keys}
             known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
-            turns = await self._judge_turns(target_session, prepared, answer, judged or {}, known_turns)
+            turns = await self._judge_turns(target_session, prepared, answer, judged=judged or {}, known=known_turns)
             context = on_conversation(context, answer)
         results = (*turns, *await self._score(target_session, context, scoring.due, known))
         return judged_row(
@@ -701,6 +701,7 @@ class CaseRunner(Struct, frozen=True):
         target_session: TargetSession,
         prepared: PreparedCase,
         answer: Answer,
+        *,
         judged: Mapping[int, EvaluatorResult],
         known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:

@@ -204,7 +204,7 @@ def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:
     def stop(reason: str) -> None:
         recorder.stop.drain(f"quota_error: {reason}", state="failed")
 
-    return QuotaClient(quota, asyncio.get_running_loop().time, on_silence=recorder.note, on_loss=stop)
+    return QuotaClient(quota, asyncio.get_running_loop().time, on_unanswered=recorder.note, on_loss=stop)
 
 
 def _budget(

@@ -275,7 +275,7 @@ def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Comp
             hits.append(f"{call.tool} called at position {position}")
         else:
             misses.append(f"Expected {_wanted(expectation)} at position {position}, found {_found(expectation, call)}")
-    return _Compared(not misses, partial(common_share, expected, calls), hits, misses, found)
+    return _Compared(not misses, share=partial(common_share, expected, calls), hits=hits, misses=misses, found=found)
 
 
 def _found(expectation: ExpectedCall | None, call: ToolCall | None) -> str:
@@ -318,7 +318,7 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
         found[position - 1] = (index,)
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
-    return _Compared(not misses, partial(common_share, expected, calls), hits, misses, found)
+    return _Compared(not misses, share=partial(common_share, expected, calls), hits=hits, misses=misses, found=found)
 
 
 def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
@@ -346,7 +346,9 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     longer = max(len(wanted.expected), len(calls))
     hits = [f"{calls[index].tool} called at position {index + 1}" for index in sorted(taken)]
     found = {index: (place,) for index, place in pairs.items()}
-    return _Compared(not misses, lambda: len(pairs) / longer if longer else 1.0, hits, misses, found)
+    return _Compared(
+        not misses, share=lambda: len(pairs) / longer if longer else 1.0, hits=hits, misses=misses, found=found
+    )
 
 
 def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
@@ -374,7 +376,7 @@ def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     ]
     share = len(hits) / len(found) if found else 1.0
     places = {number: (index,) for number, index in enumerate(found) if index is not None}
-    return _Compared(not misses, lambda: share, hits, misses, places)
+    return _Compared(not misses, share=lambda: share, hits=hits, misses=misses, found=places)
 
 
 def _instead(mode: Mode, expectation: ExpectedCall, position: int, calls: Sequence[ToolCall]) -> str:
@@ -418,4 +420,4 @@ def _allowed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Co
         for number, expectation in enumerate(expected)
         if expectation.max_duration_ms is not None
     }
-    return _Compared(not misses, lambda: share, hits, misses, found)
+    return _Compared(not misses, share=lambda: share, hits=hits, misses=misses, found=found)

@@ -1,4 +1,4 @@
--- A result is stored once, whoever writes it: the key is what it is a result of. Lines without a key are not compared.
+-- A result is stored once, however often it is written: the key is what it is a result of. Lines without a key are not compared.
 
 DELETE FROM agentv.results AS later USING agentv.results AS first
 WHERE later.run_id = first.run_id AND later.seq > first.seq
