@@ -4,11 +4,11 @@ import asyncio
 import platform
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -124,8 +124,7 @@ async def _work(
     quota: QuotaLease | None,
     open_machines: "OpenMachines | None",
 ) -> None:
-    """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
-    stop = recorder.stop
+    """Open what the rows share (quota, budget, runtime, machines) and process all of them."""
     runs_elsewhere = open_machines is not None or plan.options.backend != "local"
     if runs_elsewhere and quota is None:
         # The nodes lease from it. A node that is alive may be late: its leases last as long as those of its rows.
@@ -174,21 +173,27 @@ async def _work(
             )
 
     async with runtime:
-        work = asyncio.create_task(run_targets())
+        await _until_done_or_stopped(run_targets(), recorder)
 
-        def give_up() -> None:
-            recorder.emit(RunStopping(stop.reason or "interrupted"))
-            work.cancel()
 
-        stop.give_up = give_up
-        stop.on_drain = lambda: recorder.emit(RunStopping(stop.reason or "", drains=True))
-        try:
-            await work
-        except asyncio.CancelledError:
-            if stop.state != "interrupted":
-                raise
-        except BaseExceptionGroup as group:
-            raise _first(group) from group
+async def _until_done_or_stopped(run_targets: Coroutine[Any, Any, None], recorder: RunRecorder) -> None:
+    """Process all rows in a separate task, so that an interrupt can cancel it without cancelling the caller."""
+    stop = recorder.stop
+    work = asyncio.create_task(run_targets)
+
+    def give_up() -> None:
+        recorder.emit(RunStopping(stop.reason or "interrupted"))
+        work.cancel()
+
+    stop.give_up = give_up
+    stop.on_drain = lambda: recorder.emit(RunStopping(stop.reason or "", drains=True))
+    try:
+        await work
+    except asyncio.CancelledError:
+        if stop.state != "interrupted":
+            raise
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
 
 
 def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
