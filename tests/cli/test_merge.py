@@ -114,3 +114,22 @@ def test_a_case_stays_in_its_part_wherever_it_stands() -> None:
     parts = [parse_shard(f"{number}/4") for number in range(1, 5)]
     taken = [[part.takes("s.yaml", f"c{number}") for part in parts].index(True) for number in range(400)]
     assert all(50 < taken.count(number) < 150 for number in range(4))
+
+
+def test_shards_without_gates_make_a_run_with_the_gates_of_the_files(project: Project) -> None:
+    """`--gate none` lets a shard pass whatever its part of the results is; the files say what the whole must reach."""
+    project.cases = {f"c{number}": f"question {number}" for number in range(30)}
+    (project.folder / ".agentv.yaml").write_text("gates: [pass_rate >= 90%]\n")
+    make_parts(project, 2, "--gate", "none")
+    code, said = project.call("merge", *(part.run_id for part in runs(project)))
+    assert code == 0, said
+    assert "PASS: pass_rate is 100 % (point estimate), as >= 90 %" in said
+    whole = runs(project)[-1]
+    assert whole.run.plan["gates"] == [{"expression": "pass_rate >= 90%", "suite": None}]
+    assert "PASS: pass_rate" in project.call("report", whole.run_id)[1]
+
+
+def test_runs_without_gates_that_are_no_shards_stay_without(project: Project) -> None:
+    for _ in range(2):
+        assert project.call("run", "suite.yaml", "--gate", "none", "--display", "none")[0] == 0
+    assert "NO GATE" in project.call("merge", "latest", "latest~1")[1]

@@ -161,3 +161,50 @@ def test_work_that_never_waits_lets_others_have_a_turn() -> None:
 def test_there_is_at_least_one_worker() -> None:
     with pytest.raises(ValueError, match="at least 1, got 0"):
         LocalBackend(0)
+
+
+def test_workers_are_added_and_removed_while_it_runs() -> None:
+    in_progress: list[int] = []
+
+    async def run() -> None:
+        backend = LocalBackend(2)
+        waiting: list[asyncio.Future[None]] = []
+
+        async def work(number: int) -> int:
+            waiting.append(asyncio.get_running_loop().create_future())
+            await waiting[-1]
+            return number
+
+        running = asyncio.create_task(backend.run(work, range(30), lambda _: None))
+        for workers in (2, 5, 5, 1, 3):
+            backend.resize(workers)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            in_progress.append(len(waiting))
+            for each in waiting:
+                each.set_result(None)
+            waiting.clear()
+        while not running.done():
+            await asyncio.sleep(0)
+            for each in waiting:
+                each.set_result(None)
+            waiting.clear()
+        await running
+
+    asyncio.run(run())
+    assert in_progress == [2, 5, 5, 1, 3]
+
+
+def test_a_worker_that_is_added_when_no_item_is_left_does_nothing() -> None:
+    async def run() -> list[int]:
+        backend, emitted = LocalBackend(1), list[int]()
+
+        async def work(number: int) -> int:
+            backend.resize(number + 1)
+            return number
+
+        await backend.run(work, range(3), emitted.append)
+        backend.resize(9)
+        return emitted
+
+    assert asyncio.run(run()) == [0, 1, 2]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from agentv.cli.options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.running.resume_options import STORE_OPTION, ContinueOptions, take_continue_options
@@ -16,6 +17,7 @@ from agentv.cli.running.resuming import continue_run
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.report import refuse_changed_results
+from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
 from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, runs_folder
@@ -45,7 +47,7 @@ def merge(references: Sequence[str], output: OutputOptions, continuing: Continue
         for note in refuse_changed_results(run, may_lack_results=False):
             click.echo(f"run {run.run_id}: {note}", err=True)
     store_url = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
-    plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, store_url)}
+    plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: kept_name(continuing.store, store_url)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
@@ -100,6 +102,23 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
     rows = [run.run.plan.get("rows") for run in runs]
     known = [count for count in rows if isinstance(count, int)]
     return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}
+
+
+def _with_gates(plan: JsonObject, runs: Sequence[StoredRun], home: Path) -> JsonObject:
+    """Return a plan with the gates of its files if it has none because each shard was run with `--gate none`."""
+    options = plan.get("options")
+    if not isinstance(options, Mapping) or options.get("gates") != [] or not all(map(_is_shard, runs)):
+        return plan
+    whole = {name: value for name, value in plan.items() if name != "gates"}
+    whole["options"] = {name: value for name, value in options.items() if name != "gates"}
+    record = replace(runs[0].run, plan=whole)
+    files = load_stored_plan(record, home, cwd=working_folder(record, home), env=os.environ)
+    return {**whole, **files.gates_to_json()}
+
+
+def _is_shard(run: StoredRun) -> bool:
+    options = run.run.plan.get("options")
+    return isinstance(options, Mapping) and options.get("shard") is not None
 
 
 def _without_own(value: JsonValue) -> JsonValue:

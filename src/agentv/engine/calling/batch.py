@@ -43,6 +43,11 @@ class Batching(Struct, frozen=True):
     has_fallback: bool = True
 
 
+def sends_batches(target: ResolvedTarget) -> bool:
+    """Return True if a target is configured for batches; whether it can send them, its provider knows."""
+    return target.provider_batching or getattr(target.settings, "batch_api", False)
+
+
 def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -> Batching | None:
     """Return the batch calls that a target is configured for, or None for one call per case."""
     resilient = runner.runtime.provider(target)

@@ -140,6 +140,13 @@ class NodeSession:
         has_labels = all(self.node.labels.get(name) == value for name, value in target.node_label.items())
         return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
 
+    def slots(self, target: ResolvedTarget, *, most: int) -> int:
+        """Return how many rows of a target the node can run if it runs nothing else, of at most `most`."""
+        if not self.can_run(target):
+            return 0
+        of_resources = (int(self._amount(name) / amount + ROUNDING) for name, amount in target.resources.items())
+        return min((most, *of_resources))
+
     def room(self, target: ResolvedTarget, *, most: int) -> int:
         """Return how many more rows of a target the node can run now, of at most `most` concurrent ones."""
         if not self.can_run(target):
@@ -202,11 +209,16 @@ class Cluster:
         self._search: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        self._watchers: list[Callable[[], None]] = []
 
-    @property
-    def nodes(self) -> int:
-        """The number of nodes that take rows now."""
-        return len(self._sessions)
+    def slots(self, target: ResolvedTarget) -> int:
+        """Return the number of concurrent rows of a target on all nodes that take rows now."""
+        most = self._workers(target)
+        return sum(session.slots(target, most=most) for session in self._sessions)
+
+    def watch(self, call: Callable[[], None]) -> None:
+        """Call a function whenever a node joined or was lost."""
+        self._watchers.append(call)
 
     async def __aenter__(self) -> Self:
         """Start the nodes. Raises AgentvError if there is none, or if one cannot take rows."""
@@ -321,6 +333,11 @@ class Cluster:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    def _nodes_changed(self) -> None:
+        self._wake()
+        for call in self._watchers:
+            call()
+
     async def _join(self, nodes: Iterable[Node]) -> list[AgentvError]:
         """Start nodes, each of which takes rows as soon as it can; return why some that are there cannot."""
         outcomes = await asyncio.gather(*map(self._begin_node, nodes))
@@ -346,7 +363,7 @@ class Cluster:
         session = NodeSession(node)
         session.work = asyncio.create_task(self._serve(session))
         self._sessions.append(session)
-        self._wake()
+        self._nodes_changed()
         return None
 
     async def _search_nodes(self) -> None:
@@ -410,7 +427,7 @@ class Cluster:
         for row in session.rows.values():
             if not row.result.done():
                 row.result.set_exception(NodeLostError(what))
-        self._wake()
+        self._nodes_changed()
 
     def _fail(self, error: BaseException) -> None:
         """End the run: the rows in flight raise the error."""

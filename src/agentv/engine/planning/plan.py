@@ -289,10 +289,10 @@ class RunPlan(Struct, frozen=True):
             "targets": targets,
             "options": self.options.to_json(),
             "seed": self.options.seed,
-            **self._gates_to_json(),
+            **self.gates_to_json(),
         }
 
-    def _gates_to_json(self) -> dict[str, JsonValue]:
+    def gates_to_json(self) -> dict[str, JsonValue]:
         """Return the gates of the plan; nothing for the default one."""
         if self.gates is None:
             return {}

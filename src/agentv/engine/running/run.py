@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from agentv.engine.calling.batch import batching_of, run_batch
+from agentv.engine.calling.batch import batching_of, run_batch, sends_batches
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
@@ -281,7 +281,7 @@ async def _run_targets(
                     runner=runner,
                     recorder=recorder,
                     resume_plan=resume_plan,
-                    nodes=1 if cluster is None else cluster.nodes,
+                    cluster=cluster,
                 )
             )
     if resume_plan is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
@@ -302,9 +302,9 @@ async def _run_target(
     runner: CaseRunner,
     recorder: RunRecorder,
     resume_plan: "ResumePlan | None",
-    nodes: int,
+    cluster: "Cluster | None",
 ) -> None:
-    """Process all rows of one target with its number of workers on each node."""
+    """Process all rows of one target with its number of workers, on a cluster with that of each node."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask | None]:
         planned = plan.tasks(target, by_trial=by_trial)
@@ -313,9 +313,10 @@ async def _run_target(
             tasks = resume_plan.left_to_do(recorder.expect(planned), runner, recorder)
         return recorder.begin(tasks)
 
-    most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
-    backend = LocalBackend(nodes * plan.workers(target, most=most))
-    batching = batching_of(target, runner, recorder.store.note)
+    backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
+    # What runs on nodes alone, such as a model on their graphics cards, is not made here.
+    is_live_here = cluster is None or sends_batches(target)
+    batching = batching_of(target, runner, recorder.store.note) if is_live_here else None
     if batching is None:
         if target.provider_batching:
             live = runner.runtime.provider(target).provider
@@ -328,6 +329,20 @@ async def _run_target(
     )
     for batch in batches:
         await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
+
+
+def _backend(target: ResolvedTarget, *, plan: RunPlan, runner: CaseRunner, cluster: "Cluster | None") -> LocalBackend:
+    """Return the workers of a target; on a cluster their number follows that of the nodes."""
+    if cluster is None:
+        most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
+        return LocalBackend(plan.workers(target, most=most))
+
+    def workers() -> int:
+        return max(1, cluster.slots(target))  # without a node a row waits for one, or for the end of the run
+
+    backend = LocalBackend(workers())
+    cluster.watch(lambda: backend.resize(workers()))
+    return backend
 
 
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:

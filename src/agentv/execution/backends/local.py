@@ -1,4 +1,4 @@
-"""Work on many items on this machine: a fixed number of workers pull from one iterator."""
+"""Work on many items on this machine: a number of workers pull from one iterator."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,9 +16,16 @@ class LocalBackend:
     """Processes at most `workers` items at once. Memory is bounded by the workers, not by the number of items."""
 
     def __init__(self, workers: int) -> None:
+        self.workers = 0
+        self._begin_more: Callable[[], None] = lambda: None
+        self.resize(workers)
+
+    def resize(self, workers: int) -> None:
+        """Change the number of workers, also during a run: items in progress are finished. ValueError below 1."""
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self.workers = workers
+        self._begin_more()
 
     async def run(
         self,
@@ -35,26 +42,47 @@ class LocalBackend:
         source = iter(items)
         turn = asyncio.Lock()
         yielded_at = now()
+        running, is_over = 0, False
 
         async def pull() -> None:
-            nonlocal yielded_at
-            for item in source:
-                if item is None:
-                    await asyncio.sleep(0)
-                    continue
-                result = await work(item)
-                emitted = emit(result)
-                if emitted is not None:
-                    async with turn:
-                        await emitted
-                if now() - yielded_at > YIELD_INTERVAL_S:
-                    await asyncio.sleep(0)
-                    yielded_at = now()
+            nonlocal yielded_at, running, is_over
+            is_one_too_many = False
+            try:
+                for item in source:
+                    if item is None:
+                        await asyncio.sleep(0)
+                        continue
+                    result = await work(item)
+                    emitted = emit(result)
+                    if emitted is not None:
+                        async with turn:
+                            await emitted
+                    if now() - yielded_at > YIELD_INTERVAL_S:
+                        await asyncio.sleep(0)
+                        yielded_at = now()
+                    is_one_too_many = running > self.workers
+                    if is_one_too_many:
+                        return
+            finally:
+                running -= 1
+                is_over = is_over or not is_one_too_many  # no item is left, or something failed
+
+        def begin_one() -> None:
+            nonlocal running
+            running += 1
+            tasks.create_task(pull())
+
+        def begin_more() -> None:
+            while running < self.workers and not is_over:
+                begin_one()
 
         try:
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(self.workers):
-                    tasks.create_task(pull())
+                while running < self.workers and not is_over:
+                    begin_one()
                     await asyncio.sleep(0)  # the first calls are in flight before the last workers start
+                self._begin_more = begin_more
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
+        finally:
+            self._begin_more = lambda: None
