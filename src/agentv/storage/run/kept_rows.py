@@ -3,7 +3,6 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -14,6 +13,7 @@ from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.line_file import open_lines
 from agentv.storage.run.run_file import open_file, size_of, whole_lines
 from agentv.storage.run.stored import Generations, StoredRun, slot_name
 from agentv.types.errors import StorageError
@@ -39,7 +39,8 @@ class LineIndex:
         try:
             self._file: BinaryIO = open_file(path, buffering=_ONE_LINE)
         except FileNotFoundError:
-            self._file = BytesIO()
+            path.touch(mode=0o600)
+            self._file = open_lines(path, buffering=_ONE_LINE)
         self._key_of = key_of
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
 

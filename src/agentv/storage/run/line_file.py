@@ -33,10 +33,10 @@ def open_own(path: Path, flags: int) -> int:
     return _checked(descriptor, path)
 
 
-def open_lines(path: Path) -> BinaryIO:
+def open_lines(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
     """Open a file of a run for reading. Raises OSError for a pipe, which would block for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    return os.fdopen(_checked(descriptor, path), "rb", buffering=_CHUNK)
+    return os.fdopen(_checked(descriptor, path), "rb", buffering=buffering)
 
 
 def _checked(descriptor: int, path: Path) -> int:

@@ -57,7 +57,7 @@ def open_stored(url: str, *, base: Path) -> tuple[BinaryIO, int]:
     """Open a file for reading at any offset; return it with its size. Raises StorageError."""
     with _named_errors("read", url):
         if _is_path(url):
-            file = open_lines(_path(url, base))
+            file = open_lines(_path(url, base), buffering=0)
             return file, os.fstat(file.fileno()).st_size
         filesystem, place = _filesystem(url)
         return filesystem.open(place, "rb"), int(filesystem.info(place)["size"])

@@ -26,7 +26,7 @@ def open_file(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
     """
     parts = _open_parts(path)
     if parts is None:
-        return open_lines(path)
+        return open_lines(path, buffering=buffering)
     return io.BufferedReader(_JoinedFile(path.parent, parts), buffering)
 
 
@@ -134,7 +134,7 @@ def _open_local(path: Path, first: int) -> list[tuple[BinaryIO, int]]:
     part, has_next = first, True
     while has_next:
         try:
-            file = open_lines(part_path(path, part))
+            file = open_lines(part_path(path, part), buffering=0)
         except FileNotFoundError:
             break
         has_next = part_path(path, part + 1).exists()
