@@ -22,7 +22,7 @@ from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.line_file import LineFile, write_by_rename
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
 from agentv.storage.run.run_file import append_to, whole_lines
-from agentv.storage.run.segment_writer import SegmentSize, SegmentWriter, has_segments, place_segments
+from agentv.storage.run.segment_writer import SegmentRules, SegmentWriter, has_segments, place_segments
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
@@ -117,8 +117,8 @@ class RunFolder:
     Raises StorageError when another process writes this run or a line cannot be written; acknowledged lines stay
     readable.
 
-    `segments` is the folder or URL that full parts of the files of a new run are moved to (segment_writer.py), each
-    of the size `segment_size`; a run that has such a place keeps it.
+    `segments` is the folder or URL that full parts of the files of a new run are moved to (segment_writer.py),
+    as `segment_rules` say; a run that has such a place keeps it.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class RunFolder:
         clock: Clock,
         fsync: Callable[[int], None] = os.fsync,
         segments: str | None = None,
-        segment_size: SegmentSize = SegmentSize(),  # noqa: B008 - frozen
+        segment_rules: SegmentRules = SegmentRules(),  # noqa: B008 - frozen
     ) -> None:
         self._run_id = run_id
         self._clock = clock
@@ -139,7 +139,7 @@ class RunFolder:
         with self._opening(runs_folder):
             make_run_folder(self._folder)
             self._lock = RunLock(self._folder)
-            self._files, self._segments = _open_files(self._folder, self._lock, segments, segment_size)
+            self._files, self._segments = _open_files(self._folder, self._lock, segments, segment_rules)
             self._folders = [os.open(folder, os.O_RDONLY) for folder in (self._folder, runs_folder)]
         self._events, self._cases, self._answers, self._results = self._files
         self._flusher = Flusher(fsync=fsync)
@@ -311,13 +311,13 @@ class RunFolder:
 
 
 def _open_files(
-    folder: Path, lock: RunLock, segments: str | None, size: SegmentSize
+    folder: Path, lock: RunLock, segments: str | None, rules: SegmentRules
 ) -> tuple[list[LineFile], SegmentWriter | None]:
     try:
         if segments is not None and not has_segments(folder):
             place_segments(folder, segments)
         files = [append_to(folder / name) for name in LINE_FILES]
-        return files, SegmentWriter(folder, size=size) if has_segments(folder) else None
+        return files, SegmentWriter(folder, rules=rules) if has_segments(folder) else None
     except OSError:
         lock.release()
         raise

@@ -122,7 +122,7 @@ def _open_parts(path: Path) -> list[_Part] | None:
     for file, size in local:
         parts.append(_Part(start, size, file=file))
         start += size
-    return [part for part in parts if part.size]
+    return parts
 
 
 def _open_local(path: Path, first: int) -> list[tuple[BinaryIO, int]]:
@@ -151,7 +151,7 @@ class _JoinedFile(io.RawIOBase):
         self._folder = folder
         self._parts = parts
         self._starts = [part.start for part in parts]
-        self._size = parts[-1].start + parts[-1].size if parts else 0
+        self._size = parts[-1].start + parts[-1].size
         self._at = 0
         self._part: _Part | None = None
         self._file: BinaryIO | None = None

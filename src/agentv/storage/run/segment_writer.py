@@ -32,15 +32,16 @@ SEGMENT_S = 300.0
 """The age from which a part is moved, when a line is written."""
 RUN_FILE = "run.json"
 
-Steps = Callable[[str], None]
-"""Called before each step of moving a part, with its name; a test raises there as a killed process would stop."""
 
+class SegmentRules(Struct, frozen=True):
+    """When a part is full: from this size in bytes, or this age in seconds.
 
-class SegmentSize(Struct, frozen=True):
-    """When a part is full: from this size in bytes, or this age in seconds."""
+    `before_step` is called before each step of moving a part, with its name and that of the file.
+    """
 
     most_bytes: int = SEGMENT_BYTES
     most_s: float = SEGMENT_S
+    before_step: Callable[[str, str], None] = lambda _step, _file: None
 
 
 class SegmentWriter:
@@ -50,16 +51,9 @@ class SegmentWriter:
     `error` is the last failure, None once nothing is left to move.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        size: SegmentSize = SegmentSize(),  # noqa: B008 - frozen
-        before_step: Steps = lambda _step: None,
-    ) -> None:
+    def __init__(self, folder: Path, *, rules: SegmentRules) -> None:
         self._folder = folder
-        self._size = size
-        self._before_step = before_step
+        self._rules = rules
         segments = load_segments(folder)
         if segments is None:
             raise StorageError(f"{folder} has no {SEGMENTS_FILE}")
@@ -89,7 +83,7 @@ class SegmentWriter:
         """Begin the next part of a file if this one is full. Called after each line. Raises OSError."""
         now = time.monotonic()
         begun = self._begun.setdefault(file, now)
-        if file.own_bytes >= self._size.most_bytes or now - begun >= self._size.most_s:
+        if file.own_bytes >= self._rules.most_bytes or now - begun >= self._rules.most_s:
             self._end_part(file)
 
     def close(self, files: Sequence[LineFile]) -> None:
@@ -106,7 +100,7 @@ class SegmentWriter:
 
     def _end_part(self, file: LineFile) -> None:
         self._begun.pop(file, None)
-        self._before_step("begin the next part")
+        self._rules.before_step("begin the next part", file.path.name)
         file.begin_part()
         self._full.append((file.path.name, file.part - 1))
         self._wake()
@@ -137,13 +131,13 @@ class SegmentWriter:
         local = part_path(self._folder / name, part)
         if part >= self._listed(name):
             record = self._describe(name, part, local)
-            self._before_step("upload")
+            self._rules.before_step("upload", name)
             put(local, joined(self._url, segment_name(name, part)), base=self._folder)
-            self._before_step("list")
+            self._rules.before_step("list", name)
             self._manifest.append(encode(record))
             self._ends[name] = record
         os.fsync(self._manifest.descriptor)
-        self._before_step("delete")
+        self._rules.before_step("delete", name)
         local.unlink(missing_ok=True)
 
     def _describe(self, name: str, part: int, local: Path) -> SegmentRecord:
