@@ -36,7 +36,6 @@ def put(path: Path, url: str, *, base: Path) -> None:
     with _named_errors("write", url):
         if not _is_path(url):
             filesystem, place = _filesystem(url)
-            filesystem.makedirs(filesystem._parent(place), exist_ok=True)  # noqa: SLF001 - fsspec's only name for it
             filesystem.put_file(str(path), place)
             filesystem.invalidate_cache()
             return
