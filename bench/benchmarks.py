@@ -14,6 +14,7 @@ from bench import (
     refusing_model,
     run_evaluation,
     sampler,
+    segments,
     slow_model,
     start_up,
     tool_trajectory,
@@ -39,7 +40,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "growth": growth.measure,
     "index_of_runs": index_of_runs.measure,
     "sampler": sampler.measure,
+    "segments": segments.measure,
 }
 
-COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth")
+COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth", "segments")
 """The benchmarks that `--peers` runs by default."""

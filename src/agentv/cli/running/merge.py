@@ -23,19 +23,30 @@ from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.merge import find_owners, merge_into
+from agentv.storage.run.object_store import check_url
+from agentv.storage.run.segment_writer import remove_segments
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import ConfigError, StorageError
+from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
 from agentv.version import __version__
 
 _STOPPED = 2
-_OWN = ("shard", "name")
+_OWN = ("shard", "name", "segments")
 """Options in which the shards of one run may differ."""
 
 
-def merge(references: Sequence[str], output: OutputOptions, continuing: ContinueOptions, *, name: str | None) -> int:
-    """Merge several runs into one; return the exit code."""
+def merge(
+    references: Sequence[str],
+    output: OutputOptions,
+    continuing: ContinueOptions,
+    *,
+    name: str | None,
+    segments: str | None = None,
+) -> int:
+    """Merge several runs into one; return the exit code. `segments` is the place for those of the new run."""
+    if segments is not None:
+        check_url(segments)
     home = find_home(Path.cwd())
     folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
     if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
@@ -50,7 +61,7 @@ def merge(references: Sequence[str], output: OutputOptions, continuing: Continue
     plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: kept_name(continuing.store, store_url)}
     owners = find_owners(runs)
     clock = make_clock()
-    store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
+    store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock, segments=segments)
     record = RunRecord(
         run_id=store.run_id,
         created_at=clock(),
@@ -81,6 +92,8 @@ def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None],
     except BaseException:
         with suppress(StorageError):
             store.close("failed")
+        with suppress(AgentvError):
+            remove_segments(Path(store.folder))
         shutil.rmtree(store.folder, ignore_errors=True)
         raise
 
@@ -130,9 +143,10 @@ def _without_own(value: JsonValue) -> JsonValue:
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--name", metavar="NAME", help="Name of the merged run.")
+@click.option("--segments", metavar="URL", help="Move the rows of the new run to this folder or object store.")
 @STORE_OPTION
 @with_output_options()
-def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
+def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
     The shards are not changed, and each result records which shard it came from. A result that is in two shards is
@@ -141,4 +155,4 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
 
     RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
     """
-    return merge(runs, take_output_options(given), take_continue_options(given), name=name)
+    return merge(runs, take_output_options(given), take_continue_options(given), name=name, segments=segments)

@@ -170,6 +170,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Run the cases here, or on the machines of a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
+@click.option("--segments", metavar="URL", help="Move the rows to this folder or object store (s3://…) as they grow.")
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
 @click.option(

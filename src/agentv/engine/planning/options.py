@@ -30,7 +30,8 @@ class RunOptions(Struct, frozen=True):
     tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the project that eval files may
     name files in. `limit` selects the first cases of each eval file. `variables` are values, each as `name=value`,
     that win over those of the eval files. `backend` "ray" runs the cases on the machines of the Ray cluster at
-    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone.
+    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone. `segments` is the folder or URL of an
+    object store (`s3://…`) that the rows are moved to as they grow.
     """
 
     targets: tuple[str, ...] = ()
@@ -61,6 +62,7 @@ class RunOptions(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     backend: Literal["local", "ray"] = "local"
     ray_address: str | None = None
+    segments: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single text becomes a list of one."""
@@ -149,6 +151,7 @@ class RunKeywords(TypedDict, total=False):
     variables: Mapping[str, str] | Sequence[str]
     backend: Literal["local", "ray"]
     ray_address: str | None
+    segments: str | None
 
 
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
@@ -170,7 +173,7 @@ def parse_variables(given: Sequence[str]) -> dict[str, str]:
 _TEXTS = ("targets", "case_globs", "tags", "gates", "allow_paths", "variables")
 _WHOLE = ("sample", "limit", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
-_TEXT = ("targets_file", "expression", "name", "shard", "baseline", "budget_name")
+_TEXT = ("targets_file", "expression", "name", "shard", "baseline", "budget_name", "segments")
 
 
 def _check_kinds(options: RunOptions) -> None:

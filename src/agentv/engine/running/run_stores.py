@@ -12,6 +12,7 @@ from agentv.registry import Specs, load_reference
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.lock import RunLock
+from agentv.storage.run.object_store import check_url
 from agentv.storage.shared_runs import RunStore
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import AgentvError, ConfigError, PluginError
@@ -31,7 +32,11 @@ def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: 
         from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
 
         return MemoryStore(run_id, clock=clock)
-    return with_team_store(store_url, plan.specs, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
+    segments = plan.options.segments
+    if segments is not None:
+        check_url(segments)
+    runs = runs_folder(Path(plan.home))
+    return with_team_store(store_url, plan.specs, lambda: RunFolder(runs, run_id, clock=clock, segments=segments))
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:

@@ -22,6 +22,7 @@ from agentv.storage.run.checksums import (
     load_checksums,
     read_checksum,
 )
+from agentv.storage.run.run_file import size_of
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -138,7 +139,7 @@ def _difference(run: StoredRun, judging: StoredVerdict, counts: StoredCounts) ->
         return None
     checksum = read_checksum((judging.recorded.ended or {}).get(CHECKSUMS), _RESULTS)
     path = run.folder / _RESULTS
-    if checksum is not None and path.exists() and path.stat().st_size != checksum.size:
+    if checksum is not None and size_of(path) not in (0, checksum.size):
         rows = run.results(lines=checksum.lines)
         counts = judging.count(rows, has_trials=counts.has_trials)
     return judging.difference(counts)

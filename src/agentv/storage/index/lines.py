@@ -13,7 +13,7 @@ from agentv.storage.index.row_query import findable
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, decode_value
 from agentv.storage.records.narrow import Subset
-from agentv.storage.run.line_file import open_lines
+from agentv.storage.run.run_file import open_file
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA
@@ -78,7 +78,7 @@ class LineReader:
     def batches(self, *, end_offset: int, lines: int) -> Iterator[LineBatch]:
         """Yield batches of complete lines after byte `end_offset`, where line `lines` ends; none without the file."""
         try:
-            file = open_lines(self._path)
+            file = open_file(self._path)
         except FileNotFoundError:
             return
         with file:
@@ -159,7 +159,7 @@ def tail_digest(path: Path, end_offset: int) -> bytes:
     """Return a digest of the bytes before byte `end_offset`; it changes unless the file was only appended to."""
     if end_offset == 0:
         return b""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, end_offset - _TAIL))
         return blake2b(file.read(min(end_offset, _TAIL)), digest_size=8).digest()
 

@@ -13,6 +13,7 @@ from agentv.storage.index.file import writing
 from agentv.storage.index.lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
 from agentv.storage.index.schema import COUNT_STATES
 from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.run_file import size_of, stamp_of
 from agentv.storage.run.stored import StoredRun
 
 _RESTORE = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
@@ -84,7 +85,7 @@ def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | No
 def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
     """Update the entry of one run and return it. Raises OSError when its results cannot be read."""
     while True:
-        results, events = _stamp(folder / RESULTS_FILE), _stamp(folder / EVENTS_FILE)
+        results, events = stamp_of(folder / RESULTS_FILE), stamp_of(folder / EVENTS_FILE)
         known = find_indexed(connection, folder.name)
         if known is not None and (known.results_stamp, known.events_stamp) == (results, events):
             return known
@@ -166,7 +167,7 @@ def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, st
 
 def _was_appended_to(path: Path, known: IndexedRun) -> bool:
     try:
-        return path.stat().st_size >= known.end_offset and tail_digest(path, known.end_offset) == known.tail
+        return size_of(path) >= known.end_offset and tail_digest(path, known.end_offset) == known.tail
     except FileNotFoundError:
         return False
 
@@ -193,12 +194,3 @@ def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun
         ended, is_readable = None, False
     mark = {"run": known.run, "stamp": stamp, "ended": ended, "is_readable": is_readable}
     connection.execute(sql.MARK_EVENTS, mark)
-
-
-def _stamp(path: Path) -> str:
-    """Return a string that changes when the file does: inode, size and modification time."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return "none"
-    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"

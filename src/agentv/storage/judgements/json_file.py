@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from agentv.execution.threads import call_in_thread
 from agentv.storage.judgements.configurations import by_reference, with_configuration
 from agentv.storage.records.json_line import decode, encode
-from agentv.storage.run.line_file import whole_lines
+from agentv.storage.run.line_file import plain_lines
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -117,7 +117,7 @@ def _records(path: Path) -> Iterator[tuple[int, JsonObject]]:
     Raises StorageError if the file cannot be read.
     """
     try:
-        for number, line in enumerate(whole_lines(path), start=1):
+        for number, line in enumerate(plain_lines(path), start=1):
             try:
                 record = decode(line)
             except ValueError as error:

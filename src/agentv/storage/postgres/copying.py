@@ -16,8 +16,8 @@ from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTab
 from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import RUN_FILE, make_run_folder
-from agentv.storage.run.line_file import LineFile, whole_lines
 from agentv.storage.run.lock import RunLock
+from agentv.storage.run.run_file import append_to, open_file, size_of, whole_lines
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.shared_runs import Pulled
 from agentv.types.errors import StorageError
@@ -48,7 +48,7 @@ class LineReader:
         lines: list[bytes] = []
         size = 0
         try:
-            file = self.path.open("rb", buffering=_CHUNK)
+            file = open_file(self.path)
         except FileNotFoundError:
             return lines
         with file:
@@ -70,7 +70,7 @@ class LineReader:
     def rest(self) -> int:
         """Count the whole lines that are not pushed yet."""
         try:
-            file = self.path.open("rb")
+            file = open_file(self.path)
         except FileNotFoundError:
             return 0
         with file:
@@ -291,9 +291,9 @@ class RunPuller:
         """Write the lines that a file lacks; return their number."""
         path = folder / table.file
         # A run without labels has no file for them.
-        if not path.exists() and next(self._lines(table, 0), None) is None:
+        if not size_of(path) and next(self._lines(table, 0), None) is None:
             return 0
-        file = LineFile(path)
+        file = append_to(path)
         try:
             before = file.next_seq
             for line in self._lines(table, before):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import LINE_FILES, RUN_FILE, record_crc32
 from agentv.storage.run.labels import LABELS_FILE
-from agentv.storage.run.line_file import open_lines
+from agentv.storage.run.run_file import open_file, size_of
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonValue
 
@@ -121,7 +121,7 @@ def edit_warning_of_results(run: StoredRun, recorded: RecordedChecksums) -> str 
 def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:
     """Return True if a file has a recorded checksum of all of its bytes, and it is right."""
     checksums, path = recorded.of_files.get(name, ()), run.folder / name
-    size = path.stat().st_size if path.exists() else 0
+    size = size_of(path)
     is_covered = any(checksum.size == size for checksum in checksums)
     return is_covered and _first_wrong(path, checksums) is None
 
@@ -130,7 +130,7 @@ def _first_wrong(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
     """Return the first checksum that the beginning of a file does not have, None if it has all of them."""
     crc = offset = 0
     try:
-        file = open_lines(path)
+        file = open_file(path)
     except FileNotFoundError:
         return next((each for each in checksums if each.size), None)
     with file:

@@ -19,8 +19,10 @@ from agentv.storage.records.encode import answer_line, case_line, case_name, eve
 from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.run.line_file import LineFile, whole_lines, write_by_rename
+from agentv.storage.run.line_file import LineFile, write_by_rename
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
+from agentv.storage.run.run_file import append_to, whole_lines
+from agentv.storage.run.segment_writer import SegmentRules, SegmentWriter, has_segments, place_segments
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
@@ -114,10 +116,20 @@ class RunFolder:
     Checksums of the files are recorded at the begin and the end, and after every 1,000 results (checksums.py).
     Raises StorageError when another process writes this run or a line cannot be written; acknowledged lines stay
     readable.
+
+    `segments` is the folder or URL that full parts of the files of a new run are moved to (segment_writer.py),
+    as `segment_rules` say; a run that has such a place keeps it.
     """
 
     def __init__(
-        self, runs_folder: Path, run_id: str, *, clock: Clock, fsync: Callable[[int], None] = os.fsync
+        self,
+        runs_folder: Path,
+        run_id: str,
+        *,
+        clock: Clock,
+        fsync: Callable[[int], None] = os.fsync,
+        segments: str | None = None,
+        segment_rules: SegmentRules = SegmentRules(),  # noqa: B008 - frozen
     ) -> None:
         self._run_id = run_id
         self._clock = clock
@@ -127,7 +139,7 @@ class RunFolder:
         with self._opening(runs_folder):
             make_run_folder(self._folder)
             self._lock = RunLock(self._folder)
-            self._files = _open_files(self._folder, self._lock)
+            self._files, self._segments = _open_files(self._folder, self._lock, segments, segment_rules)
             self._folders = [os.open(folder, os.O_RDONLY) for folder in (self._folder, runs_folder)]
         self._events, self._cases, self._answers, self._results = self._files
         self._flusher = Flusher(fsync=fsync)
@@ -135,9 +147,12 @@ class RunFolder:
             self._flusher.wrote(descriptor)
         self._known_cases = DigestSet()
         self._remember_cases()
+        if self._segments is not None:
+            for file in self._files[1:]:
+                self._segments.adopt(file)
         for file in self._files:
             if file.torn_bytes:
-                self.note("torn_line_cut", {"file": file.path.name, "bytes": file.torn_bytes})
+                self.note("torn_line_cut", {"file": file.local.name, "bytes": file.torn_bytes})
 
     @property
     def run_id(self) -> str:
@@ -157,6 +172,12 @@ class RunFolder:
             data = pretty(run_line(run))
             with self._disk(f"write {RUN_FILE}"):
                 write_by_rename(path, data)
+            if self._segments is not None:
+                try:
+                    self._segments.check()
+                except BaseException:
+                    path.unlink()  # not a run: nothing could be stored where it was asked to be
+                    raise
             checksums = {**checksums, RUN_FILE: {"crc32": record_crc32(decode(data))}}
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
         self.note("started", {"pid": os.getpid(), "host": host, "versions": versions, "checksums": checksums})
@@ -205,13 +226,18 @@ class RunFolder:
             self._release()
         if self._flusher.error is not None and not raised:
             raise self._failed(self._flusher.error, "sync the last results to the disk")
+        if self._segments is not None and self._segments.error is not None and not raised:
+            raise self._segments.error
 
     def _checksums(self) -> JsonObject:
         return {file.path.name: file.checksum for file in self._files}
 
     def _release(self) -> None:
-        """Sync and close all files, and release the lock."""
+        """Sync and close all files, move the last segments, and release the lock."""
         self._flusher.close()
+        if self._segments is not None:
+            with suppress(OSError):  # the disk is full: the last parts stay in the folder
+                self._segments.close(self._files[1:])
         for file in self._files:
             file.close()
         for descriptor in self._folders:
@@ -238,6 +264,8 @@ class RunFolder:
             file.append(line)
             if file.descriptor not in self._flusher.dirty:
                 self._flusher.wrote(file.descriptor)
+            if self._segments is not None and file is not self._events:
+                self._segments.wrote(file)
         except OSError as error:
             raise self._failed(error, f"write {file.path.name}") from error
 
@@ -282,9 +310,14 @@ class RunFolder:
         )
 
 
-def _open_files(folder: Path, lock: RunLock) -> list[LineFile]:
+def _open_files(
+    folder: Path, lock: RunLock, segments: str | None, rules: SegmentRules
+) -> tuple[list[LineFile], SegmentWriter | None]:
     try:
-        return [LineFile(folder / name) for name in LINE_FILES]
+        if segments is not None and not has_segments(folder):
+            place_segments(folder, segments)
+        files = [append_to(folder / name) for name in LINE_FILES]
+        return files, SegmentWriter(folder, rules=rules) if has_segments(folder) else None
     except OSError:
         lock.release()
         raise

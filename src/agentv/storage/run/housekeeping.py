@@ -9,17 +9,21 @@ from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.folder import RUN_FILE
 from agentv.storage.run.line_file import write_by_rename
 from agentv.storage.run.lock import RunLock, is_being_written
+from agentv.storage.run.segment_writer import remove_segments
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 
 
 def remove_run(folder: Path) -> None:
-    """Delete a run and all its files. Raises StorageError while a process writes it."""
+    """Delete a run, all its files and its segments. Raises StorageError while a process writes it."""
     lock = RunLock(folder)
     try:
         # Without run.json a folder is not a run: the rest of an interrupted deletion is never listed as one.
         (folder / RUN_FILE).unlink(missing_ok=True)
+        remove_segments(folder)
         shutil.rmtree(folder)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(f"cannot delete {folder}: {error.strerror or error}") from error
     finally:

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -13,12 +13,15 @@ from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
-from agentv.storage.run.line_file import whole_lines
+from agentv.storage.run.line_file import open_lines
+from agentv.storage.run.run_file import open_file, size_of, whole_lines
 from agentv.storage.run.stored import Generations, StoredRun, slot_name
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
+
+_ONE_LINE = 16 * 1024
 
 _BUCKETS = 1024
 _OFFSET_BITS = 40
@@ -33,8 +36,11 @@ class LineIndex:
     """
 
     def __init__(self, path: Path, key_of: Callable[[bytes], str]) -> None:
-        path.touch(mode=0o600)
-        self._file = path.open("rb")
+        try:
+            self._file: BinaryIO = open_file(path, buffering=_ONE_LINE)
+        except FileNotFoundError:
+            path.touch(mode=0o600)
+            self._file = open_lines(path, buffering=_ONE_LINE)
         self._key_of = key_of
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
 
@@ -123,7 +129,7 @@ class StoredRows:
         self._answers = LineIndex(answers, lambda line: _lookup_key(_decode_head(line)))
         self._unjudged: dict[int, int] = {}
         try:
-            self._index_answers(answers, self._index_rows(rows, most_answers=answers.stat().st_size))
+            self._index_answers(answers, self._index_rows(rows, most_answers=size_of(answers)))
         except BaseException:
             self.close()
             raise
@@ -255,15 +261,12 @@ def _lookup_key(head: _Head) -> str:
 def _heads(path: Path) -> Iterator[tuple[int, _Head]]:
     """Yield the offset and the head of each whole line."""
     at = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield at, _decode_head(line)
-            except (ValueError, RecursionError) as error:
-                raise StorageError(f"{path}:{number}: {reason(error)}") from error
-            at += len(line)
+    for number, line in enumerate(whole_lines(path), start=1):
+        try:
+            yield at, _decode_head(line)
+        except (ValueError, RecursionError) as error:
+            raise StorageError(f"{path}:{number}: {reason(error)}") from error
+        at += len(line) + 1
 
 
 def _set_bit(bits: bytearray, number: int) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
-from agentv.types.json_value import JsonObject
+from msgspec import Struct
+
+from agentv.types.json_value import JsonObject, JsonValue
 
 _CHUNK = 1 << 20
 
@@ -31,10 +33,10 @@ def open_own(path: Path, flags: int) -> int:
     return _checked(descriptor, path)
 
 
-def open_lines(path: Path) -> BinaryIO:
+def open_lines(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
     """Open a file of a run for reading. Raises OSError for a pipe, which would block for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    return os.fdopen(_checked(descriptor, path), "rb", buffering=_CHUNK)
+    return os.fdopen(_checked(descriptor, path), "rb", buffering=buffering)
 
 
 def _checked(descriptor: int, path: Path) -> int:
@@ -59,22 +61,43 @@ length is passed as a C `int`, enough for all but large lines; declaring `argtyp
 _write.restype = ctypes.c_ssize_t
 
 
+def part_path(path: Path, part: int) -> Path:
+    """Return the local file of a part of a file, given the path of part 0."""
+    return path.with_name(f"{path.stem}.{part}{path.suffix}") if part else path
+
+
+class FileEnd(Struct, frozen=True):
+    """The end of the lines of a file so far: their number, their size in bytes, and their CRC-32."""
+
+    lines: int = 0
+    size: int = 0
+    crc: int = 0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as events record it (docs/reference/run-folder.md)."""
+        return {"lines": self.lines, "bytes": self.size, "crc32": f"{self.crc:08x}"}
+
+
 class LineFile:
     """A file that grows by whole lines. One writer at a time; `next_seq` is the number of the next line, from 0.
 
-    A CRC-32 of all lines is computed along with every write.
+    A CRC-32 of all lines is computed along with every write. `path` is that of part 0; the lines go to part `part`,
+    and `before` is the end of the parts before it (segments.py). `own_bytes` is the size of this part.
 
     Opening it cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is its size.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, part: int = 0, before: FileEnd = FileEnd()) -> None:  # noqa: B008 - frozen
         self.path = path
-        self.descriptor = open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self.part = part
+        self.descriptor = open_own(self.local, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         size = os.fstat(self.descriptor).st_size
-        self.next_seq, self._end, self._crc = _read_lines(self.descriptor)
-        self.torn_bytes = size - self._end
+        lines, self.own_bytes, self._crc = _read_lines(self.descriptor, before.crc)
+        self.next_seq = before.lines + lines
+        self._before = before
+        self.torn_bytes = size - self.own_bytes
         if self.torn_bytes:
-            os.ftruncate(self.descriptor, self._end)
+            os.ftruncate(self.descriptor, self.own_bytes)
 
     def append(self, line: bytes) -> None:
         """Write one line, given without its newline; when this returns, the line survives a crash of the process.
@@ -86,14 +109,35 @@ class LineFile:
         written = _write(self.descriptor, data, size) if size < _LARGE else 0
         if written != size:
             self._write_rest(data[max(written, 0) :])
-        self._end += size
+        self.own_bytes += size
         self.next_seq += 1
         self._crc = crc32(data, self._crc)
 
     @property
+    def local(self) -> Path:
+        """The path of the part that is written."""
+        return part_path(self.path, self.part)
+
+    @property
+    def end(self) -> FileEnd:
+        """The end of all lines so far."""
+        return FileEnd(self.next_seq, self._before.size + self.own_bytes, self._crc)
+
+    @property
     def checksum(self) -> JsonObject:
         """The number of lines so far, their size, and their CRC-32 (docs/reference/run-folder.md)."""
-        return {"lines": self.next_seq, "bytes": self._end, "crc32": f"{self._crc:08x}"}
+        return self.end.to_json()
+
+    def begin_part(self) -> None:
+        """Sync this part, and go on with the next one. Raises OSError; then this part is still written.
+
+        The descriptor keeps its number, so that the thread that syncs it need not be told.
+        """
+        os.fsync(self.descriptor)
+        descriptor = open_own(part_path(self.path, self.part + 1), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
+        self._before, self.part, self.own_bytes = self.end, self.part + 1, 0
+        os.dup2(descriptor, self.descriptor, inheritable=False)
+        os.close(descriptor)
 
     def _write_rest(self, data: bytes) -> None:
         """Write the rest of a line after a short write, which does not raise. Raises OSError if the disk is full."""
@@ -101,7 +145,7 @@ class LineFile:
             while data:
                 data = data[os.write(self.descriptor, data) :]
         except BaseException:  # also an interrupt: the next line would follow half a line
-            os.ftruncate(self.descriptor, self._end)
+            os.ftruncate(self.descriptor, self.own_bytes)
             raise
 
     def close(self) -> None:
@@ -109,9 +153,13 @@ class LineFile:
         os.close(self.descriptor)
 
 
-def _read_lines(descriptor: int) -> tuple[int, int, int]:
-    """Return the number of whole lines of a file, the offset of their end, and the CRC-32 of the bytes before it."""
-    lines = end = crc = offset = crc_so_far = 0
+def _read_lines(descriptor: int, crc: int) -> tuple[int, int, int]:
+    """Return the number of whole lines of a file, the offset of their end, and the CRC-32 of the bytes before it.
+
+    `crc` is that of what comes before the file.
+    """
+    lines = end = offset = 0
+    crc_so_far = crc
     while chunk := os.pread(descriptor, _COUNTED_BYTES, offset):
         lines += chunk.count(b"\n")
         whole = chunk.rfind(b"\n") + 1
@@ -123,8 +171,11 @@ def _read_lines(descriptor: int) -> tuple[int, int, int]:
     return lines, end, crc
 
 
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the whole lines of a file without their newlines, none for a missing file."""
+def plain_lines(path: Path) -> Iterator[bytes]:
+    """Yield the whole lines of one file without their newlines, none for a missing file.
+
+    A file of a run may have parts elsewhere: its lines are `whole_lines` of run_file.py.
+    """
     try:
         file = open_lines(path)
     except FileNotFoundError:

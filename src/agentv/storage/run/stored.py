@@ -13,14 +13,16 @@ from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.labels import LABELS_FILE, current_labels
-from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.lock import is_being_written
+from agentv.storage.run.run_file import open_file, whole_lines
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+
+_ONE_LINE = 16 * 1024
 
 SCORED = "scored"
 """The key of the plan of a run of given answers, which says how its lines were read."""
@@ -237,7 +239,7 @@ class StoredRun:
     def results_at(self, places: Iterable[tuple[int, int, int]]) -> Iterator[CaseResult]:
         """Yield the results at these places in results.jsonl: line number, offset and size in bytes."""
         name = "results.jsonl"
-        with (self.folder / name).open("rb") as file:
+        with open_file(self.folder / name, buffering=_ONE_LINE) as file:
             for number, offset, size in places:
                 file.seek(offset)
                 yield self._row(name, number, file.read(size), RESULTS)

@@ -1,0 +1,142 @@
+"""Files of a run outside of its folder: in another folder, or in an object store that fsspec opens (`s3://…`)."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from agentv.storage.run.line_file import open_lines
+from agentv.types.errors import ConfigError, StorageError
+
+_FILE = "file://"
+
+
+def check_url(url: str) -> None:
+    """Raise ConfigError for a URL that nothing installed opens, and for one with a password, which would be stored."""
+    if not url.strip():
+        raise ConfigError("a place for segments must not be empty; expected a folder or a URL such as s3://bucket/runs")
+    if _is_path(url):
+        return
+    if urlsplit(url).username or urlsplit(url).password:
+        raise ConfigError(
+            "the URL of segments must not contain a user or password, because it is stored with the run; give them in "
+            "the environment, as the object store's client expects them"
+        )
+    _filesystem(url)
+
+
+def put(path: Path, url: str, *, base: Path) -> None:
+    """Copy a local file to a URL, replacing what is there. Raises StorageError.
+
+    `base` is the folder that a relative path begins at. A local copy is synced to the disk.
+    """
+    with _named_errors("write", url):
+        if not _is_path(url):
+            filesystem, place = _filesystem(url)
+            filesystem.put_file(str(path), place)
+            filesystem.invalidate_cache()
+            return
+        target = _path(url, base)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with path.open("rb") as source, os.fdopen(_open_private(target), "wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+            copy.flush()
+            os.fsync(copy.fileno())
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def open_stored(url: str, *, base: Path) -> tuple[BinaryIO, int]:
+    """Open a file for reading at any offset; return it with its size. Raises StorageError."""
+    with _named_errors("read", url):
+        if _is_path(url):
+            file = open_lines(_path(url, base), buffering=0)
+            return file, os.fstat(file.fileno()).st_size
+        filesystem, place = _filesystem(url)
+        return filesystem.open(place, "rb"), int(filesystem.info(place)["size"])
+
+
+def remove(url: str, *, base: Path) -> None:
+    """Delete a file; do nothing if there is none. Raises StorageError."""
+    with _named_errors("delete", url):
+        if _is_path(url):
+            _path(url, base).unlink(missing_ok=True)
+            return
+        filesystem, place = _filesystem(url)
+        if filesystem.exists(place):
+            filesystem.rm_file(place)
+
+
+def remove_folder(url: str, *, base: Path) -> None:
+    """Delete a folder if it is empty. An object store has no folders."""
+    if _is_path(url):
+        with suppress(OSError):
+            _path(url, base).rmdir()
+
+
+def joined(url: str, name: str) -> str:
+    """Return the URL of a file in a folder."""
+    return f"{url.rstrip('/')}/{name}"
+
+
+def stored_form(url: str, *, base: Path) -> str:
+    """Return a URL as a file in the folder `base` names it: a relative path, of the working directory, from there.
+
+    A relative path stays right when both are moved together.
+    """
+    if not _is_path(url) or Path(_without_scheme(url)).is_absolute():
+        return url
+    return os.path.relpath(Path(_without_scheme(url)).resolve(), base.resolve())
+
+
+def _is_path(url: str) -> bool:
+    return "://" not in url or url.startswith(_FILE)
+
+
+def _without_scheme(url: str) -> str:
+    return url.removeprefix(_FILE)
+
+
+def _path(url: str, base: Path) -> Path:
+    return base / _without_scheme(url)
+
+
+def _open_private(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def _filesystem(url: str) -> tuple[Any, str]:
+    """Return fsspec's filesystem for a URL, and the path in it. Raises ConfigError if a package is missing."""
+    try:
+        from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional dependency, 0.1 s
+
+        found: tuple[Any, str] = url_to_fs(url)
+    except ImportError as error:
+        client = "" if error.name == "fsspec" else f" ({error})"
+        raise ConfigError(
+            f"{url} needs a package that is not installed{client}; install agentv[segments], which has fsspec, and "
+            "the client of the object store, such as s3fs for s3://"
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f"{url}: {error}") from error
+    return found
+
+
+@contextmanager
+def _named_errors(doing: str, url: str) -> Iterator[None]:
+    try:
+        yield
+    except (StorageError, ConfigError):
+        raise
+    except FileNotFoundError as error:
+        raise StorageError(f"cannot {doing} {url}: there is no such file") from error
+    except OSError as error:
+        raise StorageError(f"cannot {doing} {url}: {error.strerror or error}") from error
+    except Exception as error:
+        raise StorageError(f"cannot {doing} {url}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,243 @@
+"""A file of a run, read as one whatever its parts are: listed segments first, then the parts in the run's folder."""
+
+import io
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
+
+from msgspec import Struct
+
+from agentv.storage.run.line_file import FileEnd, LineFile, open_lines, part_path
+from agentv.storage.run.object_store import open_stored
+from agentv.storage.run.segments import SEGMENTS_FILE, Segment, load_segments
+from agentv.types.errors import StorageError
+
+_CHUNK = 1 << 20
+
+
+def open_file(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
+    """Open a file of a run for reading, given the path of its first part. Offsets are those of all parts together.
+
+    Raises FileNotFoundError if it has no part, StorageError for a segment that is missing or not as listed; a segment
+    that is read from its first to its last byte is compared with its checksum.
+    """
+    parts = _open_parts(path)
+    if parts is None:
+        return open_lines(path, buffering=buffering)
+    return io.BufferedReader(_JoinedFile(path.parent, parts), buffering)
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """Yield the whole lines of a file of a run without their newlines, none for a missing file."""
+    try:
+        file = open_file(path)
+    except FileNotFoundError:
+        return
+    with file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line[:-1]
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file of a run in bytes, 0 for a missing file."""
+    try:
+        with open_file(path) as file:
+            return file.seek(0, os.SEEK_END)
+    except FileNotFoundError:
+        return 0
+
+
+def stamp_of(path: Path) -> str:
+    """Return a string that changes when a file of a run does: inode, size and modification time of its last part."""
+    segments = load_segments(path.parent)
+    listed = 0 if segments is None else len(segments.of(path.name))
+    last = _last_local(path, listed)
+    try:
+        found = part_path(path, last).stat()
+    except FileNotFoundError:
+        return f"part {listed}" if listed else "none"
+    return f"{last}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}" if last else _stamp(found)
+
+
+def _stamp(found: os.stat_result) -> str:
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+
+
+def append_to(path: Path) -> LineFile:
+    """Open the last part of a file of a run for writing. Raises OSError, StorageError for a broken segments.jsonl."""
+    segments = load_segments(path.parent)
+    listed = () if segments is None else segments.of(path.name)
+    end = listed[-1].end if listed else FileEnd()
+    last = _last_local(path, len(listed))
+    for part in range(len(listed), last):
+        complete = LineFile(path, part=part, before=end)
+        complete.close()
+        end = complete.end
+    return LineFile(path, part=last, before=end)
+
+
+def _last_local(path: Path, first: int) -> int:
+    """Return the number of the part that is written last; `first` is that of the first part that is not listed."""
+    last = first
+    while part_path(path, last + 1).exists():
+        last += 1
+    return last
+
+
+class _Part(Struct):
+    """A part of a file: where it starts among all parts, its size, and what it is read from."""
+
+    start: int
+    size: int
+    file: BinaryIO | None = None
+    segment: Segment | None = None
+
+
+def _open_parts(path: Path) -> list[_Part] | None:
+    """Return the parts of a file, with local ones opened; None for one without segments.
+
+    A part may be listed, and its local file removed, between reading the list and opening that file: then the list has
+    grown, and is read again.
+    """
+    listed: Sequence[Segment] | None = None
+    while True:
+        if not (path.parent / SEGMENTS_FILE).exists():
+            return None
+        segments = load_segments(path.parent)
+        found = () if segments is None else segments.of(path.name)
+        local = _open_local(path, len(found))
+        if local or (listed is not None and len(listed) == len(found)):
+            break
+        listed = found
+    if not found and not local:
+        raise FileNotFoundError(path)
+    parts, start = [], 0
+    for segment in found:
+        parts.append(_Part(start, segment.record.bytes, segment=segment))
+        start += segment.record.bytes
+    for file, size in local:
+        parts.append(_Part(start, size, file=file))
+        start += size
+    return parts
+
+
+def _open_local(path: Path, first: int) -> list[tuple[BinaryIO, int]]:
+    """Open the local parts of a file from part `first` on; return each with its size.
+
+    A part is complete once there is a next one, so that is asked before its size.
+    """
+    opened: list[tuple[BinaryIO, int]] = []
+    part, has_next = first, True
+    while has_next:
+        try:
+            file = open_lines(part_path(path, part), buffering=0)
+        except FileNotFoundError:
+            break
+        has_next = part_path(path, part + 1).exists()
+        opened.append((file, os.fstat(file.fileno()).st_size))
+        part += 1
+    return opened
+
+
+class _JoinedFile(io.RawIOBase):
+    """The parts of a file as one file for reading."""
+
+    def __init__(self, folder: Path, parts: Sequence[_Part]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._parts = parts
+        self._starts = [part.start for part in parts]
+        self._size = parts[-1].start + parts[-1].size
+        self._at = 0
+        self._part: _Part | None = None
+        self._file: BinaryIO | None = None
+        self._offset = 0
+        self._crc: int | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
+        if self._at >= self._size:
+            return 0
+        part = self._parts[bisect_right(self._starts, self._at) - 1]
+        offset = self._at - part.start
+        file = self._file if part is self._part and self._file is not None else self._switch(part)
+        if offset != self._offset:
+            file.seek(offset)
+            self._crc = 0 if offset == 0 else None
+        data = file.read(min(len(buffer), part.size - offset))
+        if not data:
+            raise self._differs(part, f"ends after {offset} bytes")
+        self._offset = offset + len(data)
+        if part.segment is not None and self._crc is not None:
+            self._crc = crc32(data, self._crc)
+            if self._offset == part.size and f"{self._crc:08x}" != part.segment.record.crc32:
+                raise self._differs(part, f"has the CRC-32 {self._crc:08x}")
+        self._at += len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._leave()
+            for part in self._parts:
+                if part.file is not None:
+                    part.file.close()
+        super().close()
+
+    def _switch(self, part: _Part) -> BinaryIO:
+        """Open a part; the segment that was read before is closed."""
+        self._leave()
+        if part.file is not None:
+            file = part.file
+            file.seek(0)
+        else:
+            file = self._open(part)
+        self._part, self._file, self._offset, self._crc = part, file, 0, 0
+        return file
+
+    def _open(self, part: _Part) -> BinaryIO:
+        if part.segment is None:
+            raise StorageError(f"{self._folder}: a part of the run has neither a file nor a segment")
+        try:
+            file, size = open_stored(part.segment.url, base=self._folder)
+        except StorageError as error:
+            raise StorageError(f"{self._place(part)}: {error}; restore it from a copy") from error
+        if size != part.size:
+            file.close()
+            raise self._differs(part, f"has {size} bytes")
+        return file
+
+    def _leave(self) -> None:
+        if self._file is not None and self._part is not None and self._part.segment is not None:
+            self._file.close()
+        self._part = self._file = None
+
+    def _differs(self, part: _Part, how: str) -> StorageError:
+        if part.segment is None:
+            return StorageError(f"{self._folder}: a file of the run was cut while it was read")
+        record = part.segment.record
+        return StorageError(
+            f"{self._place(part)}: {part.segment.url} {how}, but was listed with {record.bytes} bytes and the CRC-32 "
+            f"{record.crc32}; restore it from a copy"
+        )
+
+    def _place(self, part: _Part) -> str:
+        line = 0 if part.segment is None else part.segment.line
+        return f"{self._folder / SEGMENTS_FILE}:{line}"

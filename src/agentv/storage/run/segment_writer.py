@@ -1,0 +1,175 @@
+"""Moves the full parts of a run's files to where its segments are, in a thread, and lists them.
+
+A part is uploaded, then listed with fsync, then its local file is deleted. A process that is killed between two of
+these steps loses and doubles nothing: until a part is listed its local file counts, from then on its segment.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from zlib import crc32
+
+from msgspec import Struct
+
+from agentv.storage.records.json_line import encode
+from agentv.storage.run.line_file import LineFile, part_path
+from agentv.storage.run.object_store import joined, put, remove, remove_folder, stored_form
+from agentv.storage.run.segments import (
+    SEGMENTS_FILE,
+    begin_segments,
+    load_segments,
+    segment_name,
+)
+from agentv.types.errors import AgentvError, StorageError
+from agentv.types.records.segment import LinesTotal, SegmentRecord
+
+SEGMENT_BYTES = 64 << 20
+"""The size from which a part is moved."""
+SEGMENT_S = 300.0
+"""The age from which a part is moved, when a line is written."""
+RUN_FILE = "run.json"
+
+
+class SegmentRules(Struct, frozen=True):
+    """When a part is full: from this size in bytes, or this age in seconds.
+
+    `before_step` is called before each step of moving a part, with its name and that of the file.
+    """
+
+    most_bytes: int = SEGMENT_BYTES
+    most_s: float = SEGMENT_S
+    before_step: Callable[[str, str], None] = lambda _step, _file: None
+
+
+class SegmentWriter:
+    """Moves parts of the files of one run. Its thread ends with `close`.
+
+    A part that cannot be moved stays where it is and counts; it is tried again with the next one and at the end.
+    `error` is the last failure, None once nothing is left to move.
+    """
+
+    def __init__(self, folder: Path, *, rules: SegmentRules) -> None:
+        self._folder = folder
+        self._rules = rules
+        segments = load_segments(folder)
+        if segments is None:
+            raise StorageError(f"{folder} has no {SEGMENTS_FILE}")
+        self._url = segments.url
+        self._ends = {name: listed[-1].record for name, listed in segments.of_files.items()}
+        self._manifest = LineFile(folder / SEGMENTS_FILE)
+        os.fsync(self._manifest.descriptor)  # a killed process may not have
+        self._full: deque[tuple[str, int]] = deque()
+        self._begun: dict[LineFile, float] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentv-segments")
+        self.error: StorageError | None = None
+
+    def adopt(self, file: LineFile) -> None:
+        """Move the parts that an earlier process left behind, and delete the local file of one that it listed."""
+        listed = self._listed(file.path.name)
+        if listed:
+            part_path(file.path, listed - 1).unlink(missing_ok=True)
+        self._full.extend((file.path.name, part) for part in range(listed, file.part))
+        if self._full:
+            self._wake()
+
+    def check(self) -> None:
+        """Copy run.json beside the segments. Raises StorageError if nothing can be written there."""
+        put(self._folder / RUN_FILE, joined(self._url, RUN_FILE), base=self._folder)
+
+    def wrote(self, file: LineFile) -> None:
+        """Begin the next part of a file if this one is full. Called after each line. Raises OSError."""
+        now = time.monotonic()
+        begun = self._begun.setdefault(file, now)
+        if file.own_bytes >= self._rules.most_bytes or now - begun >= self._rules.most_s:
+            self._end_part(file)
+
+    def close(self, files: Sequence[LineFile]) -> None:
+        """Move the last parts and end the thread; what could not be moved stays in the run's folder (`error`)."""
+        try:
+            for file in files:
+                if file.own_bytes:
+                    self._end_part(file)
+                file.local.unlink(missing_ok=True)  # it is empty
+        finally:
+            self._wake()
+            self._thread.shutdown()
+            self._manifest.close()
+
+    def _end_part(self, file: LineFile) -> None:
+        self._begun.pop(file, None)
+        self._rules.before_step("begin the next part", file.path.name)
+        file.begin_part()
+        self._full.append((file.path.name, file.part - 1))
+        self._wake()
+
+    def _listed(self, name: str) -> int:
+        return self._ends[name].part + 1 if name in self._ends else 0
+
+    def _wake(self) -> None:
+        self._thread.submit(self._move_all)
+
+    def _move_all(self) -> None:
+        while self._full:
+            try:
+                self._move(*self._full[0])
+            except (AgentvError, OSError) as error:
+                reason = str(error) if isinstance(error, AgentvError) else f"{error.strerror or error}"
+                self.error = StorageError(
+                    f"cannot move a part of {self._full[0][0]} to its segments: {reason}. Every result is saved in "
+                    f"{self._folder}; when the place of the segments can be written, move the rest with: agentv "
+                    f"resume {self._folder.name}"
+                )
+                return
+            self._full.popleft()
+        self.error = None
+
+    def _move(self, name: str, part: int) -> None:
+        """Upload a part, list it, delete its local file."""
+        local = part_path(self._folder / name, part)
+        if part >= self._listed(name):
+            record = self._describe(name, part, local)
+            self._rules.before_step("upload", name)
+            put(local, joined(self._url, segment_name(name, part)), base=self._folder)
+            self._rules.before_step("list", name)
+            self._manifest.append(encode(record))
+            self._ends[name] = record
+        os.fsync(self._manifest.descriptor)
+        self._rules.before_step("delete", name)
+        local.unlink(missing_ok=True)
+
+    def _describe(self, name: str, part: int, local: Path) -> SegmentRecord:
+        before = self._ends[name].total if name in self._ends else LinesTotal(lines=0, bytes=0, crc32="0")
+        lines = size = crc = 0
+        total_crc = int(before.crc32, 16)
+        with local.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                lines += chunk.count(b"\n")
+                size += len(chunk)
+                crc, total_crc = crc32(chunk, crc), crc32(chunk, total_crc)
+        total = LinesTotal(lines=before.lines + lines, bytes=before.bytes + size, crc32=f"{total_crc:08x}")
+        return SegmentRecord(file=name, part=part, lines=lines, bytes=size, crc32=f"{crc:08x}", total=total)
+
+
+def place_segments(folder: Path, url: str) -> None:
+    """Let a new run have its segments in a folder of their own at `url`. Raises OSError."""
+    begin_segments(folder, joined(stored_form(url, base=folder), folder.name))
+
+
+def has_segments(folder: Path) -> bool:
+    """Return True if a run has a place for segments."""
+    return (folder / SEGMENTS_FILE).exists()
+
+
+def remove_segments(folder: Path) -> None:
+    """Delete the segments of a run, listed or uploaded when its writer was killed. Raises StorageError."""
+    segments = load_segments(folder)
+    if segments is None:
+        return
+    for name, listed in segments.of_files.items():
+        for part in range(len(listed) + 1):
+            remove(joined(segments.url, segment_name(name, part)), base=folder)
+    remove(joined(segments.url, RUN_FILE), base=folder)
+    remove_folder(segments.url, base=folder)

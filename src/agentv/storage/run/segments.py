@@ -1,0 +1,98 @@
+"""The segments of a run: full parts of its files that were moved elsewhere, and `segments.jsonl`, which lists them.
+
+A file of lines is written in parts, numbered from 0. Part 0 of `results.jsonl` is that file itself, part 1 is
+`results.1.jsonl`. A run without segments has only part 0. The parts that `segments.jsonl` lists are segments; those
+after them are in the run's folder. So the line that lists a part is what moves it: an unlisted segment does not count,
+nor does a local file whose part is listed.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from agentv.storage.records.decode import check_schema
+from agentv.storage.records.json_line import encode, reason
+from agentv.storage.run.line_file import FileEnd, plain_lines, write_by_rename
+from agentv.storage.run.object_store import joined
+from agentv.types.errors import StorageError
+from agentv.types.records.segment import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, SegmentRecord, SegmentsRecord
+
+SEGMENTS_FILE = "segments.jsonl"
+
+
+class Segment(Struct, frozen=True):
+    """A listed segment: its record, the number of its line in segments.jsonl, and its URL."""
+
+    record: SegmentRecord
+    line: int
+    url: str
+
+    @property
+    def end(self) -> FileEnd:
+        """The end of the file's lines up to this segment."""
+        total = self.record.total
+        return FileEnd(total.lines, total.bytes, int(total.crc32, 16))
+
+
+class Segments(Struct, frozen=True):
+    """The segments that a run lists, by file, in the order of their lines; `url` is the folder that they are in."""
+
+    url: str
+    of_files: Mapping[str, Sequence[Segment]]
+
+    def of(self, name: str) -> Sequence[Segment]:
+        """Return the segments of a file of the run."""
+        return self.of_files.get(name, ())
+
+
+_decode_head = msgspec.json.Decoder(SegmentsRecord).decode
+_decode_segment = msgspec.json.Decoder(SegmentRecord).decode
+
+
+def segment_name(name: str, part: int) -> str:
+    """Return the name of the segment with a part of a file."""
+    return f"{Path(name).stem}-{part:06}.jsonl"
+
+
+def begin_segments(folder: Path, url: str) -> None:
+    """Write the first line of segments.jsonl: the folder that the run's segments go to. Raises OSError."""
+    write_by_rename(folder / SEGMENTS_FILE, encode(SegmentsRecord(url=url)) + b"\n")
+
+
+def load_segments(folder: Path) -> Segments | None:
+    """Return the segments that a run lists; None for a run without any place for them.
+
+    Raises StorageError, with the line, for one that cannot be read or does not follow on the one before.
+    """
+    path = folder / SEGMENTS_FILE
+    lines = enumerate(plain_lines(path), start=1)
+    _, first = next(lines, (0, None))
+    if first is None:
+        return None
+    found: dict[str, list[Segment]] = {}
+    number = 1
+    try:
+        head = _decode_head(first)
+        check_schema(head.schema, SEGMENTS_SCHEMA)
+        for number, line in lines:
+            record = _decode_segment(line)
+            check_schema(record.schema, SEGMENT_SCHEMA)
+            before = found.setdefault(record.file, [])
+            _check_order(record, before[-1].record if before else None)
+            before.append(Segment(record, number, joined(head.url, segment_name(record.file, record.part))))
+    except (ValueError, RecursionError, StorageError) as error:
+        raise StorageError(f"{path}:{number}: {reason(error)}") from error
+    return Segments(head.url, found)
+
+
+def _check_order(record: SegmentRecord, before: SegmentRecord | None) -> None:
+    """Raise StorageError unless a segment begins where the one before it ends."""
+    part, lines, size = (0, 0, 0) if before is None else (before.part + 1, before.total.lines, before.total.bytes)
+    if (record.part, record.total.lines, record.total.bytes) != (part, lines + record.lines, size + record.bytes):
+        raise StorageError(
+            f"part {record.part} of {record.file} does not follow on the parts that are listed before; restore "
+            f"{SEGMENTS_FILE} from a copy"
+        )
+    int(record.total.crc32, 16)

@@ -1,0 +1,37 @@
+"""Records of segments.jsonl: where a run's segments are, and what is in each."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from agentv.types.records.fields import always
+
+SEGMENTS_SCHEMA: Final = "agentv-segments-1"
+SEGMENT_SCHEMA: Final = "agentv-segment-1"
+
+
+class SegmentsRecord(Struct, frozen=True, kw_only=True):
+    """The first line of segments.jsonl. `url` is a folder: a path from the run's folder, or a URL."""
+
+    schema: str = always(SEGMENTS_SCHEMA)
+    url: str
+
+
+class LinesTotal(Struct, frozen=True, kw_only=True):
+    """The beginning of a file: its number of lines, their size in bytes, and their CRC-32 in hexadecimal."""
+
+    lines: int
+    bytes: int
+    crc32: str
+
+
+class SegmentRecord(Struct, frozen=True, kw_only=True):
+    """A segment: part `part`, from 0, of `file`, with its lines, size and CRC-32; `total` is of all parts so far."""
+
+    schema: str = always(SEGMENT_SCHEMA)
+    file: str
+    part: int
+    lines: int
+    bytes: int
+    crc32: str
+    total: LinesTotal

@@ -1,0 +1,151 @@
+"""`--segments`: every command takes a run with segments as it takes one without."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.carrying import Project
+
+from agentv.storage.run.folder import LINE_FILES
+from agentv.storage.run.line_file import part_path
+from agentv.storage.run.run_file import append_to
+from agentv.storage.run.segment_writer import SegmentRules, SegmentWriter, place_segments
+from agentv.storage.run.stored import open_run
+
+FORMATS = ("json", "jsonl", "csv", "md", "junit.xml", "html", "yaml", "sarif")
+READING = (
+    *(("report", "--format", each) for each in FORMATS),
+    ("show",),
+    ("show", "latest", "c7"),
+    ("show", "latest", "c7", "--json"),
+    ("compare", "latest", "latest", "--json"),
+    ("compare", "latest", "latest"),
+    ("runs", "list", "--json"),
+    ("runs", "export", "latest", "-o", "cases.yaml"),
+    ("trend", "--json"),
+    ("baseline", "save", "latest", "-o", "scores.jsonl"),
+)
+
+
+def run_cases(project: Project, *options: str) -> tuple[int, str]:
+    return project.call("run", project.suite, "--display", "none", *options)
+
+
+def move_into_segments(folder: Path, place: str) -> None:
+    """Move the rows of a run that has ended into two segments for each file."""
+    place_segments(folder, place)
+    for name in LINE_FILES[1:]:
+        path = folder / name
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[:3]))
+        part_path(path, 1).write_bytes(b"".join(lines[3:]))
+    writer = SegmentWriter(folder, rules=SegmentRules())
+    files = [append_to(folder / name) for name in LINE_FILES[1:]]
+    for file in files:
+        writer.adopt(file)
+    writer.close(files)
+    for file in files:
+        file.close()
+    assert writer.error is None
+
+
+@pytest.fixture
+def ten(project: Project) -> Project:
+    """A project with ten cases, of which one fails and one has an error."""
+    project.cases = {f"c{number}": f"question {number}" for number in range(10)}
+    project.cases["c7"] = "another"
+    project.evaluators = "{name: has, type: contains, value: question}"
+    (project.folder / "broken").write_text("c3")
+    return project
+
+
+def test_what_reads_a_run_says_the_same_of_its_segments(ten: Project) -> None:
+    run_cases(ten)
+    before = {words: ten.call(*words) for words in READING}
+    scores = (ten.folder / "scores.jsonl").read_bytes()
+    assert {code for code, _ in before.values()} == {0}, {w: said for w, (code, said) in before.items() if code}
+    move_into_segments(ten.run, str(ten.folder / "place"))
+    assert len(list((ten.folder / "place").glob("*/*-00000[01].jsonl"))) == 6
+    assert not any((ten.run / name).exists() for name in LINE_FILES[1:])
+    for name in ("scores.jsonl", "cases.yaml"):
+        (ten.folder / name).unlink()
+    assert {words: ten.call(*words) for words in READING} == before
+    assert (ten.folder / "scores.jsonl").read_bytes() == scores
+
+
+def test_a_run_moves_its_rows_and_is_continued(ten: Project) -> None:
+    code, said = run_cases(ten, "--segments", "place")
+    assert code == 1, said
+    ten.calls()
+    (ten.folder / "broken").unlink()
+    assert ten.call("retry", "latest", "--errors")[0] == 1
+    assert ten.calls() == ["c3"]
+    ten.evaluators = "{name: has, type: contains, value: another}"
+    assert ten.call("rescore", "latest")[0] == 1
+    assert ten.calls() == []
+    run = open_run(ten.run)
+    assert run.counts() == {"pass": 1, "fail": 9}
+    assert len(list(run.all_results())) == 21
+    assert sorted(path.name for path in ten.run.glob("*.jsonl")) == ["events.jsonl", "segments.jsonl"]
+    assert len(list((ten.folder / "place").glob("*/results-*.jsonl"))) == 3
+
+
+KILLING = """
+import json, os, signal
+from pathlib import Path
+
+def answer(request):
+    here = Path(__file__).parent
+    with (here / "calls").open("a") as calls:
+        calls.write(request.eval_case_id + "\\n")
+    if len((here / "calls").read_text().splitlines()) == 5:
+        (lock,) = here.glob(".agentv/runs/*/lock")
+        os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
+    return f"answer to {request.question}"
+"""
+
+
+def test_a_killed_run_is_resumed_without_calling_again(ten: Project) -> None:
+    ten.write()
+    (ten.folder / "broken").unlink()
+    agent = (ten.folder / "agent.py").read_text()
+    (ten.folder / "agent.py").write_text(KILLING)
+    command = (sys.executable, "-m", "agentv", "run", ten.suite, "--segments", "place", "--display", "none")
+    assert subprocess.run(command, cwd=ten.folder, check=False).returncode == -signal.SIGKILL
+    (ten.folder / "agent.py").write_text(agent)
+    called = ten.calls()
+    assert len(called) == 5
+    assert (ten.run / "results.jsonl").exists()
+    code, said = ten.call("resume", "latest")
+    assert code == 1, said
+    assert sorted([*called[:4], *ten.calls()]) == sorted(ten.cases)
+    assert sorted(row.eval_id for row in open_run(ten.run).all_results()) == sorted(ten.cases)
+    assert not (ten.run / "results.jsonl").exists()
+
+
+def test_shards_are_merged_into_a_run_with_segments(ten: Project) -> None:
+    (ten.folder / "broken").unlink()
+    for part in (1, 2):
+        code, said = run_cases(ten, "--shard", f"{part}/2", "--segments", f"place{part}", "--name", f"part{part}")
+        assert code in (0, 1), said
+    assert ten.call("merge", "part1", "part2", "--name", "whole", "--segments", "place")[0] == 1
+    assert ten.call("show", "whole", "c7")[0] == 0
+    whole = max((ten.folder / ".agentv" / "runs").iterdir())
+    assert open_run(whole).counts() == {"pass": 9, "fail": 1}
+    assert len(list((ten.folder / "place" / whole.name).glob("results-*.jsonl"))) == 1
+    assert ten.call("runs", "rm", "whole")[0] == 0
+    assert not (ten.folder / "place" / whole.name).exists()
+
+
+def test_a_place_that_cannot_be_written_ends_the_run_before_its_first_call(ten: Project) -> None:
+    (ten.folder / "place").write_text("a file")
+    code, said = run_cases(ten, "--segments", "place")
+    assert (code, ten.calls()) == (3, [])
+    assert "cannot write" in said
+    assert "place" in said
+    code, said = run_cases(ten, "--segments", "what-is-this://bucket")
+    assert (code, ten.calls()) == (4, [])
+    assert "Protocol not known" in said
+    assert ten.call("runs", "list")[1].startswith("no runs in ")
