@@ -167,7 +167,7 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-        --side-by-side shows every answer to a case if at least one of its results is selected. To limit the answers
+    --side-by-side shows every answer to a case if at least one of its results is selected. To limit the answers
     themselves, use --target and --prompt.
     """
     from pathlib import Path

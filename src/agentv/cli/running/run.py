@@ -248,7 +248,9 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @VAR_OPTION
 @ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
-@click.option("--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: --store).")
+@click.option(
+    "--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: --store)."
+)
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate instead of running.")
 @click.option(

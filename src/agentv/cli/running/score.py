@@ -435,7 +435,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
-        Lines with {id, prompt, response} or {id, messages} are understood as they are, and so are exports of Langfuse,
+    Lines with {id, prompt, response} or {id, messages} are understood as they are, and so are exports of Langfuse,
     LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give the place of each field with --map.
     Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM, the lines in
     progress are completed.
