@@ -41,9 +41,8 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     AgentV is a TypeScript program whose eval files (1.5 to 4.42) agentv can run as they are. With --to agentv, such a
     file is rewritten with agentv's own keys.
 
-    What cannot be converted is listed with its place in IN. If OUT is a .jsonl file, it contains only the cases
-    or results. The other keys of an eval file are then written to a .yaml file next to OUT. Existing files are never
-    overwritten.
+    What cannot be converted is listed with its place in IN. A .jsonl file contains only cases or results; the other
+    keys of an eval file are written to a .yaml file next to it. Existing files are never overwritten.
     """
     import json
 

@@ -166,7 +166,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write FILE in the format of its suffix; '-' prints JSON Lines, or the format of --format. Repeatable.",
+    help="Write FILE in the format of its suffix; '-' prints JSON Lines unless --format is given. Repeatable.",
 )
 @click.option(
     "--format",

@@ -165,10 +165,10 @@ def command(
     Repeat --target, --tag and similar options to select results that match any of the values.
 
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
-    the cases. If there are several targets or prompts, each group is a table with a line for each of them.
+    the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    --side-by-side shows all answers to each selected case, also those that the other options do not select. Only
-    --target and --prompt limit them.
+    --side-by-side shows every answer to a case if at least one of its results is selected. To limit the answers
+    themselves, use --target and --prompt.
     """
     from pathlib import Path
 

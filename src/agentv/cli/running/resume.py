@@ -13,7 +13,7 @@ from agentv.cli.running.resume_options import resume_options, take_continue_opti
 @click.option(
     "--fresh",
     is_flag=True,
-    help="If a target's script or the git commit has changed, call this target again for all cases.",
+    help="Call targets again for all cases if their script or the git commit has changed.",
 )
 @resume_options
 @with_output_options()

@@ -26,7 +26,7 @@ STORE_OPTION: Callable[..., Any] = click.option(
     "--store", metavar="URL", help="Team database to use instead of the default; 'none': no database."
 )
 QUOTA_OPTION: Callable[..., Any] = click.option(
-    "--quota", metavar="URL", help="Share limits over this database (default: the run's own)."
+    "--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: the run's own)."
 )
 BUDGET_OPTION: Callable[..., Any] = click.option(
     "--budget-usd",

@@ -227,7 +227,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     metavar="X",
     help="Stop before the cost of the run can exceed X dollars.",
 )
-@click.option("--budget-name", metavar="NAME", help="Share --budget-usd with all runs of this name.")
+@click.option("--budget-name", metavar="NAME", help="Share --budget-usd among all runs with this --budget-name.")
 @click.option(
     "--only",
     type=click.Choice(["free"]),
@@ -249,7 +249,9 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @VAR_OPTION
 @ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
-@click.option("--quota", metavar="URL", help="Share limits over this database (default: --store).")
+@click.option(
+    "--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: --store)."
+)
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate instead of running.")
 @click.option(

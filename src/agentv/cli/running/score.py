@@ -435,9 +435,10 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
 
-    Lines with {id, prompt, response} or {id, messages}, and exports of Langfuse, LangSmith, OpenAI, OpenTelemetry
-    (OTLP) and Phoenix need no --map. Lines are scored as they arrive, so the input can be an endless stream. After
-    Ctrl-C or SIGTERM, the lines in progress are completed.
+    Lines with {id, prompt, response} or {id, messages} are understood as they are, and so are exports of Langfuse,
+    LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give the place of each field with --map.
+    Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM, the lines in
+    progress are completed.
 
     Exit codes: 0 passed, 1 a gate failed, 2 standard output was closed, 3 incomplete, 4 invalid usage or files,
     5 nothing selected, 130 SIGINT, 143 SIGTERM.

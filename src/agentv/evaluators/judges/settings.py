@@ -52,7 +52,9 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
     unsigned: Annotated[
         Unsigned,
-        Meta(description="`accept`: use a verdict without the random word (nonce) of its call, as `unverified`"),
+        Meta(
+            description="`accept`: use a reply without the nonce (random word) of its call; its status is `unverified`"
+        ),
     ] = "error"
 
     def __post_init__(self) -> None:

@@ -140,7 +140,8 @@ def _early(ending: Ending, rows: Tally) -> str:
 def _of_planned(rows: int, ending: Ending) -> str:
     if ending.planned is None or ending.planned < rows:
         return f"{_count(rows, ending.noun)} {'is' if rows == 1 else 'are'}"
-    return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {'is' if rows == 1 else 'are'}"
+    verb = "is" if 1 in (rows, ending.planned) else "are"
+    return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {verb}"
 
 
 def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
