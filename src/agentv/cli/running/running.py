@@ -34,8 +34,7 @@ from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
-from agentv.types.protocols import Clock, ResultStore
-from agentv.types.quotas import QuotaLease
+from agentv.types.protocols import Clock, QuotaLease, ResultStore
 from agentv.types.results import RunReport
 
 if TYPE_CHECKING:

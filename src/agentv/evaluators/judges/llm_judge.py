@@ -54,23 +54,21 @@ from agentv.evaluators.judges.settings import (
 )
 from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
-from agentv.scoring.judge_replies.criteria_replies import (
-    CriteriaReply,
-    ScaledReply,
-    criteria_score,
-    opinions_metadata,
-    parse_criteria,
-    parse_on_scale,
-    unscored_criteria,
-    voted_value,
-)
 from agentv.scoring.judge_replies.replies import (
+    CriteriaReply,
     FreeformReply,
     JudgeReply,
     ReplyRules,
     RubricReply,
+    ScaledReply,
+    criteria_score,
+    opinions_metadata,
+    parse_criteria,
     parse_freeform,
+    parse_on_scale,
     parse_rubric,
+    unscored_criteria,
+    voted_value,
 )
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.criteria import result_of
