@@ -13,7 +13,7 @@ from agentv.reports.judge.annotators import AGREEMENT_SCHEMA, agreement_sheet, a
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.scoring.counting.groups import no_tags
 from agentv.scoring.judges.agreement import Metric
-from agentv.scoring.judges.annotators import (
+from agentv.scoring.judges.report_card import (
     AnnotatorAgreement,
     CriterionLabels,
     annotator_agreement,

@@ -6,8 +6,7 @@ from agentv.reports.judge.card import coefficient_interval_text, coefficient_tex
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import count_text, percent_text
 from agentv.reports.text.sheet import Part, Sheet
-from agentv.scoring.judges.annotators import AnnotatorAgreement
-from agentv.scoring.judges.report_card import FEWEST
+from agentv.scoring.judges.report_card import FEWEST, AnnotatorAgreement
 from agentv.types.json_value import JsonObject
 
 AGREEMENT_SCHEMA = "agentv-agreement-1"
