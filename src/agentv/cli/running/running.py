@@ -130,7 +130,7 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     )
     yield CheckedOutput("the screen", shown)
     if output.verbose:
-        from agentv.reports.progress.plain import VerboseLines
+        from agentv.reports.progress.progress import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
         width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None

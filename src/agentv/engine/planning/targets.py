@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.options import RunOptions
 from agentv.loading.models.reader import raise_errors
-from agentv.loading.suites.resolve import resolve_target
 from agentv.loading.targets.choice import choose_target
-from agentv.loading.targets.targets import ParsedTargets
+from agentv.loading.targets.targets import ParsedTargets, resolve_target
 from agentv.registry import NamedModel, Registry, Specs, names_model
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest

@@ -29,6 +29,7 @@ from agentv.evaluators.judges.prompts import (
     TEXT,
     USER_TEMPLATE,
     WHOLE,
+    JudgedText,
     Task,
     criterion_section,
     fence_rule,
@@ -43,16 +44,17 @@ from agentv.evaluators.judges.prompts import (
     usable_prompt,
     user_template,
 )
-from agentv.evaluators.judges.ready_made import READY_MADE, ReadyMade, numbered_sources
 from agentv.evaluators.judges.settings import (
+    READY_MADE,
     JudgeCallSettings,
     LlmJudgeSettings,
+    ReadyMade,
     RecallJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
     check_numbers,
+    numbered_sources,
 )
-from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.replies import (
     CriteriaReply,

@@ -21,6 +21,7 @@ from agentv.evaluators.judges.judging import (
 )
 from agentv.evaluators.judges.prompts import (
     TEXT,
+    JudgedText,
     WrittenPrompt,
     criterion_section,
     fence,
@@ -31,7 +32,6 @@ from agentv.evaluators.judges.prompts import (
     written_prompts,
 )
 from agentv.evaluators.judges.settings import JudgeSettings
-from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.named_files import is_file, real_path
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.replies import (
