@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import COMPARE_METRICS, METRICS, STREAM_METRICS, Metrics
+from agentv.scoring.gates.gates import COMPARE_METRICS, METRICS, STREAM_METRICS, Metrics, parse_gate
 from agentv.types.errors import ConfigError
 
 PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "gates.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import agentv
 from agentv.cli.tools.plugins import describe
 from agentv.engine.plugins.loading import load_specs
-from agentv.evaluators.judges.ready_made import READY_MADE
+from agentv.evaluators.judges.settings import READY_MADE
 from agentv.registry import Registry, Spec
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -5,15 +5,15 @@ from agentv.api import load_suite as load_suite
 from agentv.api import load_targets as load_targets
 from agentv.api import run_evaluation as run_evaluation
 from agentv.api import run_evaluation_sync as run_evaluation_sync
-from agentv.engine.calling.made_context import make_context as make_context
+from agentv.engine.calling.given_answer import make_context as make_context
 from agentv.engine.criteria.config import EvaluationRunConfig as EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner as EvaluationRunner
 from agentv.engine.criteria.sampler import Sampler as Sampler
-from agentv.engine.plugins.evaluator_registry import build_evaluator_registry as build_evaluator_registry
 from agentv.engine.plugins.plugins import evaluator as evaluator
 from agentv.engine.plugins.plugins import provider as provider
 from agentv.engine.plugins.plugins import report as report
 from agentv.engine.plugins.plugins import store as store
+from agentv.engine.running.evaluators_for_case import build_evaluator_registry as build_evaluator_registry
 from agentv.engine.running.evaluators_for_case import run_evaluators_for_case as run_evaluators_for_case
 from agentv.evaluators import EVALUATOR_KIND_VALUES as EVALUATOR_KIND_VALUES
 from agentv.evaluators import EvaluatorKind as EvaluatorKind

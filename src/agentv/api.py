@@ -15,9 +15,7 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.planning.given import Given, Source, load_given
-from agentv.engine.planning.given_evaluators import GivenEvaluator
-from agentv.engine.planning.given_targets import JudgeLike, TargetLike
+from agentv.engine.planning.given import Given, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan

@@ -5,7 +5,7 @@ import io
 import pytest
 from tests.reports.rows import PASSED
 
-from agentv.cli.results.judge_checking import ProgressLine
+from agentv.cli.results.judging import ProgressLine
 from agentv.types.events import RowBegun, RowFinished
 
 

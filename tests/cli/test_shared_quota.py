@@ -22,7 +22,7 @@ from agentv.fake.answers import answer
 from agentv.fake.api import Question, Reply
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-from agentv.types.quotas import LEASE_S
+from agentv.types.protocols import LEASE_S
 
 PRICED: dict[str, Any] = {"price": {"input_per_million": 0, "output_per_million": 1_000}, "max_output_tokens": 6}
 """Six tokens are what an answer has, so that a reservation is what a call costs."""

@@ -17,7 +17,7 @@ from agentv.execution.quotas import InProcessQuota
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.quotas import PostgresQuota
 from agentv.templating.store_url import StoreUrl, parse_store_url
-from agentv.types.quotas import LEASE_S, Amounts, LeaseUse, QuotaLease, QuotaLimits
+from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaLease, QuotaLimits
 
 
 @dataclass

@@ -15,7 +15,7 @@ from tests.support.stored import RUN, at_noon, make_answer, make_case, make_resu
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
-from agentv.storage.postgres.mirrored_run import MirroredRun
+from agentv.storage.postgres.store import MirroredRun
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run

@@ -16,8 +16,7 @@ from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.scoring.counting.case_sums import MAX_HELD
 from agentv.scoring.counting.groups import MAX_STREAM_GROUPS, OTHERS
 from agentv.scoring.counting.summary import MAX_WORST, Summary
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import stream_summary_for
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.spill import TemporarySpill

@@ -22,8 +22,8 @@ from agentv.fake.api import Question, Reply
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
+from agentv.types.protocols import QuotaGrant, QuotaRequest
 from agentv.types.provider import CallRecord, ProviderResponse
-from agentv.types.quotas import QuotaGrant, QuotaRequest
 from agentv.types.usage import Usage
 
 HAS = EvaluatorConfig("has", "contains", {"value": "said"})

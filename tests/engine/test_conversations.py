@@ -14,7 +14,7 @@ from tests.support.fake_server import serving_fake
 from agentv import CaseTurn, ConfigError, EvalCase, EvaluatorConfig, TurnRules, evaluate, run_evaluators_for_case
 from agentv.cli.main import agentv
 from agentv.fake import FakeServer
-from agentv.pytest_plugin.texts import failed_text
+from agentv.pytest_plugin.fixture import failed_text
 from agentv.types.provider import ProviderRequest
 from agentv.types.records.result import CaseResult
 

@@ -23,8 +23,7 @@ from tests.support.judging import (
 
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
 from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, compared
-from agentv.scoring.judge_replies.criteria_replies import BothOrders, PairReply, parse_pair
-from agentv.scoring.judge_replies.replies import ReplyRules, UnusableReplyError
+from agentv.scoring.judge_replies.replies import BothOrders, PairReply, ReplyRules, UnusableReplyError, parse_pair
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore

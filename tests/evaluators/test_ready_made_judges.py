@@ -7,7 +7,7 @@ from tests.support.judging import CASE, Tools, judge_saying, make_context, make_
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
-from agentv.evaluators.judges.ready_made import READY_MADE, numbered_sources
+from agentv.evaluators.judges.settings import READY_MADE, numbered_sources
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError

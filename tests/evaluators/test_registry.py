@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.support.judging import judge_saying, make_context
 
 from agentv import EvalCase, run_evaluators_for_case
-from agentv.engine.plugins.evaluator_registry import build_evaluator_registry
+from agentv.engine.running.evaluators_for_case import build_evaluator_registry
 from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.registry import EvaluatorRegistry

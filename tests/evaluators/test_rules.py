@@ -18,7 +18,7 @@ from tests.support.judging import evaluator_of, make_context
 from agentv.evaluators.isolation import DueEvaluator, isolated_score
 from agentv.evaluators.rules.base import Finding, RuleEvaluator, quoted
 from agentv.evaluators.rules.json import fenced_text
-from agentv.evaluators.rules.numbers import count_units, last_number
+from agentv.evaluators.rules.text import count_units, last_number
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore

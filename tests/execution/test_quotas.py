@@ -19,7 +19,7 @@ from agentv.execution.quotas import (
     QuotaClient,
 )
 from agentv.types.errors import QuotaError
-from agentv.types.quotas import LEASE_S, QuotaGrant, QuotaLease, QuotaRequest
+from agentv.types.protocols import LEASE_S, QuotaGrant, QuotaLease, QuotaRequest
 
 
 def limiter_on(quota: QuotaLease, *, per_minute: float | None = None, tokens: float | None = None) -> AccountLimiter:

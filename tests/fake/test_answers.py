@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.fake.answers import answer, example_object, example_of
+from agentv.fake.answers import answer, embed, example_object, example_of
 from agentv.fake.api import Question, Tool, Turn, count_tokens
-from agentv.fake.embeddings import embed
 
 LOOKUP = Tool("lookup", {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]})
 NOTE = Tool("note", {"type": "object", "properties": {"text": {"type": "string"}}})

@@ -7,8 +7,7 @@ import pytest
 from msgspec import Struct
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.suites.resolve import resolve_target
-from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
+from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets, resolve_target
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 

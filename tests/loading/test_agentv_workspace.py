@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentv.loading.files.composer import compose
 from agentv.loading.files.documents import Document
 from agentv.loading.importers.agentv_workspace import translate_workspace, translate_workspace_at
-from agentv.loading.importers.notes import Translation
+from agentv.loading.importers.translation import Translation
 from agentv.types.json_value import JsonValue
 from agentv.types.workspaces import workspace_from_json
 

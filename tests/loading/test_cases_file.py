@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from agentv.engine.generate.rubrics import rubrics_to_json
+from agentv.engine.generate import rubrics_to_json
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.edit.cases_file import CasesFile, NewKey, open_cases
 from agentv.loading.files.composer import compose

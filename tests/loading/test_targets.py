@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS, MockSettings, ModelSettings
 
-from agentv.loading.suites.resolve import resolve_target
 from agentv.loading.targets.choice import choose_target
-from agentv.loading.targets.targets import load_targets
+from agentv.loading.targets.targets import load_targets, resolve_target
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import DEFAULT_RETRY_STATUSES, ResolvedTarget, RetryPolicy, TargetConfig

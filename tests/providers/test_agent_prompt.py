@@ -1,6 +1,6 @@
 from tests.support.asking import make_request
 
-from agentv.providers.agents.prompt import build_agent_prompt
+from agentv.providers.agents.base import build_agent_prompt
 
 
 def test_the_prompt_names_guidelines_then_files_then_asks() -> None:

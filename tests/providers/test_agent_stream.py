@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.agents import codex_says, lines, recorded
 
-from agentv.providers.agents import log as agent_log
-from agentv.providers.agents.base import MAX_STORED_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
+from agentv.providers.agents import base as agent_base
+from agentv.providers.agents.base import MAX_STORED_BYTES, MAX_STREAM_BYTES, AgentLog, AgentStream, ReadEvent, log_path
 from agentv.providers.agents.claude import read_claude
 from agentv.providers.agents.codex import read_codex
 from agentv.providers.agents.copilot import read_copilot
-from agentv.providers.agents.log import AgentLog, log_path
 from agentv.providers.agents.pi import read_pi
 from agentv.templating.secrets import SecretRedactor
 
@@ -200,11 +199,11 @@ def test_a_log_ends_at_its_limit(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log", "json")
     line = "x" * (2**20 - 1)
 
-    for _ in range(agent_log.MAX_LOG_BYTES // 2**20 + 2):
+    for _ in range(agent_base.MAX_LOG_BYTES // 2**20 + 2):
         log.raw(line)
     log.close()
 
-    assert (tmp_path / "log").stat().st_size == agent_log.MAX_LOG_BYTES
+    assert (tmp_path / "log").stat().st_size == agent_base.MAX_LOG_BYTES
     assert log.problem == f"the log ends at 64 MiB: {tmp_path / 'log'}"
 
 

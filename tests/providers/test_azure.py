@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.suites.resolve import resolve_target
+from agentv.loading.targets.targets import resolve_target
 from agentv.providers.apis.azure import AzureSettings
 from agentv.types.errors import EvalFileError
 from agentv.types.targets import TargetConfig

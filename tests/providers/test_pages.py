@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.suites.resolve import resolve_target
-from agentv.loading.targets.targets import load_targets
+from agentv.loading.targets.targets import load_targets, resolve_target
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "providers"
 PAGES = [FOLDER / f"{name}.md" for name in ("model-apis", "openai", "azure", "anthropic", "gemini")]

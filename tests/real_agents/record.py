@@ -19,7 +19,7 @@ from tests.support.asking import Tools
 
 from agentv.engine.plugins.loading import load_specs
 from agentv.execution.sharing import SharedResources
-from agentv.loading.suites.resolve import resolve_target
+from agentv.loading.targets.targets import resolve_target
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import TargetConfig
 

@@ -1,6 +1,6 @@
 """What a judge's report card calls an answer."""
 
-from agentv.reports.judge.card import slot_text
+from agentv.reports.judge import slot_text
 from agentv.types.records.answer import ResultKey
 
 

@@ -10,7 +10,7 @@ from tests.support.stored import at_noon
 from agentv.reports.progress.json_lines import JsonLines
 from agentv.reports.progress.live import LiveScreen
 from agentv.reports.progress.observers import NullObserver, choose_display, make_observer
-from agentv.reports.progress.plain import PlainLines
+from agentv.reports.progress.progress import PlainLines
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import UnknownNameError
 

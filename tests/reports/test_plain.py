@@ -10,7 +10,7 @@ from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream, Hand
 from tests.support.stored import CONTAINS, make_result
 
-from agentv.reports.progress.plain import PlainLines
+from agentv.reports.progress.progress import PlainLines
 from agentv.reports.run.github import error_command
 from agentv.reports.text.printable import harmless
 from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping

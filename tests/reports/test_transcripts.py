@@ -15,7 +15,7 @@ from tests.support.stored import NOON
 from tests.support.terminal_screen import TerminalScreen
 
 from agentv.reports.progress.live import LiveScreen
-from agentv.reports.progress.plain import PlainLines
+from agentv.reports.progress.progress import PlainLines
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.signs import UNICODE, signs_for

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.judge_replies.criteria_replies import CriteriaReply, criteria_score, parse_criteria
-from agentv.scoring.judge_replies.replies import ReplyRules, UnusableReplyError
+from agentv.scoring.judge_replies.replies import (
+    CriteriaReply,
+    ReplyRules,
+    UnusableReplyError,
+    criteria_score,
+    parse_criteria,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
 

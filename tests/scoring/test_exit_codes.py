@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import METRICS
+from agentv.scoring.gates.gates import METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult

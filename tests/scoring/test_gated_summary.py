@@ -4,8 +4,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.counting.groups import MAX_GROUPS, MAX_STREAM_GROUPS, OTHERS
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate, stream_summary_for, summary_for
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.records.result import CaseResult

@@ -8,9 +8,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import METRICS
-from agentv.scoring.gates.syntax import OPERATORS, GateError
+from agentv.scoring.gates.gates import METRICS, OPERATORS, GateError, parse_gate
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult
 

@@ -36,7 +36,7 @@ from agentv import (
     run_evaluators_for_case,
 )
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.judges.ready_made import READY_MADE
+from agentv.evaluators.judges.settings import READY_MADE
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.structs import struct_fields

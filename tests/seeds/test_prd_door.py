@@ -31,7 +31,7 @@ from agentv import (
     run_evaluation_sync,
 )
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.judges.ready_made import READY_MADE
+from agentv.evaluators.judges.settings import READY_MADE
 
 ROOT = Path(__file__).parent.parent.parent
 CLEAR = EvaluationCriteria(name="IsClear", description="Is easy to follow", scale="likert5", weight=2)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from tests.statistics.coverage import RUNS, shown
 
-from agentv.scoring.statistics.corrected_rate import corrected_interval
-from agentv.scoring.statistics.intervals import effective_n, rate_interval
+from agentv.scoring.statistics.intervals import corrected_interval, effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import MeasuredRate
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agentv.scoring.comparison.change_points import (
+from agentv.scoring.comparison.trend import (
     LEVEL,
     ChangePoint,
     Observation,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.statistics.corrected_coverage import JUDGES, LABELS, Judged, coverages
 
-from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
+from agentv.scoring.statistics.intervals import corrected_interval, corrected_rate
 from agentv.types.summaries import MeasuredRate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "judges.md").read_text("utf-8")

@@ -19,7 +19,7 @@ from tests.support.stored import at_noon, make_answer, make_case, make_result, m
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
-from agentv.storage.postgres.mirrored_run import Mirror, MirroredRun
+from agentv.storage.postgres.store import Mirror, MirroredRun
 from agentv.storage.run.folder import LINE_FILES, RunFolder
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run

@@ -9,7 +9,7 @@ from typing import Any
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.composite import score_objects
 from agentv.execution.sharing import SharedResources
-from agentv.fake.embeddings import embed
+from agentv.fake.answers import embed
 from agentv.loading.models.settings import read_settings
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import ProviderError

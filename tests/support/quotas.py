@@ -5,7 +5,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentv.types.quotas import WINDOW_S, Amounts, LeaseUse, QuotaGrant, QuotaLease, QuotaLimits, QuotaRequest, block_of
+from agentv.types.protocols import (
+    WINDOW_S,
+    Amounts,
+    LeaseUse,
+    QuotaGrant,
+    QuotaLease,
+    QuotaLimits,
+    QuotaRequest,
+    block_of,
+)
 
 
 def most_in_a_window(times: Sequence[float]) -> int:

@@ -151,8 +151,8 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "regex",
             "a regular expression matches the text, or must not match it",
-            settings="agentv.evaluators.rules.regex:RegexSettings",
-            factory="agentv.evaluators.rules.regex:make_regex",
+            settings="agentv.evaluators.rules.text:RegexSettings",
+            factory="agentv.evaluators.rules.text:make_regex",
         ),
         Spec(
             "is_json",
@@ -163,14 +163,14 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "numeric",
             "the last number in the text equals a value, within a tolerance",
-            settings="agentv.evaluators.rules.numbers:NumericSettings",
-            factory="agentv.evaluators.rules.numbers:make_numeric",
+            settings="agentv.evaluators.rules.text:NumericSettings",
+            factory="agentv.evaluators.rules.text:make_numeric",
         ),
         Spec(
             "length",
             "the number of characters, words or tokens in the text is within limits",
-            settings="agentv.evaluators.rules.numbers:LengthSettings",
-            factory="agentv.evaluators.rules.numbers:make_length",
+            settings="agentv.evaluators.rules.text:LengthSettings",
+            factory="agentv.evaluators.rules.text:make_length",
         ),
         Spec(
             "rule_based",

@@ -1,10 +1,12 @@
-"""Evaluator objects by kind, with the default judge for every kind that is not registered (seed REQ-EVAL-006)."""
+"""Evaluator objects by kind (seed REQ-EVAL-006), and those with the signature `evaluate(input, criteria)`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from inspect import iscoroutinefunction
 
+from agentv.types.criteria.aggregated_result import CriteriaEvaluator
 from agentv.types.errors import MissingExtraError, UnknownNameError
-from agentv.types.evaluation import Evaluator
+from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluator
 
 DEFAULT_KIND = "llm_judge"
 RUBRIC_KIND = "rubric"
@@ -51,3 +53,30 @@ def require_extra(package: str, feature: str, extra: str) -> None:
     """Raise ValueError with the install command when the package of an extra is missing; import nothing."""
     if find_spec(package) is None:
         raise ValueError(str(MissingExtraError(feature, extra)))
+
+
+class AdaptedCriteriaEvaluator:
+    """An adapter that calls an evaluator with the context as an EvaluationInput, and the criteria."""
+
+    names_its_criteria = True
+
+    def __init__(self, wrapped: CriteriaEvaluator) -> None:
+        self.kind = wrapped.type
+        self.name = getattr(wrapped, "name", wrapped.type)
+        self.weight = getattr(wrapped, "weight", 1.0)
+        # Calling a coroutine function only makes the coroutine, so it needs no thread.
+        self.inline = iscoroutinefunction(wrapped.evaluate)
+        self._wrapped = wrapped
+
+    def evaluate(
+        self, context: EvaluationContext
+    ) -> Sequence[EvaluationResult] | Awaitable[Sequence[EvaluationResult]]:
+        """Return the evaluator's own results, one for each criterion that it judges."""
+        return self._wrapped.evaluate(context.to_input(), context.criteria)
+
+
+def adapted(given: object) -> object:
+    """Wrap an evaluator with the signature `evaluate(input, criteria)`; return anything else unchanged."""
+    if isinstance(given, Evaluator | type) or not isinstance(given, CriteriaEvaluator):
+        return given
+    return AdaptedCriteriaEvaluator(given)

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from agentv.execution.quotas import HeldLease, InProcessQuota, LeasedPermits, QuotaClient
+from agentv.types.protocols import QuotaLimits
 from agentv.types.provider import Quota
-from agentv.types.quotas import QuotaLimits
 
 MINUTE_S = 60.0
 HEADROOM = 0.98

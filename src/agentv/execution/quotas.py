@@ -12,7 +12,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from agentv.types.errors import QuotaError
-from agentv.types.quotas import (
+from agentv.types.protocols import (
     BLOCKS_PER_WINDOW,
     LEASE_S,
     WINDOW_S,

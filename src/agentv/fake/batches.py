@@ -9,9 +9,9 @@ from aiohttp import web
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.fake.answers import OPENAI_EMBEDDINGS
 from agentv.fake.anthropic import ANTHROPIC
 from agentv.fake.api import CREATED, Api, Problem, RefusedError, as_object, as_text, objects, refused
-from agentv.fake.embeddings import OPENAI_EMBEDDINGS
 from agentv.fake.endpoints import Endpoints, check_form, json_response, read_object, start_call
 from agentv.fake.faults import OddBatch, choose_fault
 from agentv.fake.log import Call

@@ -15,10 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.fake.api import Api, Problem, Question, RefusedError, Reply, as_text, refused
-from agentv.fake.faults import ChosenFault, OddBody, OddSending, OddStream, Refusal, choose_fault, reply_for
+from agentv.fake.faults import ChosenFault, OddBody, OddSending, OddStream, Outgoing, Refusal, choose_fault, reply_for
 from agentv.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.fake.quota import Permit, Quotas
-from agentv.fake.sending import Outgoing
 from agentv.types.json_value import JsonObject
 
 _JSON = "application/json"

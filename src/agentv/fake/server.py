@@ -9,8 +9,7 @@ from typing import Self
 from aiohttp import web
 from msgspec import Struct
 
-from agentv.fake import embeddings
-from agentv.fake.answers import CALLS_TOOL
+from agentv.fake.answers import AZURE_EMBEDDINGS, CALLS_TOOL, GEMINI_EMBED, GEMINI_EMBED_MANY, OPENAI_EMBEDDINGS
 from agentv.fake.answers import answer as usual_answer
 from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
 from agentv.fake.api import CREATED, Api, Problem, Question, Reply
@@ -29,13 +28,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _ROUTES: Mapping[str, Api] = {
     "/v1/chat/completions": OPENAI_CHAT,
     "/v1/responses": OPENAI_RESPONSES,
-    "/v1/embeddings": embeddings.OPENAI_EMBEDDINGS,
+    "/v1/embeddings": OPENAI_EMBEDDINGS,
     "/openai/v1/chat/completions": OPENAI_CHAT,
     "/openai/v1/responses": OPENAI_RESPONSES,
-    "/openai/v1/embeddings": embeddings.OPENAI_EMBEDDINGS,
+    "/openai/v1/embeddings": OPENAI_EMBEDDINGS,
     "/openai/responses": AZURE_RESPONSES,
     "/openai/deployments/{model}/chat/completions": AZURE_CHAT,
-    "/openai/deployments/{model}/embeddings": embeddings.AZURE_EMBEDDINGS,
+    "/openai/deployments/{model}/embeddings": AZURE_EMBEDDINGS,
     "/v1/messages": ANTHROPIC,
     "/v1/messages/count_tokens": ANTHROPIC_COUNT,
 }
@@ -43,8 +42,8 @@ _GEMINI: Mapping[str, Api] = {
     "generateContent": GEMINI,
     "streamGenerateContent": GEMINI_EVENTS,
     "countTokens": GEMINI_COUNT,
-    "embedContent": embeddings.GEMINI_EMBED,
-    "batchEmbedContents": embeddings.GEMINI_EMBED_MANY,
+    "embedContent": GEMINI_EMBED,
+    "batchEmbedContents": GEMINI_EMBED_MANY,
 }
 _VERTEX = "projects/{project}/locations/{location}/publishers/google/"
 

@@ -19,8 +19,7 @@ from agentv.reports.text.amounts import (
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.sheet import Part, Sheet
 from agentv.reports.text.signs import UNICODE, Paint, Signs, sparkline, without_colour
-from agentv.reports.text.table import table
-from agentv.reports.text.width import wrap
+from agentv.reports.text.width import table, wrap
 from agentv.scoring.comparison.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
 from agentv.scoring.counting.run_sums import MetricKey
 from agentv.types.json_value import JsonObject

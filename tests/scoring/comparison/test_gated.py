@@ -10,8 +10,7 @@ from agentv.scoring.comparison.compare import compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs, ComparedRun
 from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import COMPARE_METRICS, METRICS, Metrics
+from agentv.scoring.gates.gates import COMPARE_METRICS, METRICS, Metrics, parse_gate
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult

@@ -11,7 +11,7 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as fleiss_oracle
 
 from agentv.scoring.judges.agreement import Metric, cohen_kappa, fleiss_kappa, krippendorff_alpha
-from agentv.scoring.judges.annotators import (
+from agentv.scoring.judges.report_card import (
     CriterionLabels,
     LabelledUnit,
     annotator_agreement,

@@ -16,7 +16,7 @@ from tests.support.stored import RUN, at_noon, make_answer, make_result, make_ru
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPusher
-from agentv.storage.postgres.mirrored_run import Mirror, MirroredRun
+from agentv.storage.postgres.store import Mirror, MirroredRun
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run
 from agentv.templating.store_url import StoreUrl, parse_store_url

@@ -11,7 +11,7 @@ from tests.support.postgres_server import new_database, own_server, upgraded_dat
 from agentv.storage.postgres.quotas import PostgresQuota
 from agentv.templating.store_url import parse_store_url
 from agentv.types.errors import QuotaError, StorageError
-from agentv.types.quotas import Amounts, QuotaGrant, QuotaLimits, QuotaRequest
+from agentv.types.protocols import Amounts, QuotaGrant, QuotaLimits, QuotaRequest
 
 
 def wanted(requests: int, *, limit: int = 3000, lease: str | None = None) -> QuotaRequest:

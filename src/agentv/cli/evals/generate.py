@@ -16,21 +16,28 @@ from msgspec.structs import replace
 from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.terminal import own_stdout
-from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
-from agentv.engine.generate.generation import (
+from agentv.engine.generate import (
     CASE_VARIABLES,
+    PLACEHOLDER,
     RUBRIC_VARIABLES,
     Generated,
     GenerationPrompt,
     GenerationSetup,
     GenerationTask,
+    NewCases,
     cases_prompt,
     generate,
+    make_case_tasks,
+    make_cases,
     make_request,
+    make_rubrics_job,
+    new_suite,
+    request_rubrics,
     rubrics_prompt,
+    rubrics_to_json,
     template_warnings,
+    with_rubrics,
 )
-from agentv.engine.generate.rubrics import make_rubrics_job, request_rubrics, rubrics_to_json, with_rubrics
 from agentv.engine.planning.inputs import SuiteInput, TargetsLoader, load_inputs, load_project_parts
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.selection import select_cases

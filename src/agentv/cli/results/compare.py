@@ -37,8 +37,7 @@ from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import BY, RowChoice, grouping_named, pair_groups
 from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
 from agentv.scoring.counting.groups import nothing_grouped
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import COMPARE_METRICS
+from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
 from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores

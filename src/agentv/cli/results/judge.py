@@ -30,7 +30,7 @@ def calibrate_command(run: str, **options: Any) -> int:
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.calibrating import CalibrateOptions, calibrate
+    from agentv.cli.results.judging import CalibrateOptions, calibrate
 
     return calibrate(run, CalibrateOptions(**options))
 
@@ -61,6 +61,6 @@ def check_command(run: str, **options: Any) -> int:
     scores vary, how many pairwise comparisons change when the answers are swapped, and whether longer answers get
     higher scores.
     """
-    from agentv.cli.results.judge_checking import CheckOptions, check
+    from agentv.cli.results.judging import CheckOptions, check
 
     return check(run, CheckOptions(**options))

@@ -9,11 +9,11 @@ from msgspec import Struct
 from agentv.cli.results.label_file import criteria_by_case, match_labels, read_feedback
 from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.loading.files.places import find_home
-from agentv.reports.judge.annotators import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
+from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.scoring.counting.groups import no_tags
 from agentv.scoring.judges.agreement import Metric
-from agentv.scoring.judges.annotators import (
+from agentv.scoring.judges.report_card import (
     AnnotatorAgreement,
     CriterionLabels,
     annotator_agreement,

@@ -274,7 +274,7 @@ def _print_corrected(stored: "StoredRun") -> None:
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.figures import corrected_notes, corrected_rows
     from agentv.reports.text.printable import one_line
-    from agentv.reports.text.table import table
+    from agentv.reports.text.width import table
 
     style, (rates, notes) = terminal_style(), corrected_or_note(stored)
     note_lines = [f"note: {one_line(note)}" for note in notes]

@@ -16,9 +16,7 @@ from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import open_quota, refuse_second_writer, reopen_store, with_team_store
-from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.imported import imported_log
-from agentv.engine.stored.new_evaluators import with_evaluators_of
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
@@ -26,11 +24,12 @@ from agentv.engine.stored.resume import (
     RequestedGeneration,
     ResumePlan,
     chosen_rows,
+    load_spent,
     make_resume_plan,
     unfinished_generation,
     was_stopped_by_judge,
 )
-from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, working_folder
+from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, with_evaluators_of, working_folder
 from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, list_run_folders

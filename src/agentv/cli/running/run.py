@@ -81,7 +81,7 @@ def run_paths(
             from agentv.engine.planning.inputs import load_inputs, unknown_parts
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import kept_name, named_quota, named_store, secrets_of_store
-            from agentv.loading.files.skipped import find_skipped_files, skipped_lines
+            from agentv.loading.files.places import find_skipped_files, skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             shared = named_quota(quota, store_url)

@@ -34,8 +34,7 @@ from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
-from agentv.types.protocols import Clock, ResultStore
-from agentv.types.quotas import QuotaLease
+from agentv.types.protocols import Clock, QuotaLease, ResultStore
 from agentv.types.results import RunReport
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     )
     yield CheckedOutput("the screen", shown)
     if output.verbose:
-        from agentv.reports.progress.plain import VerboseLines
+        from agentv.reports.progress.progress import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
         width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None

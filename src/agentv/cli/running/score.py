@@ -37,8 +37,7 @@ from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import choose_paint, signs_for
 from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate
 from agentv.storage.judgements.json_file import append_record, check_can_append
 from agentv.storage.records.json_line import encode

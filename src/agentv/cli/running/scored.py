@@ -29,9 +29,8 @@ from agentv.cli.terminal import own_stdout
 from agentv.engine.calling.budget import Budget
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading, StoredLines
-from agentv.engine.criteria.log_stream import lines_of
+from agentv.engine.criteria.log_stream import ScoredLines, lines_of
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.criteria.scored_lines import ScoredLines
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
 from agentv.engine.running.clock import make_clock

@@ -75,7 +75,7 @@ def _answers(folder: Path) -> Iterator[Finding]:
     """Send one short request to every target whose variables are set."""
     from agentv.cli.running.probing import probe
     from agentv.loading.files.places import find_home
-    from agentv.loading.suites.resolve import resolve_target
+    from agentv.loading.targets.targets import resolve_target
     from agentv.types.errors import AgentvError
 
     found = _project_targets(folder, is_imported=True)

@@ -33,8 +33,7 @@ from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError
 from agentv.types.events import LogLine
 from agentv.types.failures import Failure
-from agentv.types.protocols import Clock
-from agentv.types.quotas import NODE_LEASE_S, QuotaLease
+from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaLease
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget

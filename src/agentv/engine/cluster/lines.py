@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from agentv.engine.calling.budget import BudgetStop
-from agentv.types.quotas import QuotaGrant, QuotaRequest
+from agentv.types.protocols import QuotaGrant, QuotaRequest
 from agentv.types.records.answer import ResultKey
 
 MOST_LINES = 50

@@ -39,9 +39,8 @@ from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.events import LogLine
-from agentv.types.protocols import Clock
+from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaRequest
 from agentv.types.provider import CallRecord
-from agentv.types.quotas import NODE_LEASE_S, Amounts, QuotaGrant, QuotaRequest
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.run import CaseRecord
 

@@ -12,8 +12,7 @@ from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
 from agentv.types.errors import MissingExtraError
-from agentv.types.protocols import Clock
-from agentv.types.quotas import QuotaLease
+from agentv.types.protocols import Clock, QuotaLease
 
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan

@@ -1,26 +1,68 @@
-"""The configuration of criteria-based evaluation: which evaluators judge given answers, and how."""
+"""The configuration of criteria-based evaluation: which evaluators judge given answers, how, and where it is stored."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.planning.given_evaluators import GivenEvaluator
-from agentv.engine.planning.given_targets import JudgeLike
+from agentv.engine.planning.given import GivenEvaluator, JudgeLike
 from agentv.engine.planning.inputs import load_project_parts
-from agentv.engine.running.judgement_stores import Storage
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
 from agentv.loading.criteria.run_configs import load_run_config, read_other_keys
+from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy
+from agentv.types.criteria.aggregated_result import EvaluationStorageProvider
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError
+from agentv.types.errors import AgentvError, ConfigError, EvalFileError
+from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject
 from agentv.types.structs import CamelKeywords
 from agentv.types.targets import TargetConfig
+
+Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any]
+"""A store of judgements: an object with `save_result`, or a dict with the `type` of a store and its settings."""
+
+AT = "$.storage"
+
+
+def make_stores(
+    given: Storage | Sequence[Storage] | None, specs: Specs, base_dir: Path, problems: Problems
+) -> tuple[EvaluationStorageProvider, ...]:
+    """Return the stores, and add their problems to `problems`."""
+    if given is None:
+        return ()
+    made: list[EvaluationStorageProvider] = []
+    for each in given if isinstance(given, list | tuple) else (given,):
+        try:
+            store = _made(each, specs, str(base_dir)) if isinstance(each, Mapping) else each
+        except EvalFileError as error:
+            for problem in error.problems:
+                at = f"{AT}{problem.json_path[1:]}"
+                problems.add(at, problem.message, allowed=problem.allowed, suggestion=problem.suggestion)
+            continue
+        except AgentvError as error:
+            problems.add(AT, str(error))
+            continue
+        if isinstance(store, EvaluationStorageProvider):
+            made.append(store)
+        else:
+            wanted = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
+            problems.add(AT, f"{type(store).__name__} is not a store", allowed=wanted)
+    return tuple(made)
+
+
+def _made(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
+    """Return the store described by a dict: its `type`, and its settings next to it or in `config`."""
+    spec = specs.stores.get(str(config.get("type")))
+    nested = config.get("config")
+    settings = {key: value for key, value in config.items() if key not in ("type", "config")}
+    if isinstance(nested, Mapping):
+        settings |= nested
+    return spec.load_factory()(read_settings(spec, settings, where="storage"), base_dir)
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):

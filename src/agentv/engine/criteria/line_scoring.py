@@ -13,8 +13,8 @@ from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.judged_lines import JudgedLine
+from agentv.engine.criteria.log_stream import content_digest
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.criteria.scored_lines import content_digest
 from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
 from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
 from agentv.engine.running.notes import REPORTED, reported_fields

@@ -1,23 +1,131 @@
-"""The lines of logs: of text files and pipes as they arrive, and the rows of tables as lines of JSON."""
+"""The lines of logs: of text files and pipes as they arrive, of tables as JSON; sampled; compared with scored ones."""
 
 import asyncio
+import heapq
+import stat
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
+from typing import Protocol
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.processes.line_stream import Line, LineStream, LostLine, ReadLine
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.scoring.counting.sampling import Sample
+from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
-from agentv.types.errors import EvalFileError
+from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.log_shapes.otel import is_otlp, spans_of
 from agentv.types.messages_json import compact_json
+from agentv.types.records.answer import source_of
+
+
+class Lines(Protocol):
+    """Lines that arrive in batches."""
+
+    def batches(self) -> AsyncGenerator[list[ReadLine], None]:
+        """Yield the lines that have arrived."""
+
+    def stop(self) -> None:
+        """End the stream at its current position."""
+
+
+class DrawnLines:
+    """Reads a stream no further than needed and yields the sampled lines. Blank lines are skipped.
+
+    A line that could not be read is in every sample. `read` counts the lines so far, `keyed` those of them that have
+    the sampling key.
+    """
+
+    def __init__(self, stream: Lines, sample: Sample) -> None:
+        self.read = self.keyed = 0
+        self._stream = stream
+        self._sample = sample
+        self._batches: AsyncGenerator[list[ReadLine], None] = stream.batches()
+        self._drawn: deque[ReadLine] = deque()
+        self._turn = asyncio.Lock()
+        self._is_over = False
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Return no more lines."""
+        self._is_stopped = self._is_over = True
+        self._stream.stop()
+
+    async def close(self) -> None:
+        """Close the stream."""
+        await self._batches.aclose()
+
+    async def next(self) -> ReadLine | None:
+        """Wait for the next sampled line and return it; None at the end."""
+        if not self._drawn and not self._is_over:
+            async with self._turn:
+                await self._refill()
+        return self._drawn.popleft() if self._drawn and not self._is_stopped else None
+
+    async def _refill(self) -> None:
+        if self._sample.count is not None and not self._drawn:
+            await self._draw_count(self._sample.count)
+            return
+        while not self._drawn and not self._is_over:
+            self._drawn.extend(await self._batch())
+
+    async def _batch(self) -> list[ReadLine]:
+        """Read the next lines and return the sampled ones."""
+        batch = await anext(self._batches, None)
+        if batch is None:
+            self._is_over = True
+            return []
+        lines = [line for line in batch if not _is_blank(line)]
+        self.read += len(lines)
+        if self._sample.is_all or self._sample.count is not None:
+            return lines
+        return [line for line in lines if self._sample.keeps(self._place(line))]
+
+    def _place(self, line: ReadLine) -> int:
+        return self._sample.place(self._key(line)) if isinstance(line, Line) else 0
+
+    def _key(self, line: Line) -> bytes:
+        """Return the value that decides about a line: its sampling key, or the whole line if it has none."""
+        key = None
+        if self._sample.by:
+            try:
+                key = self._sample.key_of(decode_value(line.data))
+            except ValueError:  # reported when the line is scored
+                key = None
+        self.keyed += key is not None
+        return line.data.strip() if key is None else key
+
+    def missing_key(self) -> str | None:
+        """Return the path of the sampling key if no line had it, so that lines were sampled independently."""
+        is_missing = self._sample.by and not self._sample.is_all and self.read and not self.keyed
+        return ".".join(self._sample.by) if is_missing else None
+
+    async def _draw_count(self, count: int) -> None:
+        """Read the whole stream and sample the `count` lines with the smallest places, in stream order."""
+        smallest: list[tuple[int, int, ReadLine]] = []
+        order = 0
+        while not self._is_over:
+            for line in await self._batch():
+                order -= 1
+                entry = (-self._place(line), order, line)
+                if len(smallest) < count:
+                    heapq.heappush(smallest, entry)
+                else:
+                    heapq.heappushpop(smallest, entry)
+        self._drawn.extend(line for _, _, line in sorted(smallest, key=lambda entry: -entry[1]))
+
+
+def _is_blank(line: ReadLine) -> bool:
+    return isinstance(line, Line) and not line.data.strip()
+
 
 _ROWS = 64
 
@@ -103,3 +211,65 @@ def _line(file: str, row: Row) -> ReadLine:
     if row.problems:
         return LostLine(file, row.line, "; ".join(each.message for each in row.problems))
     return Line(file, row.line, compact_json(row.values).encode())
+
+
+_DIGEST_BYTES = 8
+
+
+def content_digest(line: ReadLine) -> str:
+    """Return the digest of a line's content, 16 hexadecimal digits; empty for a line that could not be read."""
+    return blake2b(line.data, digest_size=_DIGEST_BYTES).hexdigest() if isinstance(line, Line) else ""
+
+
+class ScoredLines(Struct):
+    """The digests of the lines that a run has scored, by their places, and the last of these lines of each file."""
+
+    run_id: str
+    lines: int = 0
+    _digests: DigestMap = field(default_factory=DigestMap)
+    _last: dict[str, int] = field(default_factory=dict)
+
+    def add(self, file: str, number: int, part: int, digest: str) -> None:
+        """Add a line of a row or an answer. One without a digest is not compared."""
+        self.lines += 1
+        if digest:
+            self._digests.put(source_of(file, number, part), int(digest, 16))
+            self._last[file] = max(number, self._last.get(file, 0))
+
+    @property
+    def are_known(self) -> bool:
+        """False if no line has a digest, as in a run of an older version."""
+        return bool(self._last) or not self.lines
+
+    async def refuse_changes(self, files: Sequence[str]) -> None:
+        """Raise ConfigError for the first scored line that is not in its file any more, or has another content."""
+        for file in files:
+            last = self._last.get(file)
+            if last is None:
+                continue
+            if not _is_regular(file):
+                raise ConfigError(f"{file}: not a regular file, so it cannot be read again; {_ADVICE}")
+            stream, number = LogStream([file], max_bytes=MAX_LINE_BYTES), 0
+            batches = stream.batches()
+            async for batch in batches:
+                for line in batch:
+                    number = line.number
+                    self._compare(line)
+                if number > last:
+                    break
+            await batches.aclose()
+            if number < last:
+                raise ConfigError(f"{file}: has no line {last} any more, which run {self.run_id} has scored; {_ADVICE}")
+
+    def _compare(self, line: ReadLine) -> None:
+        place = source_of(line.file, line.number, line.part)
+        known, digest = self._digests.get(place), content_digest(line)
+        if known is not None and (not digest or int(digest, 16) != known):
+            raise ConfigError(f"{place}: has changed since run {self.run_id} scored it; {_ADVICE}")
+
+
+def _is_regular(file: str) -> bool:
+    return stat.S_ISREG(Path(file).stat().st_mode)
+
+
+_ADVICE = "restore the file, or score what it has now as a run of its own with agentv score"

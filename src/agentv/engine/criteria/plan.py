@@ -9,10 +9,8 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.planning.given_evaluators import GivenEvaluator
-from agentv.engine.planning.given_targets import named_judge
-from agentv.engine.planning.inline_targets import default_judge, key_variables
+from agentv.engine.criteria.config import EvaluationRunConfig, make_stores
+from agentv.engine.planning.given import GivenEvaluator, named_judge
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
@@ -23,9 +21,8 @@ from agentv.engine.planning.judges import (
     needs_judge,
 )
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.targets import LOCAL, KnownTargets
+from agentv.engine.planning.targets import LOCAL, KnownTargets, default_judge, key_variables
 from agentv.engine.plugins.plugins import as_evaluator
-from agentv.engine.running.judgement_stores import make_stores
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries, unmatched_entries
 from agentv.loading.files.dotenv import load_env

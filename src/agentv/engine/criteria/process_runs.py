@@ -20,8 +20,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures
 from agentv.engine.running.run_stores import reopen_store
 from agentv.loading.files.places import find_home
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import list_run_folders, runs_folder

@@ -18,9 +18,8 @@ from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.fit import FittedPlan, fit, settled_criteria
+from agentv.engine.criteria.fit import FittedPlan, fit, judged_criteria, settled_criteria
 from agentv.engine.criteria.plan import all_settings, make_criteria_plan
-from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.judges import judge_targets

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
-from agentv.engine.planning.given_targets import GIVEN, JudgeLike
+from agentv.engine.planning.given import GIVEN, JudgeLike
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria

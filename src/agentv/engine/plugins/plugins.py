@@ -10,7 +10,7 @@ from msgspec import defstruct, field
 from msgspec.structs import replace
 
 from agentv.engine.plugins.loading import MARK
-from agentv.evaluators.criteria_evaluator import adapted
+from agentv.evaluators.registry import adapted
 from agentv.execution.user_code import described
 from agentv.registry import Registry, Spec
 from agentv.templating.store_url import StoreUrl

@@ -1,29 +1,34 @@
-"""Scoring of one given answer by a case's evaluators (seed REQ-EVAL-007)."""
+"""Evaluator objects by kind, and scores of one given answer by a case's evaluators (seeds REQ-EVAL-006 and -007)."""
 
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.calling.given_answer import GIVEN_TARGET, GivenAnswer
-from agentv.engine.calling.made_context import judge_of
+from agentv.engine.calling.given_answer import GIVEN_TARGET, GivenAnswer, judge_of
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.given import as_case
-from agentv.engine.planning.given_evaluators import GivenEvaluators
+from agentv.engine.planning.given import GivenEvaluators, as_case
 from agentv.engine.planning.prepared_case import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.context import build_context
 from agentv.engine.running.score import SuiteTools
+from agentv.evaluators import EVALUATORS
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, ResolveJudge
+from agentv.evaluators.registry import DEFAULT_KIND, RUBRIC_KIND, EvaluatorRegistry
 from agentv.loading.files.places import find_home
+from agentv.loading.models.settings import read_settings
+from agentv.registry import Spec
 from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_broken
 from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvalCase, EvalSuite, listed
-from agentv.types.errors import ConfigError
-from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
+from agentv.types.errors import ConfigError, EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, EvaluatorResult
 from agentv.types.message_shapes.reading import read_answer
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
@@ -31,6 +36,53 @@ from agentv.types.protocols import Clock
 from agentv.types.provider import Provider, ProviderResponse
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.targets import ResolvedTarget
+
+
+class ContextRule(Struct, frozen=True):
+    """A deterministic evaluator of one kind, with the settings of the context's own evaluator."""
+
+    spec: Spec
+
+    @property
+    def kind(self) -> str:
+        """The kind of the evaluator."""
+        return self.spec.name
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Score an answer. Raises EvaluatorError without `context.evaluator`, EvalFileError for wrong settings."""
+        config, kind = context.evaluator, self.kind
+        if config is None or EVALUATORS.canonical(config.type) != kind:
+            raise EvaluatorError(
+                f"the settings of {kind!r} are missing; give the context an evaluator=EvaluatorConfig(name, {kind!r}, "
+                "settings), or call run_evaluators_for_case"
+            )
+        settings = read_settings(self.spec, config.settings, where=f"evaluator {config.name!r}")
+        made = self.spec.load_factory()(config, settings, None)  # a deterministic evaluator needs no tools
+        name = config.criterion or config.name
+        return to_score(made.evaluate(context), name=name, kind=kind, criteria=context.criteria, negate=config.negate)
+
+
+def _rule_of(kind: str) -> Evaluator | None:
+    spec = EVALUATORS.get(kind) if EVALUATORS.canonical(kind) is not None else None
+    return ContextRule(spec) if spec is not None and spec.cost == "free" and spec.is_deterministic else None
+
+
+def build_evaluator_registry(
+    overrides: Mapping[str, Evaluator] | None = None, resolve_judge_provider: ResolveJudge | None = None
+) -> EvaluatorRegistry:
+    """Return a registry with `llm_judge` and `rubric`, extended or replaced by `overrides`.
+
+    Deterministic kinds are found as well, with the settings of each context's `evaluator`; any other kind is the judge.
+    `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is called.
+
+    >>> registry = build_evaluator_registry()
+    >>> registry["unheard_of"] is registry.llm_judge
+    True
+    >>> registry["contains"].kind
+    'contains'
+    """
+    judge = LlmJudgeEvaluator(resolve_judge_provider=resolve_judge_provider)
+    return EvaluatorRegistry({DEFAULT_KIND: judge, RUBRIC_KIND: judge, **(overrides or {})}, rule_of=_rule_of)
 
 
 async def run_evaluators_for_case(

@@ -30,8 +30,7 @@ from agentv.execution.threads import abandoned_calls
 from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import Clock, ReportingStore, ResultStore
-from agentv.types.quotas import NODE_LEASE_S, QuotaLease
+from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaLease, ReportingStore, ResultStore
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget

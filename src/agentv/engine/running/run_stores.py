@@ -17,8 +17,7 @@ from agentv.storage.shared_runs import RunStore
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.types.json_value import JsonObject
-from agentv.types.protocols import Clock, ResultStore
-from agentv.types.quotas import QuotaLease
+from agentv.types.protocols import Clock, QuotaLease, ResultStore
 
 
 def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: StoreUrl | None = None) -> ResultStore:

@@ -11,8 +11,7 @@ from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.judges.labels import result_opinion
 from agentv.scoring.keys.identity import score_key, stored_expectation_key
-from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
-from agentv.scoring.statistics.intervals import effective_n
+from agentv.scoring.statistics.intervals import corrected_interval, corrected_rate, effective_n
 from agentv.storage.judgements.calibrations import load_calibrations
 from agentv.storage.run.judgements import Judgement, read_judgements
 from agentv.storage.run.stored import StoredRun, open_run

@@ -1,9 +1,10 @@
-"""The plan of a stored run, made again from the present state of its files."""
+"""The plan of a stored run, made again from the present state of its files, or with other evaluators."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.inputs import SuiteInput, load_inputs
@@ -12,11 +13,47 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
+from agentv.loading.criteria.run_configs import load_run_config
 from agentv.loading.files.places import find_eval_files
 from agentv.registry import Specs
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
+
+
+class _Bare(Struct, frozen=True):
+    """A suite's cases without evaluators of their own."""
+
+    cases: CaseSource
+
+    @property
+    def count(self) -> int | None:
+        return self.cases.count
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        for case in self.cases:
+            if isinstance(case, EvalCase):
+                yield replace(case, evaluators=None, evaluator=None, grader=None, rubrics=())
+            else:
+                yield case
+
+
+def with_evaluators_of(
+    path: Path, suites: tuple[SuiteInput, ...], specs: Specs, allow_paths: Sequence[str] = ()
+) -> tuple[SuiteInput, ...]:
+    """Return suites whose cases are all scored by the evaluators of a file, and by no others.
+
+    The file has the format of `agentv score`: `evaluators: [...]`. `allow_paths` are folders outside of the project
+    that it may name files in. Raises EvalFileError with all its problems.
+    """
+    evaluators = load_run_config(path, specs, allow_paths=allow_paths).evaluators
+    return tuple(replace(item, suite=_judged_by(item.suite, evaluators)) for item in suites)
+
+
+def _judged_by(suite: EvalSuite, evaluators: tuple[EvaluatorConfig, ...]) -> EvalSuite:
+    return replace(suite, cases=_Bare(suite.cases), evaluators=evaluators, evaluator=None)
+
 
 ChangeInputs = Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast, get_args
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from agentv.evaluators.criteria_evaluator import adapted
 from agentv.evaluators.isolation import DueEvaluator, config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
 from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, read_answer, reads_assertions
@@ -23,6 +22,7 @@ from agentv.evaluators.judges.prompts import (
     written_prompts,
 )
 from agentv.evaluators.named_files import real_path, script_files
+from agentv.evaluators.registry import adapted
 from agentv.scoring.judge_replies.replies import parse_answer
 from agentv.scoring.results.aggregation import evaluators_score, reaches, to_result
 from agentv.scoring.results.aggregators import (

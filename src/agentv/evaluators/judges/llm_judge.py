@@ -29,6 +29,7 @@ from agentv.evaluators.judges.prompts import (
     TEXT,
     USER_TEMPLATE,
     WHOLE,
+    JudgedText,
     Task,
     criterion_section,
     fence_rule,
@@ -43,34 +44,33 @@ from agentv.evaluators.judges.prompts import (
     usable_prompt,
     user_template,
 )
-from agentv.evaluators.judges.ready_made import READY_MADE, ReadyMade, numbered_sources
 from agentv.evaluators.judges.settings import (
+    READY_MADE,
     JudgeCallSettings,
     LlmJudgeSettings,
+    ReadyMade,
     RecallJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
     check_numbers,
+    numbered_sources,
 )
-from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.rules.base import judged_text
-from agentv.scoring.judge_replies.criteria_replies import (
-    CriteriaReply,
-    ScaledReply,
-    criteria_score,
-    opinions_metadata,
-    parse_criteria,
-    parse_on_scale,
-    unscored_criteria,
-    voted_value,
-)
 from agentv.scoring.judge_replies.replies import (
+    CriteriaReply,
     FreeformReply,
     JudgeReply,
     ReplyRules,
     RubricReply,
+    ScaledReply,
+    criteria_score,
+    opinions_metadata,
+    parse_criteria,
     parse_freeform,
+    parse_on_scale,
     parse_rubric,
+    unscored_criteria,
+    voted_value,
 )
 from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.scoring.results.criteria import result_of

@@ -21,6 +21,7 @@ from agentv.evaluators.judges.judging import (
 )
 from agentv.evaluators.judges.prompts import (
     TEXT,
+    JudgedText,
     WrittenPrompt,
     criterion_section,
     fence,
@@ -31,18 +32,17 @@ from agentv.evaluators.judges.prompts import (
     written_prompts,
 )
 from agentv.evaluators.judges.settings import JudgeSettings
-from agentv.evaluators.judges.values import JudgedText
 from agentv.evaluators.named_files import is_file, real_path
 from agentv.evaluators.rules.base import judged_text
-from agentv.scoring.judge_replies.criteria_replies import (
+from agentv.scoring.judge_replies.replies import (
     TIE,
     BothOrders,
     PairReply,
+    ReplyRules,
     candidate_value,
     pair_score,
     parse_pair,
 )
-from agentv.scoring.judge_replies.replies import ReplyRules
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.folding import Vote, spread
 from agentv.scoring.results.sources import parse_source

@@ -8,21 +8,25 @@ from msgspec.structs import replace
 
 from agentv.evaluators.rules.base import Check, Finding, judged_text
 from agentv.evaluators.rules.json import JsonSettings, json_check
-from agentv.evaluators.rules.numbers import LengthSettings, NumericSettings, length_check, numeric_check
-from agentv.evaluators.rules.regex import RegexSettings, regex_check
 from agentv.evaluators.rules.text import (
     ContainsSettings,
     EdgeSettings,
     EqualsSettings,
     IncludesSettings,
     KeywordCountSettings,
+    LengthSettings,
+    NumericSettings,
     OneOfSettings,
+    RegexSettings,
     contains_check,
     ends_with_check,
     equals_check,
     includes_check,
     keyword_count_check,
+    length_check,
+    numeric_check,
     one_of_check,
+    regex_check,
     starts_with_check,
 )
 from agentv.scoring.results.criteria import criterion_named, failed_result, result_of

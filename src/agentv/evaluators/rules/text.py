@@ -1,20 +1,154 @@
-"""Rules on literal text: contains, equals, one_of, starts_with, ends_with; which keywords it includes, how often.
+"""Rules on a text: contains, equals, one_of, starts_with, ends_with and the like; `regex`, `numeric` and `length`.
 
 Surrounding white space is ignored, and `C++` is not a pattern.
 """
 
+import re
 from collections.abc import Callable, Iterable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from math import isfinite
 from operator import contains
 from typing import Annotated, Literal, TypeAlias
 
+import regex
 from msgspec import Meta, Struct
 
 from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
-from agentv.evaluators.rules.numbers import check_range
+from agentv.scoring.text import patterns
 from agentv.scoring.text.forms import TextForm
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
+
+Unit: TypeAlias = Literal["characters", "words", "tokens"]
+
+# Digits with all commas between them; whether these separate thousands is decided later. A pattern that decides it
+# backtracks at every comma, and takes minutes on a megabyte of them.
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
+_WIDE = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Arithmetic for numbers of any size; an answer may contain one with a million digits."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def check_range(least: int | None, most: int | None, what: str, names: tuple[str, str] = ("min", "max")) -> None:
+    """Raise ValueError for bounds of `what` that are missing or that nothing can meet; `names` are the settings'."""
+    low, high = names
+    if least is None and most is None:
+        raise ValueError(f"`{what}` needs `{low}`, `{high}` or both")
+    for name, bound in ((low, least), (high, most)):
+        if bound is not None and bound < 0:
+            raise ValueError(f"`{name}` must be at least 0")
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"`{low}` {least} is larger than `{high}` {most}")
+
+
+class NumericSettings(Struct, frozen=True):
+    """Settings of `numeric`."""
+
+    value: Annotated[
+        float | tuple[float, ...], Meta(description="the expected number, or a list of which one must match")
+    ]
+    tolerance: Annotated[float, Meta(description="the allowed absolute difference")] = 0.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for bounds that no number can meet."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        if not values or not all(map(isfinite, values)):
+            raise ValueError("`value` must be a finite number, or a list of them")
+        if not (isfinite(self.tolerance) and self.tolerance >= 0):
+            raise ValueError("`tolerance` must be a finite number of at least 0")
+
+
+class LengthSettings(Struct, frozen=True):
+    """Settings of `length`."""
+
+    min: Annotated[int | None, Meta(description="the minimum number of units")] = None
+    max: Annotated[int | None, Meta(description="the maximum number of units")] = None
+    unit: Annotated[
+        Unit, Meta(description="`characters` (code points), `words`, or `tokens` (words and punctuation marks)")
+    ] = "characters"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a range without bounds or that no text can meet."""
+        check_range(self.min, self.max, "length")
+
+
+def make_numeric(config: EvaluatorConfig, settings: NumericSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Return a `numeric` evaluator."""
+    return RuleEvaluator("numeric", numeric_check(settings), source=config.source)
+
+
+def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Return a `length` evaluator."""
+    return RuleEvaluator("length", length_check(settings), source=config.source)
+
+
+def numeric_check(settings: NumericSettings) -> Check:
+    """Return a check of the last number in a text, in decimal arithmetic; commas may separate thousands."""
+    values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
+    expected_values = [Decimal(repr(value)) for value in values]
+    tolerance = Decimal(repr(settings.tolerance))
+    expected = " or ".join(f"{value:.15g}" for value in values)
+    if settings.tolerance:
+        expected += f" ± {settings.tolerance:.15g}"
+
+    def check(text: str) -> Finding:
+        number = last_number(text)
+        if number is None:
+            return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
+        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in expected_values):
+            return Finding(passed=True, hits=(f"is {_shown(number)}",))
+        return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
+
+    return check
+
+
+def last_number(text: str) -> Decimal | None:
+    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` contains none.
+
+    Commas separate thousands only if three digits follow each: `1,2,3` ends with 3.
+    """
+    last = None
+    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last match is used
+        pass
+    if last is None:
+        return None
+    written = last[0]
+    return Decimal(written.replace(",", "") if _THOUSANDS.match(written) else written.rpartition(",")[2])
+
+
+def _shown(number: Decimal) -> str:
+    text = str(number)
+    return text if len(text) <= 40 else f"{number:.10g}"  # noqa: PLR2004 - a line, not a page, of digits
+
+
+def length_check(settings: LengthSettings) -> Check:
+    """Return a check of a text's length."""
+
+    def check(text: str) -> Finding:
+        count = count_units(text, settings.unit)
+        got = f"{count} {settings.unit if count != 1 else settings.unit.removesuffix('s')}"
+        if settings.min is not None and count < settings.min:
+            return Finding(passed=False, misses=(f"expected at least {settings.min} {settings.unit}, got {count}",))
+        if settings.max is not None and count > settings.max:
+            return Finding(passed=False, misses=(f"expected at most {settings.max} {settings.unit}, got {count}",))
+        return Finding(passed=True, hits=(f"has {got}",))
+
+    return check
+
+
+def count_units(text: str, unit: Unit) -> int:
+    """Return the number of characters, words or tokens in a text."""
+    match unit:
+        case "characters":
+            return len(text)
+        case "words":
+            return len(text.split())
+        case "tokens":
+            return sum(1 for _ in _TOKEN.finditer(text))
+
 
 Scalar: TypeAlias = str | bool | int | float
 Expect: TypeAlias = Literal["any", "all"]
@@ -249,3 +383,87 @@ def keyword_count_check(settings: KeywordCountSettings) -> Check:
 
 def _lines(words: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
     return (f"{words} {', '.join(map(quoted, keywords))}",) if keywords else ()
+
+
+MATCH_TIMEOUT_S = 1.0
+
+_FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}
+_WITHOUT_EFFECT = frozenset("gu")
+"""Flags of JavaScript patterns that have no effect here: one match is enough, and all text is Unicode."""
+
+
+class RegexSettings(Struct, frozen=True):
+    """Settings of `regex`."""
+
+    pattern: Annotated[str, Meta(description="a regular expression, searched for anywhere in the text")]
+    flags: Annotated[
+        str,
+        Meta(
+            description=(
+                "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose); "
+                "g and u are accepted and have no effect"
+            )
+        ),
+    ] = ""
+    expect: Annotated[
+        Literal["match", "no_match"],
+        Meta(
+            description="`match`, or `no_match` if the pattern must not match", extra={"aliases": ("expected_outcome",)}
+        ),
+    ] = "match"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an unknown flag or a pattern that cannot be compiled, before anything runs."""
+        unknown = sorted(set(self.flags) - set(_FLAGS) - _WITHOUT_EFFECT)
+        if unknown:
+            raise ValueError(f"`flags` has {unknown[0]!r}, which is not a flag; allowed: {', '.join(_FLAGS)}")
+        compile_pattern(self)
+
+
+def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
+    """Compile a pattern. Raises ValueError with the fault and its place."""
+    flags = 0
+    for letter in settings.flags:
+        flags |= _FLAGS.get(letter, 0)
+    try:
+        return patterns.compile_pattern(settings.pattern, flags)
+    except ValueError as error:
+        raise ValueError(f"`pattern` {quoted(settings.pattern)} {error}") from error
+
+
+def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Return a `regex` evaluator."""
+    return RuleEvaluator("regex", regex_check(settings), source=config.source, inline=False)
+
+
+def regex_check(settings: RegexSettings) -> Check:
+    """Return a check of a text with a pattern, which is compiled once, here.
+
+    The check raises EvaluatorError of kind `regex_timeout` if a match takes more than a second.
+    """
+    pattern = compile_pattern(settings)
+    shown = quoted(settings.pattern)
+
+    def check(text: str) -> Finding:
+        try:
+            # `concurrent` releases the GIL, so that other threads continue during a slow match.
+            found = pattern.search(text, timeout=MATCH_TIMEOUT_S, concurrent=True)
+        except TimeoutError as error:
+            message = f"the pattern {shown} did not finish within {MATCH_TIMEOUT_S:g} s; make it simpler"
+            raise EvaluatorError(message, kind="regex_timeout") from error
+        except MemoryError as error:  # the regex package limits what recursion, such as (?R), may take
+            message = f"the pattern {shown} needs too much memory; make it simpler"
+            raise EvaluatorError(message, kind="regex_timeout") from error
+        if settings.expect == "match":
+            return _matched(found, f"expected a match of {shown}, got {quoted(text)}")
+        if found is None:
+            return Finding(passed=True, hits=(f"no match of {shown}",))
+        return Finding(passed=False, misses=(f"expected no match of {shown}, found {quoted(found[0])}",))
+
+    return check
+
+
+def _matched(found: "regex.Match[str] | None", miss: str) -> Finding:
+    if found is None:
+        return Finding(passed=False, misses=(miss,))
+    return Finding(passed=True, hits=(f"matches {quoted(found[0])}",))

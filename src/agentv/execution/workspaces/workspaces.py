@@ -16,8 +16,7 @@ from agentv.execution.processes.process import Command, run_process
 from agentv.execution.processes.tree import finish as to_the_end
 from agentv.execution.workspaces.folder_changes import FolderSnapshot, capture, find_changes
 from agentv.execution.workspaces.folder_trees import Entries, copy_file, copy_tree, remove_tree, scan
-from agentv.execution.workspaces.git_clones import WITHOUT_GIT_VARIABLES
-from agentv.execution.workspaces.sources import Source, get_source, in_thread, new_folder
+from agentv.execution.workspaces.sources import WITHOUT_GIT_VARIABLES, Source, get_source, in_thread, new_folder
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts

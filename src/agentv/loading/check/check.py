@@ -13,8 +13,15 @@ from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
-from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
-from agentv.loading.files.skipped import SHOWN_SKIPPED, SkippedFile, find_skipped_files, shown_path
+from agentv.loading.files.places import (
+    SHOWN_SKIPPED,
+    SkippedFile,
+    find_eval_files,
+    find_repository_root,
+    find_skipped_files,
+    find_targets_file,
+    shown_path,
+)
 from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
@@ -22,8 +29,7 @@ from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
 from agentv.loading.suites.suites import ParsedSuite, read_suite, together
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
-from agentv.loading.targets.settings import check_target
-from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets
+from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import all_evaluators

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.loading.datasets.functions import FUNCTION
-from agentv.loading.datasets.rows import PARQUET, TABLES, open_rows
+from agentv.loading.datasets.rows import FUNCTION, PARQUET, TABLES, open_rows
 from agentv.loading.files.documents import Document, JsonPath, Mark, shown_path
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.loading.files.json_lines import parse_json, quick_json

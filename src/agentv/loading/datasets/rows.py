@@ -1,7 +1,8 @@
-"""Files of rows: CSV, TSV, JSON, YAML and Parquet, each read from its start on every iteration."""
+"""Rows of datasets: of CSV, TSV, JSON, YAML and Parquet files and of functions, read anew on every iteration."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple, Protocol, cast
 
 from msgspec import Struct
 
+from agentv.execution.user_code import described, load_callable
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.json_lines import QUICK, parse_json, quick_json
 from agentv.loading.files.kinds import YAML_SUFFIXES
@@ -24,7 +26,7 @@ from agentv.loading.files.text import (
     shown,
 )
 from agentv.loading.models.reader import kind_of, open_yaml
-from agentv.types.errors import EvalFileError, MissingExtraError
+from agentv.types.errors import EvalFileError, MissingExtraError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import decoded
 from agentv.types.log_shapes.otel import is_otlp
@@ -348,3 +350,83 @@ def open_rows(path: Path) -> RowFile | None:
     if suffix in LISTS:
         return ListFile(path, shown(path))
     return ParquetFile(path, shown(path)) if suffix == PARQUET else None
+
+
+FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
+"""A function of a file, as a dataset."""
+
+
+class ListedRows(Struct, frozen=True):
+    """Rows in memory: what a function returned as a list. A row's line is its number, from 1."""
+
+    shown: str
+    items: tuple[object, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows."""
+        return (_row(number, item, self.shown) for number, item in enumerate(self.items, 1))
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return len(self.items)
+
+
+class CalledRows(Struct, frozen=True):
+    """Rows that a function yields; it is called again on every iteration."""
+
+    path: Path
+    name: str
+    shown: str
+
+    def __iter__(self) -> Iterator[Row]:
+        """Call the function and yield its rows. Raises EvalFileError for whatever it raises."""
+        number = 0
+        iterator = iter(_called(self.path, self.name, self.shown))
+        while True:
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise _failed(self.shown, error) from error
+            number += 1
+            yield _row(number, item, self.shown)
+
+    def count(self) -> int | None:
+        """None: the function is not called just to count its rows."""
+        return None
+
+
+def function_rows(path: Path, name: str) -> ListedRows | CalledRows:
+    """Call a function and return its rows: a list, or an iterator that is made anew on every iteration.
+
+    Raises EvalFileError if the function cannot be loaded, fails, or returns something else.
+    """
+    called = f"{shown(path)}:{name}"
+    found = _called(path, name, called)
+    return ListedRows(called, tuple(found)) if isinstance(found, Sequence) else CalledRows(path, name, called)
+
+
+def _called(path: Path, name: str, called: str) -> Iterable[object]:
+    try:
+        function = cast(Callable[[], object], load_callable(f"{path.name}:{name}", path.parent))
+        found = function()
+    except PluginError as error:
+        raise EvalFileError(called, (Problem(called, str(error)),)) from error
+    except Exception as error:
+        raise _failed(called, error) from error
+    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+        message = f"must return rows, a list or a generator of objects, but returns a {type(found).__name__}"
+        raise EvalFileError(called, (Problem(called, message),))
+    return found
+
+
+def _failed(called: str, error: Exception) -> EvalFileError:
+    return EvalFileError(called, (Problem(called, f"failed: {described(error)}"),))
+
+
+def _row(number: int, item: object, called: str) -> Row:
+    if isinstance(item, Mapping):
+        return Row(number, {str(key): plain_value(value) for key, value in item.items()})
+    message = f"a row must be an object, but is {kind_of(cast(JsonValue, item))}"
+    return Row(number, {}, (Problem(called, message, number, 1),))

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentv.loading.files.composer import place_of
 from agentv.loading.files.places import upward
-from agentv.loading.files.syntax_errors import place_of
 from agentv.loading.files.text import read_text, shown
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem

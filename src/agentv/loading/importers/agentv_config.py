@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agentv.loading.files.documents import Document
-from agentv.loading.importers.notes import Translation
+from agentv.loading.importers.translation import Translation
 from agentv.loading.models.file_model import Names
 from agentv.types.errors import nearest
 

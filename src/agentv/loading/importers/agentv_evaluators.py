@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.loading.files.places import is_file_path
 from agentv.loading.importers.generations import Generation
-from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
+from agentv.loading.importers.translation import Entries, Made, Report, Rewriter, Taken, is_list
 from agentv.loading.models.reader import open_yaml
 from agentv.scoring.keys.identity import slug
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, variable_names

@@ -10,7 +10,7 @@ from agentv.loading.importers.agentv_evaluators import TEXTS_NAME, EvaluatorTran
 from agentv.loading.importers.agentv_workspace import translate_workspace
 from agentv.loading.importers.case_texts import with_variables
 from agentv.loading.importers.generations import CASE_LISTS, DIALECT_KEY, Generation
-from agentv.loading.importers.rewriting import Entries, Made, Report, Rewriter, Taken, is_list
+from agentv.loading.importers.translation import Entries, Made, Report, Rewriter, Taken, is_list
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.models import CaseExecutionModel, CaseModel, SuiteExecutionModel, SuiteModel
 from agentv.types.json_value import JsonObject, JsonValue

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from agentv.loading.files.documents import Document, JsonPath
-from agentv.loading.importers.notes import Translation
+from agentv.loading.importers.translation import Translation
 from agentv.loading.models.file_model import Names, names_of
 from agentv.loading.targets.models import TargetModel, TargetsFileModel
 from agentv.registry import Registry

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.path_guard import FileProblemError, guard_for
-from agentv.loading.importers.notes import Translation
+from agentv.loading.importers.translation import Translation
 from agentv.loading.models.reader import open_yaml
 from agentv.types.errors import EvalFileError, nearest
 

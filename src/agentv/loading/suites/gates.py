@@ -4,9 +4,7 @@ from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 from agentv.loading.models.file_model import Checked
-from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.metrics import METRICS, STREAM_METRICS, Metrics
-from agentv.scoring.gates.syntax import GateError
+from agentv.scoring.gates.gates import METRICS, STREAM_METRICS, GateError, Metrics, parse_gate
 
 
 def _check(expression: str, metrics: Metrics = METRICS) -> str:

@@ -13,8 +13,18 @@ from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
-from agentv.loading.datasets.functions import FUNCTION, ListedRows, function_rows
-from agentv.loading.datasets.rows import LINES, ROW_SUFFIXES, ListFile, RowFile, SpanFile, is_span_file, open_rows
+from agentv.loading.datasets.rows import (
+    FUNCTION,
+    LINES,
+    ROW_SUFFIXES,
+    ListedRows,
+    ListFile,
+    RowFile,
+    SpanFile,
+    function_rows,
+    is_span_file,
+    open_rows,
+)
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath, shown_path
 from agentv.loading.files.dotenv import load_env
@@ -37,10 +47,10 @@ from agentv.loading.suites.case_sources import (
     JoinedCases,
     JsonLinesCases,
     UnknownCases,
+    in_order_of_dependencies,
     repeated_id,
 )
 from agentv.loading.suites.cases import CaseScope, SuiteParts, check_workspace, read_case
-from agentv.loading.suites.dependencies import in_order_of_dependencies
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
     SINGLE_FORM_KEYS,

@@ -1,29 +1,143 @@
-"""Reading of a targets file as TargetConfigs.
+"""Reading of a targets file as TargetConfigs, with the checks of each target, and their resolution for use.
 
 References are filled later, so that the variables of unused targets may be unset.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.text import shown
 from agentv.loading.importers.agentv_targets import translate_targets
-from agentv.loading.importers.notes import Translation
+from agentv.loading.importers.translation import Translation
+from agentv.loading.models.core_schema import reader_of
+from agentv.loading.models.file_model import SpellingNotes, names_of
 from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
-from agentv.loading.suites.references import OpenReader, holds_reference
-from agentv.loading.targets.models import TargetsFileModel, UseTargetModel
-from agentv.loading.targets.settings import check_target, check_texts, lift_settings
-from agentv.registry import Registry, Specs, names_model
+from agentv.loading.models.settings import settings_type
+from agentv.loading.suites.references import OpenReader, fill, holds_reference, redact_problems, validated
+from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.registry import Registry, Spec, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
-from agentv.types.errors import EvalFileError, TemplateError, nearest
-from agentv.types.json_value import JsonValue
+from agentv.templating.secrets import looks_secret
+from agentv.types.errors import EvalFileError, PluginError, TemplateError, UnknownNameError, nearest
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
-from agentv.types.targets import TargetConfig
+from agentv.types.targets import ResolvedTarget, TargetConfig
+
+
+class CheckedTarget(Struct, frozen=True):
+    """A checked target. `settings` is None if the provider is unknown or a setting is invalid."""
+
+    model: TargetModel | None
+    spec: Spec | None
+    settings: object | None
+
+
+def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry) -> None:
+    """Move the keys under a target's `settings:` up to the target itself, with their positions."""
+    provider = raw.get("provider")
+    if "settings" not in raw or not isinstance(provider, str):
+        return
+    try:
+        own = names_of(registry.get(provider).load_settings())
+    except (PluginError, UnknownNameError):  # which is recorded when the target is checked
+        own = None
+    if own is not None and own.of("settings") is not None:
+        return
+    for key in reader.document.lift(at, "settings"):
+        reader.error((*at, key), f"`{key}` is given both inside and outside `settings`", on_key=True)
+
+
+def check_target(
+    reader: Reader,
+    at: JsonPath,
+    raw: JsonObject,
+    registry: Registry,
+    *,
+    single_references: frozenset[JsonPath] = frozenset(),
+    unknown_provider: Severity = "error",
+) -> CheckedTarget:
+    """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are recorded.
+
+    `single_references` has the paths in `raw` of values that are one reference, such as `${{ PORT }}`.
+    """
+    provider = raw.get("provider")
+    spec = None
+    if isinstance(provider, str):
+        spec = _find_provider(reader, at=(*at, "provider"), name=provider, registry=registry, severity=unknown_provider)
+    names = TargetModel.names()
+    common = {key: value for key, value in raw.items() if names.of(key)}
+    read_common = reader_of(TargetModel)
+    model = reader.validate(
+        lambda notes: validated(lambda value: read_common(value, notes), common, single_references, notes),
+        common,
+        at,
+    )
+    settings = (
+        _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
+        if spec is not None
+        else None
+    )
+    return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
+
+
+def _check_settings(
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, single_references: frozenset[JsonPath]
+) -> object | None:
+    """Check the provider's own keys. A common key that is also a setting of the provider is used for both."""
+    dataclass = settings_type(reader, (*at, "provider"), spec)
+    if dataclass is None:
+        return None
+    own = names_of(dataclass)
+    common = TargetModel.names()
+    settings: dict[str, JsonValue] = {
+        key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None
+    }
+    read_own: Callable[[object, SpellingNotes], object] = reader_of(dataclass)
+    return reader.validate(
+        lambda notes: validated(lambda value: read_own(value, notes), settings, single_references, notes),
+        settings,
+        at,
+        other_names=common,
+    )
+
+
+def _find_provider(reader: Reader, at: JsonPath, name: str, registry: Registry, severity: Severity) -> Spec | None:
+    try:
+        if name in registry:
+            return registry.get(name)
+    except PluginError as error:
+        reader.error(at, str(error))
+        return None
+    message = f"unknown provider {name!r}"
+    if severity == "warning":
+        message += ", unless a plug-in of .agentv.yaml provides it"
+    known = f"known: {', '.join(registry.canonical_names())}"
+    reader.error(at, message, allowed=known, suggestion=nearest(name, registry.names()), severity=severity)
+    return None
+
+
+def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") -> None:
+    """Record malformed references and literal secrets anywhere in a target."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            check_texts(reader, (*at, key), inner, key)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            check_texts(reader, (*at, index), inner, name)
+    elif isinstance(value, str) and holds_reference(value):
+        try:
+            variables_in(value)
+        except TemplateError as error:
+            reader.error(at, str(error))
+    elif isinstance(value, str) and value and looks_secret(name):
+        advice = "write ${{ NAME }} and put the value in the environment or in a .env file"
+        reader.warn(at, f"{name!r} looks like a secret, but is in plain text", allowed=advice)
+
 
 MAX_CHAIN = 10
 """The most targets that `use_target` may lead through."""
@@ -270,3 +384,99 @@ def _named_targets(raw: Mapping[str, JsonValue]) -> Iterator[tuple[JsonPath, str
         for index, each in enumerate(value if isinstance(value, list) else ()):
             if isinstance(each, str):
                 yield (key, index), each
+
+
+def resolve_target(
+    config: TargetConfig, *, env: Mapping[str, str], specs: Specs, public_env: Collection[str] = ()
+) -> ResolvedTarget:
+    """Return a target ready for use. Raises EvalFileError with all problems: unset variables, invalid settings.
+
+    The target may come from a file or from Python. `public_env` are variables that hold no secrets.
+    """
+    where = config.path or f"target {config.name!r}"
+    document = Document(where, _as_written(config), Mark(config.line, 1 if config.line else 0))
+    reader = Reader(document)
+    resolved = resolve_at(reader, (), config, env=env, specs=specs, public_env=public_env)
+    if resolved is None:
+        reader, at = _reopened(config, env, specs) or (reader, ())
+        resolve_at(reader, at, config, env=env, specs=specs)
+        raise_errors(where, reader.problems)
+        raise EvalFileError(where, reader.problems)
+    return resolved
+
+
+def _as_written(config: TargetConfig) -> JsonObject:
+    return {"name": config.name, "provider": config.provider, **config.settings}
+
+
+def _reopened(config: TargetConfig, env: Mapping[str, str], specs: Specs) -> tuple[Reader, JsonPath] | None:
+    """Return a reader of the target's file, and the path of the target in it, to report positions."""
+    if not config.line:
+        return None
+    try:
+        document = open_targets(Path(config.path), specs, env).document
+    except EvalFileError:
+        return None
+    entries = document.at(("targets",))
+    for index in range(len(entries) if isinstance(entries, list) else 0):
+        at = ("targets", index)
+        # A target that is used by a second name is the same entry.
+        if document.mark(at).line == config.line and document.at((*at, "provider")) == config.provider:
+            return Reader(document), at
+    return None
+
+
+def resolve_at(
+    reader: Reader,
+    at: JsonPath,
+    config: TargetConfig,
+    *,
+    env: Mapping[str, str],
+    specs: Specs,
+    public_env: Collection[str] = (),
+) -> ResolvedTarget | None:
+    """Return the resolved target at `at`; record its problems and return None if it has any."""
+    before = len(reader.problems)
+    filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name, public_env=public_env)
+    after_filling = len(reader.problems)
+    unset = after_filling > before
+    if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
+        return None
+    checked = check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
+    redact_problems(reader, before, filled)
+    if unset or checked.model is None or checked.spec is None or checked.settings is None:
+        return None
+    public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}
+    target = ResolvedTarget(
+        name=config.name,
+        provider=checked.spec.name,
+        settings=checked.settings,
+        public_settings=public,
+        secrets=tuple(sorted(filled.secrets)),
+        public_env=tuple(public_env),
+        path=config.path,
+        line=config.line,
+        base_dir=config.base_dir,
+    )
+    return _with_common(target, checked.model)
+
+
+def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
+    return replace(
+        target,
+        workers=model.workers,
+        provider_batching=model.provider_batching,
+        batch_size=model.batch_size,
+        retry=model.to_retry_policy(),
+        timeout_s=model.timeout_seconds,
+        judge_target=model.judge_target,
+        fallback_targets=tuple(model.fallback_targets),
+        unsigned=model.unsigned,
+        system_prompt=model.system_prompt,
+        price=model.price.to_price() if model.price else None,
+        requests_per_minute=model.requests_per_minute,
+        tokens_per_minute=model.tokens_per_minute,
+        workspace=model.workspace.given() if model.workspace else None,
+        resources=model.resources,
+        node_label=model.node_label,
+    )

@@ -1,14 +1,15 @@
-"""Coding agents as providers: run the command in a folder, read its events, extract the answer."""
+"""Coding agents as providers: build the prompt, run the command in a folder, read its events, extract the answer."""
 
 import asyncio
 import os
 import re
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -18,10 +19,17 @@ from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.providers.agents.commands import describe_exit, start_failure
-from agentv.providers.agents.json import iso, objects_of, parse_object
-from agentv.providers.agents.log import AgentLog, LogFormat, log_path
-from agentv.providers.agents.prompt import build_agent_prompt
-from agentv.providers.agents.steps import Failed, Step, Transcript, Used, summary_of, whole_summary_of
+from agentv.providers.agents.steps import (
+    Failed,
+    Step,
+    Transcript,
+    Used,
+    iso,
+    objects_of,
+    parse_object,
+    summary_of,
+    whole_summary_of,
+)
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
@@ -29,6 +37,102 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
+
+LogFormat: TypeAlias = Literal["summary", "json"]
+
+MAX_LOG_BYTES = 64 * 2**20
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME = 60
+
+
+class AgentLog:
+    """Writes lines as they arrive: readable lines (`summary`) or the raw events (`json`).
+
+    Only the current user can read the file. If it cannot be written, logging stops, since it must not cost an answer,
+    and `problem` holds the reason. Without a path nothing is written.
+    """
+
+    def __init__(self, path: Path | None, log_format: LogFormat = "summary") -> None:
+        self.paths: tuple[str, ...] = ()
+        self.problem: str | None = None
+        self._format = log_format
+        self._left = MAX_LOG_BYTES
+        self._descriptor: int | None = None
+        if path is None:
+            return
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            self.problem = f"no log can be written to {path.parent}: {error.strerror}"
+        else:
+            self.paths = (str(path),)
+
+    def raw(self, line: str) -> None:
+        """Write a raw line of the agent's output."""
+        if self._format == "json":
+            self._write(line)
+
+    def line(self, at: str, text: str) -> None:
+        """Write a readable line; `at` is ISO 8601."""
+        if self._format == "summary":
+            self._write(f"{at[11:19]} {text}")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _write(self, line: str) -> None:
+        if self._descriptor is None or self.problem is not None:
+            return
+        content = f"{line}\n".encode(errors="replace")
+        self._left -= len(content)
+        try:
+            if self._left < 0:
+                self.problem = f"the log ends at {MAX_LOG_BYTES / 2**20:g} MiB: {self.paths[0]}"
+            else:
+                os.write(self._descriptor, content)
+        except OSError as error:
+            self.problem = f"the log cannot be written: {error.strerror}: {self.paths[0]}"
+
+
+def log_path(folder: Path, case_id: str, log_format: LogFormat, *, now: datetime) -> Path:
+    """Return the path of a new log, named after the time and the case."""
+    case = _UNSAFE.sub("-", case_id)[:_NAME] or "case"
+    suffix = "jsonl" if log_format == "json" else "log"
+    return folder / f"{now:%Y%m%dT%H%M%SZ}-{case}-{secrets.token_hex(4)}.{suffix}"
+
+
+QUERY_HEADING = "[[ ## user_query ## ]]"
+_INSTRUCTIONS_HEADING = "[[ ## instructions ## ]]"
+_READ_FIRST = (
+    "Before you do anything else, read all of the files listed above, each one to its end. If one of them is missing "
+    "or cannot be read, say which one in your answer, and go on with the others."
+)
+
+
+def build_agent_prompt(request: ProviderRequest, *, instructions: str | None = None) -> str:
+    """Return the prompt: guideline files and input files to be read first, then the question.
+
+    `instructions` precede the question, for agents that accept no system prompt.
+    """
+    block = preread_block(request.guideline_files, request.input_files)
+    system = f"{_INSTRUCTIONS_HEADING}\n\n{instructions}" if instructions else ""
+    return "\n\n".join(part for part in (block, system, QUERY_HEADING, request.question) if part)
+
+
+def preread_block(guideline_files: Iterable[str], input_files: Iterable[str]) -> str:
+    """Return the instruction to read files, given as absolute paths; empty if there are none."""
+    lists = [_listed("Read all guideline files:", guideline_files), _listed("Read all input files:", input_files)]
+    lists = [part for part in lists if part]
+    return "\n\n".join([*lists, _READ_FIRST]) if lists else ""
+
+
+def _listed(heading: str, paths: Iterable[str]) -> str:
+    lines = [f"* [{path.name}]({path.as_uri()})" for path in map(Path, paths)]
+    return "\n".join([heading, *lines]) if lines else ""
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):

@@ -5,10 +5,25 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
-from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, status_of, text_of
-from agentv.providers.agents.log import LogFormat
-from agentv.providers.agents.steps import Called, Concluded, Failed, Noted, Returned, Said, SessionInfo, Step, Used
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
+from agentv.providers.agents.steps import (
+    Called,
+    Concluded,
+    Failed,
+    Noted,
+    Returned,
+    Said,
+    SessionInfo,
+    Step,
+    Used,
+    amount_of,
+    count_of,
+    object_of,
+    objects_of,
+    parts_text,
+    status_of,
+    text_of,
+)
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json

@@ -6,10 +6,23 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
-from agentv.providers.agents.json import count_of, object_of, objects_of, parse_object, status_of, text_of
-from agentv.providers.agents.prompt import build_agent_prompt
-from agentv.providers.agents.steps import Called, Failed, Noted, Returned, Said, SessionInfo, Step, Used
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, build_agent_prompt
+from agentv.providers.agents.steps import (
+    Called,
+    Failed,
+    Noted,
+    Returned,
+    Said,
+    SessionInfo,
+    Step,
+    Used,
+    count_of,
+    object_of,
+    objects_of,
+    parse_object,
+    status_of,
+    text_of,
+)
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest

@@ -7,8 +7,23 @@ from typing import Annotated, Literal, cast
 from msgspec import Meta
 
 from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
-from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, text_of, time_of_ms
-from agentv.providers.agents.steps import Called, Failed, Noted, Returned, Said, SessionInfo, Step, Used
+from agentv.providers.agents.steps import (
+    Called,
+    Failed,
+    Noted,
+    Returned,
+    Said,
+    SessionInfo,
+    Step,
+    Used,
+    amount_of,
+    count_of,
+    object_of,
+    objects_of,
+    parts_text,
+    text_of,
+    time_of_ms,
+)
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest

@@ -21,7 +21,7 @@ from agentv.reports.compare.words import (
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import element, inline_code
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.table import table
+from agentv.reports.text.width import table
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.grouping import GroupKey

@@ -16,8 +16,7 @@ from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs
-from agentv.reports.text.table import table
-from agentv.reports.text.width import clip, wrap
+from agentv.reports.text.width import clip, table, wrap
 from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict

@@ -19,8 +19,7 @@ from agentv.reports.compare.words import (
 from agentv.reports.text.amounts import score_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, Paint, Signs, without_colour
-from agentv.reports.text.table import table
-from agentv.reports.text.width import clip, display_width, wrap
+from agentv.reports.text.width import clip, display_width, table, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding, finding_text
 from agentv.types.results import RunVerdict

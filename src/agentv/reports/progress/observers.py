@@ -60,7 +60,7 @@ def make_observer(
         case "none":
             return NullObserver()
         case _:
-            from agentv.reports.progress.plain import PlainLines  # noqa: PLC0415
+            from agentv.reports.progress.progress import PlainLines  # noqa: PLC0415
             from agentv.reports.run.github import is_github  # noqa: PLC0415
 
             return PlainLines(stream, clock=clock, github=is_github(env), tick_s=_TICK_S)

@@ -1,29 +1,41 @@
-"""The progress of a run, counted from its events, for the live block and the plain progress lines."""
+"""The progress of a run, counted from its events, and shown as plain lines that never move the cursor."""
 
 import math
+import threading
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
+from typing import TextIO
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.reports.text.amounts import clock_text, count_text, money_text
-from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import Signs
+from agentv.reports.run.figures import STATE_NAMES
+from agentv.reports.run.github import error_command
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
+from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
+from agentv.reports.text.printable import harmless, one_line
+from agentv.reports.text.signs import Signs, signs_for
+from agentv.reports.text.width import clip
 from agentv.scoring.counting.tallies import JUDGED_STATES, saved_by_judges
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import (
     AnswerArrived,
+    LogLine,
     RetryNoted,
     RowBegun,
     RowFinished,
     RowKept,
     RowLeft,
     RowsCounted,
+    RunEnded,
     RunEvent,
+    RunNote,
     RunStarted,
     RunStopping,
 )
+from agentv.types.protocols import Clock
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 _SUITES_NAMED = 3
@@ -171,3 +183,161 @@ def _extent_text(started: RunStarted, signs: Signs) -> str:
     factors += [count_text(started.trials, "trial")] if started.trials > 1 else []
     total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product
     return f" {signs.times} ".join(factors) + total
+
+
+HEARTBEAT_S = 30.0
+HEARTBEAT_SHARE = 0.1
+_LONGEST_LINE = 300  # the report at the end and `agentv show` have the whole reason
+
+_PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
+_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+_SHORTEST_TEXT = 40
+
+
+class PlainLines:
+    """An observer that writes one line per failure, and a progress line every 10 % or 30 s.
+
+    With `github`, each failure is also a `::error` command, which GitHub Actions shows at its file and line. `tick_s`
+    starts a thread that checks at this interval whether 30 s have passed.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Clock, github: bool = False, tick_s: float | None = None) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._github = github
+        self._signs: Signs = signs_for(stream.encoding)
+        self._progress: Progress | None = None
+        self._labels = PLAIN_LABELS
+        self._last_beat = clock()
+        self._next_share = HEARTBEAT_SHARE
+        self._lock = threading.Lock()  # held while lines are written
+        self._closed = threading.Event()
+        self._ticker = None if tick_s is None else threading.Thread(target=self._tick, args=(tick_s,), daemon=True)
+        if self._ticker is not None:
+            self._ticker.start()
+
+    def notify(self, event: RunEvent) -> None:
+        """Process one event."""
+        if self._progress is not None:
+            self._progress.add(event)
+        if isinstance(event, RowFinished):
+            self._row(event.result)
+        elif isinstance(event, _PRINTED):
+            with self._lock:
+                self._line(self._text(event))
+
+    def beat(self) -> None:
+        """Write a progress line if the last one is 30 s old."""
+        with self._lock:
+            now = self._clock()
+            if self._progress is not None and (now - self._last_beat).total_seconds() >= HEARTBEAT_S:
+                self._stand(self._progress, now)
+
+    def close(self) -> None:
+        """Stop the thread and flush the stream."""
+        self._closed.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        self._stream.flush()
+
+    def _tick(self, every_s: float) -> None:
+        while not self._closed.wait(every_s):
+            try:
+                self.beat()
+            except (OSError, ValueError):
+                # The stream is closed: writing the next event raises the error in the main thread.
+                return
+
+    def _text(self, event: RunStarted | RunNote | RunStopping | RunEnded) -> str:
+        match event:
+            case RunStarted():
+                self._progress = Progress(event, self._clock())
+                self._labels = RowLabels.of_run(event)
+                self._last_beat = self._progress.at
+                return f"run {event.run_id}: {plan_text(event, self._signs)}"
+            case RunNote(message):
+                return f"note: {one_line(message)}"
+            case RunStopping():
+                return stopping_text(event)
+            case RunEnded():
+                return ""
+
+    def _row(self, result: CaseResult) -> None:
+        word = _WORDS.get(row_state(result))
+        if word is not None:
+            with self._lock:
+                self._line(failure_line(word, result, self._labels, signs=self._signs, width=_LONGEST_LINE))
+                if self._github:
+                    self._write(error_command(result, self._labels))
+        progress = self._progress
+        if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:
+            with self._lock:
+                self._stand(progress, self._clock())
+
+    def _stand(self, progress: Progress, now: datetime) -> None:
+        """Write a progress line."""
+        share = progress.share
+        if share is not None:
+            self._next_share = (int(share / HEARTBEAT_SHARE + 1e-9) + 1) * HEARTBEAT_SHARE
+        self._last_beat = now
+        planned = "" if progress.started.planned is None else f"/{progress.started.planned:,}"
+        of_all = "" if share is None else f" ({percent_text(share)})"
+        states = "".join(f"  {state} {progress.counts[state]:,}" for state in STATE_NAMES if progress.counts[state])
+        pace = f" {self._signs.dot} ".join(progress.pace(now).values())
+        self._line(f"{progress.done:,}{planned}{of_all}{states}  {pace}")
+
+    def _line(self, text: str) -> None:
+        self._write(harmless(text) if self._github else text)
+
+    def _write(self, line: str) -> None:
+        encoding = self._stream.encoding or "utf-8"
+        self._stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        self._stream.flush()
+
+
+class VerboseLines:
+    """An observer that writes a line per answer, retry and step to the stream that `stream` returns at that moment.
+
+    Steps are cut to `width` cells, the width of the terminal if there is one.
+    """
+
+    event_types = (AnswerArrived, RetryNoted, LogLine)
+
+    def __init__(self, stream: Callable[[], TextIO], *, width: int | None = None) -> None:
+        self._stream = stream
+        self._width = width or _LONGEST_LINE
+
+    def notify(self, event: RunEvent) -> None:
+        """Process one event."""
+        match event:
+            case AnswerArrived(answer):
+                outcome = f"error {answer.error.kind}" if answer.error else count_text(len(answer.text), "character")
+                took = seconds_text(None if answer.duration_ms is None else answer.duration_ms / 1000)
+                self._line(f"answer: {_name(answer.slot)} {answer.slot.target}: {outcome} in {took}")
+            case RetryNoted(target, eval_id, kind, wait_s):
+                self._line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")
+            case LogLine(slot, target, text):
+                name = f"log: {_name(slot)} {target}: "
+                self._line(name + text, most=max(self._width, len(name) + _SHORTEST_TEXT))
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Flush the stream."""
+        self._stream().flush()
+
+    def _line(self, text: str, *, most: int | None = None) -> None:
+        stream = self._stream()
+        encoding = stream.encoding or "utf-8"
+        line = harmless(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
+        if most is not None:
+            line = clip(line, most, mark=signs_for(encoding).ellipsis)
+        stream.write(line + "\n")
+        stream.flush()
+
+
+def _name(slot: ResultKey) -> str:
+    """Return the case of a row, with its prompt and its trial if it has several."""
+    prompt = "" if slot.prompt is None else f" · {slot.prompt}"
+    trial = f" trial {slot.trial + 1}" if slot.trial else ""
+    return f"{slot.eval_id}{prompt}{trial}"

@@ -27,8 +27,7 @@ from agentv.reports.text.amounts import (
 )
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import ASCII, UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.table import side_by_side, table, with_reason
-from agentv.reports.text.width import display_width, wrap
+from agentv.reports.text.width import display_width, side_by_side, table, with_reason, wrap
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport

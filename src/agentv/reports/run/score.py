@@ -22,7 +22,7 @@ from agentv.reports.text.amounts import (
 )
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.table import side_by_side, table, with_reason
+from agentv.reports.text.width import side_by_side, table, with_reason
 from agentv.scoring.counting.tallies import Tally, TargetTally, target_summary
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject, JsonValue

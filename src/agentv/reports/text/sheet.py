@@ -8,8 +8,7 @@ from agentv.reports.html.parts import asset, page_head, scrolled_table
 from agentv.reports.text.markup import Html, cell_code, element, inline_code, join
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, Paint, Signs, without_colour
-from agentv.reports.text.table import table
-from agentv.reports.text.width import wrap
+from agentv.reports.text.width import table, wrap
 
 
 class Finding(Struct, frozen=True):

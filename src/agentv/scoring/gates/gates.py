@@ -1,17 +1,233 @@
-"""Gates: thresholds of a run, as small expressions (scoring.gates.syntax) on its metrics."""
+"""Gates: thresholds of a run, as small expressions on its metrics. docs/reference/gates.md lists the metrics.
+
+gate     = metric operator number ["%"] ["with 95%"]
+metric   = name [ "(" argument ")" ] [ "." name ]
+argument = '"' characters '"' | characters other than brackets
+
+Errors of syntax point at the column and say what is allowed there.
+"""
 
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from agentv.scoring.gates.metrics import COMPARE_METRICS, DURATIONS, METRICS, STREAM_METRICS, Metric, Metrics, range_of
-from agentv.scoring.gates.syntax import GateError, Part, WrittenGate, read_gate
-from agentv.types.errors import nearest
+from agentv.types.errors import ConfigError, nearest
 from agentv.types.results import GateResult
 from agentv.types.summaries import Interval
+
+Unit: TypeAlias = Literal["share", "score", "difference", "number"]
+"""`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` a count, cost or duration."""
+
+Takes: TypeAlias = Literal["nothing", "name", "duration", "trials"]
+"""The argument in brackets after a metric."""
+
+DURATIONS = ("duration_s", "duration_ms")
+_UNIT_OF_FIELD: Mapping[str, Unit] = {"mean": "score", "pass_rate": "share", "difference": "difference"}
+_RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1), "difference": (-1, 1)}
+
+
+class Metric(Struct, frozen=True):
+    """One metric. A metric that takes a name has `fields`, the quantities measured for that name.
+
+    `has_interval` says that `with 95%` is allowed.
+    """
+
+    unit: Unit = "number"
+    takes: Takes = "nothing"
+    fields: tuple[str, ...] = ()
+    has_interval: bool = False
+
+    def unit_of(self, field: str | None) -> Unit:
+        """Return the unit of the metric, or of its field."""
+        return self.unit if field is None else _UNIT_OF_FIELD[field]
+
+    def forms(self, name: str) -> tuple[str, ...]:
+        """Return the forms in which the metric can be written under this name."""
+        match self.takes:
+            case "name":
+                return tuple(f"{name}(NAME).{field}" for field in self.fields)
+            case "duration":
+                return tuple(f"{name}({each})" for each in DURATIONS)
+            case "trials":
+                return (f"{name}(K)",)
+            case "nothing":
+                return (name,)
+
+
+def range_of(unit: Unit) -> tuple[float, float] | None:
+    """Return the lowest and highest value of a unit, None for an unbounded one."""
+    return _RANGES.get(unit)
+
+
+Metrics: TypeAlias = Mapping[str, Metric]
+"""Metrics by name: those of one command."""
+
+_MEAN = Metric("score", has_interval=True)
+_SHARE = Metric("share", has_interval=True)
+_GROUP = Metric(takes="name", fields=("mean", "pass_rate"), has_interval=True)
+_PERCENTILE = Metric(takes="duration", has_interval=True)
+_TRIALS = Metric("share", takes="trials", has_interval=True)
+_NUMBER = Metric()
+
+_OF_ROWS: Metrics = {
+    "mean": _MEAN,
+    "pass_rate": _SHARE,
+    "error_rate": Metric("share"),
+    "errors": _NUMBER,
+    "cost_usd": _NUMBER,
+}
+METRICS: Metrics = {
+    **_OF_ROWS,
+    **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target", "prompt"), _GROUP),
+    **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
+    **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
+    "regressions": _NUMBER,
+}
+"""Metrics of a run; `regressions` only with a baseline."""
+
+STREAM_METRICS: Metrics = {
+    **_OF_ROWS,
+    "criterion": _GROUP,
+    **dict.fromkeys(("p50", "p95", "p99"), Metric(takes="duration")),
+}
+"""Metrics of a stream of existing answers, which has no targets and no tags."""
+
+COMPARE_METRICS: Metrics = {
+    "regressions": _NUMBER,
+    "improvements": _NUMBER,
+    "mean": _MEAN,
+    "pass_rate": _SHARE,
+    "mean_difference": Metric("difference", has_interval=True),
+    "pass_rate_difference": Metric("difference", has_interval=True),
+    "evaluator": Metric(takes="name", fields=("mean", "difference"), has_interval=True),
+}
+"""Metrics of a comparison of two runs: their differences, and the results of the later one."""
+
+TREND_METRICS: Metrics = {
+    "mean": _MEAN,
+    "pass_rate": _SHARE,
+    "cost_usd": _NUMBER,
+    **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
+    "evaluator": _GROUP,
+}
+"""Metrics stored for every run, so that they can be followed over many runs."""
+
+
+OPERATORS = (">=", "<=", "==", "!=", ">", "<")
+EXAMPLES = "'pass_rate >= 90%', 'mean >= 0.8' or 'evaluator(tone).mean >= 0.7'"
+
+_NAME_PATTERN = r"[A-Za-z_][A-Za-z_0-9]*"
+_NUMBER_PATTERN = r"-?(?:\d+(?:\.\d*)?|\.\d+)"
+_SWAPPED = {"=>": ">=", "=<": "<=", "=": "==", "≥": ">=", "≤": "<="}
+_WORD = re.compile(r"[=<>!≥≤]+|[^\s()=<>!≥≤]+|\S")
+_SPACE = re.compile(r"\s*")
+
+
+class GateError(ConfigError):
+    """An unusable gate. `column` counts from 1; `what` says what is wrong there."""
+
+    def __init__(self, expression: str, column: int, what: str) -> None:
+        self.expression = expression
+        self.column = column
+        self.what = what
+        shown = "".join(each if each.isprintable() else " " for each in expression)
+        super().__init__(f"gate {expression!r}, column {column}: {what}\n    {shown}\n    {' ' * (column - 1)}^")
+
+    @property
+    def line(self) -> str:
+        """The message without the expression and marker, for callers that show the position themselves."""
+        return str(self).splitlines()[0]
+
+
+class Part(Struct, frozen=True):
+    """A part of an expression and the column where it begins, from 1."""
+
+    text: str
+    column: int
+
+
+class WrittenGate(Struct, frozen=True):
+    """A gate as written, before its metric is looked up."""
+
+    name: Part
+    argument: Part | None
+    field: Part | None
+    operator: Part
+    number: Part
+    is_percent: bool
+    level: Part | None
+
+
+def read_gate(expression: str) -> WrittenGate:
+    """Return the parts of an expression. Raises GateError at the first unexpected character."""
+    reader = _Reader(expression)
+    name = reader.need(_NAME_PATTERN, f"a metric, for instance {EXAMPLES}")
+    argument = reader.argument()
+    field = reader.need(_NAME_PATTERN, "what to measure, as in evaluator(tone).mean") if reader.take(r"\.") else None
+    operator = reader.need("|".join(OPERATORS), f"one of {' '.join(OPERATORS)}")
+    number = reader.need(_NUMBER_PATTERN, "a number, as in 0.8 or 90%")
+    is_percent = reader.take("%") is not None
+    level = reader.need(r"95\s*%", "95%: intervals are those of 95 %") if reader.take(r"with\b") else None
+    reader.end()
+    return WrittenGate(
+        name=name, argument=argument, field=field, operator=operator, number=number, is_percent=is_percent, level=level
+    )
+
+
+class _Reader:
+    """A scanner that reads an expression from left to right and ignores space between parts."""
+
+    def __init__(self, expression: str) -> None:
+        self._text = expression
+        self._at = 0
+
+    def take(self, pattern: str) -> Part | None:
+        """Return what matches at this position and move past it, None when nothing does."""
+        self._skip_space()
+        match = re.compile(pattern).match(self._text, self._at)
+        if match is None:
+            return None
+        self._at = match.end()
+        return Part(match[0], match.start() + 1)
+
+    def need(self, pattern: str, wanted: str) -> Part:
+        """Return what matches at this position. Raises GateError when nothing does."""
+        found = self.take(pattern)
+        if found is None:
+            raise self._wrong(wanted)
+        return found
+
+    def argument(self) -> Part | None:
+        """Return the argument in brackets, without the brackets and its quotes."""
+        if self.take(r"\(") is None:
+            return None
+        quoted = self.take(r'"[^"]*"')
+        found = quoted or self.need(r"[^()]*", "a name")
+        self.need(r"\)", "the closing bracket; a name with brackets stands in double quotes")
+        return Part(found.text[1:-1] if quoted else found.text.rstrip(), found.column)
+
+    def end(self) -> None:
+        """Raise GateError when anything is left."""
+        self._skip_space()
+        if self._at < len(self._text):
+            raise self._wrong("the end, or 'with 95%'")
+
+    def _skip_space(self) -> None:
+        space = _SPACE.match(self._text, self._at)
+        self._at = space.end() if space else self._at
+
+    def _wrong(self, wanted: str) -> GateError:
+        self._skip_space()
+        word = _WORD.match(self._text, self._at)
+        found = repr(word[0]) if word else "the end"
+        meant = _SWAPPED.get(word[0]) if word else None
+        hint = f". Did you mean {meant!r}?" if meant else ""
+        return GateError(self._text, self._at + 1, f"expected {wanted}; found {found}{hint}")
+
 
 COST = "cost_usd"
 _SHOWN = 5

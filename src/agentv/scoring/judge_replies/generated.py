@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.scoring.judge_replies.evidence import collect_evidence
-from agentv.scoring.judge_replies.json_objects import find_objects, finite_number, nested_objects
+from agentv.scoring.judge_replies.json_objects import collect_evidence, find_objects, finite_number, nested_objects
 from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.scoring.keys.identity import make_id
 from agentv.types.cases import RubricItem

@@ -10,7 +10,7 @@ from typing import cast, get_args
 from msgspec import Struct
 
 from agentv.scoring.counting.case_sums import case_of
-from agentv.scoring.judge_replies.criteria_replies import Better, candidate_value
+from agentv.scoring.judge_replies.replies import Better, candidate_value
 from agentv.scoring.judges.agreement import Label, krippendorff_alpha
 from agentv.scoring.judges.labels import Opinion, judged_criterion, result_opinion
 from agentv.scoring.judges.report_card import AgreementRate, rate_of_cases

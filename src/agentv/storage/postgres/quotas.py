@@ -12,7 +12,7 @@ from agentv.storage.postgres.connection import check_driver, connect, store_erro
 from agentv.storage.postgres.migrations import check_version
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import QuotaError, StorageError
-from agentv.types.quotas import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaLimits, QuotaRequest
+from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaLimits, QuotaRequest
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection

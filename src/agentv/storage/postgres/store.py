@@ -1,22 +1,223 @@
-"""A PostgreSQL database in which a team shares runs."""
+"""A PostgreSQL database in which a team shares runs, and a run that is pushed to it in the background."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentv.storage.postgres.connection import connect, store_errors
 from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.migrations import check_version, newest_version, upgrade
-from agentv.storage.postgres.mirrored_run import MirroredRun
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs, remove_shared_runs
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.shared_runs import Pulled, Pushed, SharedRun, Upgraded
 from agentv.templating.store_url import StoreUrl
+from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonValue
 from agentv.types.protocols import ResultStore
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, RunRecord
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
+
+
+GATHER_S = 0.2
+"""Seconds for which lines are gathered before they are pushed together."""
+PATIENCE_S = 15.0
+"""Seconds for which the end of a run waits for a database that makes no progress."""
+LAST_ATTEMPTS = 2
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 30.0
+
+
+class Mirror:
+    """Pushes one run folder to the database in a thread, from `start` until `finish`.
+
+    A broken connection is reopened after one second, then with growing delays of up to half a minute. Messages for
+    the user are appended to `messages`, from which the writer of the run takes and reports them.
+    """
+
+    def __init__(self, folder: Path, url: StoreUrl, connection: "Connection") -> None:
+        self.messages: deque[str] = deque()
+        self._folder = folder
+        self._url = url
+        self._connection: Connection | None = connection
+        self._pusher: RunPusher | None = None
+        self._has_reported_loss = False
+        self._wait_s = 0.0
+        self._moved_at = time.monotonic()
+        self._is_behind = True
+        self._woken = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agentv-store", daemon=True)
+
+    def start(self) -> None:
+        """Compare the folder with the database, then start the thread. Raises StorageError when they differ."""
+        connection = self._connection or connect(self._url)
+        self._pusher = RunPusher(self._folder, connection, self._url)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Wake the thread because the folder has new lines."""
+        if not self._woken.is_set():
+            self._woken.set()
+
+    def finish(self, patience_s: float = PATIENCE_S) -> None:
+        """Push the rest, waiting until `patience_s` pass without progress; report a rest that could not be pushed."""
+        if self._thread.ident is None:
+            self._disconnect()
+            return
+        self._moved_at = time.monotonic()
+        self._closing.set()
+        self._woken.set()
+        while self._thread.is_alive() and time.monotonic() - self._moved_at < patience_s:
+            self._thread.join(GATHER_S)
+        if self._is_behind:
+            self.messages.append(
+                f"the store {self._url} lacks a part of this run; push the rest: agentv store push {self._folder.name}"
+            )
+
+    def _run(self) -> None:
+        attempts = LAST_ATTEMPTS
+        while attempts:
+            self._woken.wait()
+            self._closing.wait(self._wait_s or GATHER_S)
+            self._woken.clear()
+            is_last = self._closing.is_set()
+            is_complete = self._push()
+            if is_last:
+                attempts = 0 if is_complete else attempts - 1
+                time.sleep(0 if is_complete or not attempts else _FIRST_WAIT_S)
+            if not is_complete:
+                self._woken.set()
+        self._disconnect()
+
+    def _push(self) -> bool:
+        """Push all new lines; return True if all of them are stored."""
+        self._is_behind = True
+        try:
+            pusher = self._pusher = self._pusher or self._reconnected()
+            pusher.push(self._moved)
+        except StorageError as error:
+            self._lost(str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 - `finish` would wait for a thread that died
+            self._lost(f"the store {self._url} failed: {type(error).__name__}")
+            return False
+        if self._has_reported_loss:
+            self.messages.append(f"the store {self._url} is reachable again and up to date with this run")
+        self._has_reported_loss = self._is_behind = False
+        self._wait_s = 0.0
+        return True
+
+    def _reconnected(self) -> RunPusher:
+        self._connection = connect(self._url)
+        check_version(self._connection, self._url)
+        return RunPusher(self._folder, self._connection, self._url)
+
+    def _moved(self) -> None:
+        self._moved_at = time.monotonic()
+
+    def _lost(self, message: str) -> None:
+        if not self._has_reported_loss:
+            self.messages.append(f"{message}. The run continues; its folder has every result")
+        self._has_reported_loss = True
+        self._wait_s = min(self._wait_s * 2 or _FIRST_WAIT_S, _LONGEST_WAIT_S)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        connection, self._connection, self._pusher = self._connection, None, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+
+
+INTERRUPTED_PATIENCE_S = 3.0
+
+
+class MirroredRun:
+    """A ResultStore: the run folder acknowledges every record, and a Mirror pushes it to the database.
+
+    The constructor connects first, and raises StorageError when the database cannot be reached or has tables of
+    another version: before any call is paid for. `open_folder` then creates or reopens the run's folder. Losing the
+    database later does not stop the run: it is reported through `report_to`.
+    """
+
+    def __init__(self, url: StoreUrl, open_folder: Callable[[], RunFolder]) -> None:
+        connection = connect(url)
+        try:
+            with store_errors(url, "cannot be read"):
+                check_version(connection, url)
+            self._inner = open_folder()
+        except BaseException:
+            connection.close()
+            raise
+        self._mirror = Mirror(Path(self._inner.folder), url, connection)
+        self._tell: Callable[[str], None] | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run that is written."""
+        return self._inner.run_id
+
+    @property
+    def folder(self) -> str:
+        """The path of the run's folder on this machine."""
+        return self._inner.folder
+
+    def report_to(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with each message about the database, in the thread that writes the run."""
+        self._tell = tell
+
+    def begin(self, run: RunRecord) -> None:
+        """Write run.json and start pushing. Raises StorageError when the database has a different run with this id."""
+        self._inner.begin(run)
+        self._mirror.start()
+        self._mirror.wake()
+
+    def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
+        """Write one event of the run."""
+        self._inner.note(type_, fields)
+        self._wrote()
+
+    def append_case(self, case: CaseRecord) -> None:
+        """Write a planned case; ignore a case that is already written."""
+        self._inner.append_case(case)
+        self._wrote()
+
+    def append_answer(self, answer: Answer) -> Answer:
+        """Write an answer and return it with its `seq`."""
+        stored = self._inner.append_answer(answer)
+        self._wrote()
+        return stored
+
+    def append(self, result: CaseResult) -> CaseResult:
+        """Write a result and return it with its `seq`."""
+        stored = self._inner.append(result)
+        self._wrote()
+        return stored
+
+    def close(self, state: str) -> None:
+        """Write the end of the run, then wait a limited time for the database to store the rest."""
+        try:
+            self._inner.close(state)
+        finally:
+            self._mirror.finish(INTERRUPTED_PATIENCE_S if state == "interrupted" else PATIENCE_S)
+            self._report()
+
+    def _wrote(self) -> None:
+        self._mirror.wake()
+        if self._mirror.messages:
+            self._report()
+
+    def _report(self) -> None:
+        while self._mirror.messages and self._tell is not None:
+            self._tell(self._mirror.messages.popleft())
 
 
 class PostgresStore:

@@ -6,12 +6,13 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from agentv.storage.records.case_messages import case_messages_from_record
-from agentv.storage.records.json_line import decode, reason
+from agentv.storage.records.json_line import BlobReference, decode, reason
+from agentv.storage.records.narrow import optional_text, read_integer, read_text
 from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import DataPart, FilePart, Message, Part
 from agentv.types.messages_json import messages_from_json
 from agentv.types.records.answer import Answer
 from agentv.types.records.fields import (
@@ -176,6 +177,33 @@ def _read_answer_messages(value: Answer | CaseResult) -> None:
         written: Any = None if holder is None else holder.output_messages
         if holder is not None and written is not None:
             force_setattr(holder, "output_messages", messages_from_json(written))
+
+
+def case_messages_from_record(value: JsonValue) -> tuple[Message, ...]:
+    """Return a case's messages. Raises ValueError for a value that is not a message."""
+    return tuple(map(_with_files, messages_from_json(value) or ()))
+
+
+def _with_files(message: Message) -> Message:
+    if not isinstance(message.content, tuple):
+        return message
+    return replace(message, content=tuple(_file_from_part(part) for part in message.content))
+
+
+def _file_from_part(part: Part) -> Part:
+    if not isinstance(part, DataPart) or part.type != "file" or "real_path" not in part.value:
+        return part
+    binary = part.value.get("binary")
+    source: JsonObject = part.value if not isinstance(binary, Mapping) else BlobReference(binary).described()
+    return FilePart(
+        path=read_text(part.value, "path"),
+        real_path=read_text(part.value, "real_path"),
+        text=None if binary is not None else optional_text(part.value, "text"),
+        sha256=read_text(source, "sha256"),
+        size=read_integer(source, "bytes"),
+        media_type=read_text(source, "media_type"),
+        is_guideline=part.value.get("is_guideline") is True,
+    )
 
 
 def _read_case_messages(value: CaseRecord) -> None:

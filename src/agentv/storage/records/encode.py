@@ -4,19 +4,19 @@ Three things differ between a value and its line: times are in UTC, messages are
 whose values follow from the record that contains it. Exports are described in docs/reference/results-and-verdicts.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from agentv.storage.records.case_messages import case_messages_to_record
-from agentv.storage.records.json_line import decode, encode, time_text, written_fields
+from agentv.storage.records.json_line import BlobReference, decode, encode, time_text, written_fields
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure, Stage
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages_json import messages_to_json
+from agentv.types.messages import FilePart, Message
+from agentv.types.messages_json import message_to_json, messages_to_json, part_to_json
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.fields import EVENT_SCHEMA, rounded_ms
 from agentv.types.records.label import Label
@@ -108,6 +108,32 @@ def case_line(case: CaseRecord) -> CaseRecord:
         input_messages=case_messages_to_record(case.input_messages),
         expected_messages=case_messages_to_record(case.expected_messages),
     )
+
+
+def case_messages_to_record(messages: Iterable[Message]) -> list[JsonValue]:
+    """Return a case's messages as records; attached files have path, hash, size and text."""
+    return list(map(_message_to_record, messages))
+
+
+def _message_to_record(message: Message) -> dict[str, JsonValue]:
+    record = message_to_json(message)
+    if isinstance(message.content, tuple):
+        record["content"] = [
+            _file_to_record(part) if isinstance(part, FilePart) else part_to_json(part) for part in message.content
+        ]
+    return record
+
+
+def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
+    """Return the record of an attached file; a binary file is a reference to a blob with hash, size and media type."""
+    record: dict[str, JsonValue] = {"type": "file", "path": part.path, "real_path": part.real_path}
+    if part.is_guideline:
+        record["is_guideline"] = True
+    if part.text is None:
+        record["binary"] = BlobReference.to(part.sha256, size=part.size, media_type=part.media_type)
+    else:
+        record |= {"sha256": part.sha256, "bytes": part.size, "media_type": part.media_type, "text": part.text}
+    return record
 
 
 def case_name(suite: str, eval_id: str, case_key: str) -> str:

@@ -13,7 +13,6 @@ from typing import cast
 
 import msgspec
 
-from agentv.storage.records.case_messages import BlobReference
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
@@ -22,6 +21,20 @@ _MOST_PARTS = 1_000_000
 
 # Python converts integers of up to 4,300 digits to text.
 _INTEGER_BITS = 14_000
+BLOB_KEY = "$blob"
+
+
+class BlobReference(dict[str, JsonValue]):
+    """A reference `{"$blob": "sha256:…", "bytes": n, "media_type": …}`; its class marks it as ours, not a user's."""
+
+    @classmethod
+    def to(cls, sha256: str, *, size: int, media_type: str) -> "BlobReference":
+        """Return a reference to the blob with this hash."""
+        return cls({BLOB_KEY: f"sha256:{sha256}", "bytes": size, "media_type": media_type})
+
+    def described(self) -> JsonObject:
+        """Return `sha256` (hexadecimal), `bytes` and `media_type` of the blob."""
+        return {**self, "sha256": str(self[BLOB_KEY]).removeprefix("sha256:")}
 
 
 def _plain(value: object) -> object:

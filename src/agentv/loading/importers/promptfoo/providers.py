@@ -1,4 +1,4 @@
-"""Providers of promptfoo as targets."""
+"""Providers of promptfoo as targets, MCP servers and A2A agents included; secrets in plain text are left out."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,162 @@ from msgspec import Struct, field
 
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.code import PythonCode, relative_path
-from agentv.loading.importers.promptfoo.protocols import a2a_target, mcp_target
-from agentv.loading.importers.promptfoo.settings import named, setting, settings_by_name, url_without_secrets
 from agentv.loading.importers.promptfoo.templates import with_environment
-from agentv.templating.secrets import has_secret_prefix, secrets_in_urls
+from agentv.templating.secrets import has_secret_prefix, looks_secret, secrets_in_urls
 from agentv.types.json_value import JsonObject, JsonValue
+
+_SCHEME = re.compile(r"((?:bearer|basic|token|apikey)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_VARIABLE_ADVICE = "set this variable; secrets do not belong into files"
+
+
+def setting(place: Located, name: str = "", *, advice: str = _VARIABLE_ADVICE) -> JsonValue:
+    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; a secret in plain text becomes a variable, recorded.
+
+    A text is a secret if its key, or the option before it in a list, looks so, or if it starts like a known key.
+    """
+    value = place.value
+    name = name or str(place.at[-1] if place.at else "")
+    if isinstance(value, Mapping):
+        return {key: setting(item, advice=advice) for key, item in place.entries()}
+    if isinstance(value, list | tuple):
+        options = ("", *(item if isinstance(item, str) and item.startswith("-") else "" for item in value))
+        return [setting(place.get(index), options[index] or name, advice=advice) for index in range(len(value))]
+    if not isinstance(value, str) or "{{" in value:
+        return with_environment(value, place)
+    found = _SCHEME.fullmatch(value)
+    if found is None or not (looks_secret(name) or has_secret_prefix(found[2])):
+        return with_environment(url_without_secrets(value, place, advice), place)
+    variable = re.sub(r"\W+", "_", name).strip("_").upper()
+    made = f"{found[1] or ''}${{{{ {variable} }}}}"
+    place.lose(f"`{name}` is a secret in plain text; it becomes {made}", advice)
+    return made
+
+
+def url_without_secrets(text: str, place: Located, advice: str = _VARIABLE_ADVICE) -> str:
+    """Return a text with a variable for the secrets of its URLs, user-info and keys in the query, which is recorded."""
+    for secret in sorted(set(secrets_in_urls(text)), key=len, reverse=True):
+        if secret in text:
+            text = text.replace(secret, f"{_OF_URL}@" if secret.endswith("@") else _OF_URL)
+            place.lose(f"a URL has a secret in plain text; it becomes {_OF_URL}", advice)
+    return text
+
+
+_OF_URL = "${{ URL_SECRET }}"
+
+
+def settings_by_name(place: Located) -> dict[str, JsonValue]:
+    """Return an object of settings, such as headers, as `setting` does; anything else is recorded."""
+    made = setting(place)
+    if isinstance(made, dict):
+        return made
+    if place.value is not None:
+        place.lose(f"`{place.at[-1]}` is not an object; it is not carried over")
+    return {}
+
+
+def named(key: str, value: JsonValue) -> dict[str, JsonValue]:
+    """Return an object with a setting, {} for one without a value."""
+    return {key: value} if value else {}
+
+
+_MCP = {
+    "server": None,
+    "timeout": None,
+    "enabled": None,
+    "debug": None,
+    "verbose": None,
+    "servers": "write a target for each server",
+    "tools": "each question names its tool",
+    "exclude_tools": "each question names its tool",
+    "defaultArgs": "write `tool` and `arguments` with {{ variables }}",
+}
+_SERVER = {
+    "command": None,
+    "args": None,
+    "env": None,
+    "url": None,
+    "headers": None,
+    "name": None,
+    "path": "write its interpreter as `command`, and the path into `args`",
+    "auth": "write `headers: {Authorization: …}`",
+}
+_A2A = {
+    "url": None,
+    "agentCardUrl": None,
+    "headers": None,
+    "auth": None,
+    "mode": None,
+    "timeout": None,
+    "timeoutMs": None,
+    "agentCard": "the card is read below `url`",
+    "polling": "a task is polled until it is over, or `timeout_seconds`",
+    "protocolVersion": "the agent's card names it",
+    "tenant": "the agent's card names it",
+    "transformResponse": "the answer is the text of the reply",
+}
+_STREAMING: dict[str, JsonValue] = {"stream": "on", "send": "off", "auto": "auto"}
+
+
+def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
+    """Return the target of an MCP server, whose questions name tool and arguments as in promptfoo.
+
+    `folder` is that of the eval file that is written: the server starts in the folder of the configuration.
+    """
+    config.keep_only(_MCP, "an mcp provider")
+    enabled = config.get("enabled")
+    if enabled.value is False:
+        enabled.lose("an mcp provider that is not enabled is not carried over")
+        return None
+    if enabled.value not in (None, True):
+        enabled.lose("`enabled` is neither true nor false; it is not carried over")
+    server = config.get("server")
+    server.keep_only(_SERVER, "the server of an mcp provider")
+    made: dict[str, JsonValue] = {"provider": "mcp"}
+    for key in ("command", "args", "url"):
+        if server.get(key).value is not None:
+            made[key] = setting(server.get(key))
+    for key in ("env", "headers"):
+        made |= named(key, settings_by_name(server.get(key)))
+    if ("command" in made) == ("url" in made):
+        config.lose("an mcp provider needs the command or the url of one server")
+        return None
+    cwd = relative_path(config.folder, folder)
+    if "command" in made and cwd != ".":
+        made["cwd"] = cwd
+    return {**made, **_timeout(config, "timeout")}
+
+
+def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
+    """Return the target of an A2A agent, whose card must be below its URL."""
+    config.keep_only(_A2A, "an a2a provider")
+    endpoint = setting(config.get("url")) or with_environment(url_without_secrets(url, config), config)
+    address = setting(config.get("agentCardUrl")) or endpoint
+    if not isinstance(address, str) or not address:
+        config.lose("an a2a provider needs the url of its agent")
+        return None
+    made: dict[str, JsonValue] = {"provider": "a2a", "url": address}
+    if endpoint and endpoint != address:
+        made["endpoint"] = endpoint
+    headers = settings_by_name(config.get("headers"))
+    auth = config.get("auth")
+    token = with_environment(auth.get("token").text(), auth)
+    if auth.get("type").text() == "bearer" and "${{" in str(token):  # a token in plain text is never copied
+        headers["Authorization"] = f"Bearer {token}"
+    elif auth.value is not None:
+        auth.lose("`auth` is not carried over", "write `headers: {NAME: ${{ VARIABLE }}}`")
+    made |= named("headers", headers)
+    mode = config.get("mode")
+    if mode.text() in _STREAMING:
+        made["streaming"] = _STREAMING[mode.text()]
+    elif mode.value is not None:
+        mode.lose("`mode` is none of auto, send and stream; it is not carried over")
+    return {**made, **_timeout(config, "timeout"), **_timeout(config, "timeoutMs")}
+
+
+def _timeout(config: Located, key: str) -> dict[str, JsonValue]:
+    milliseconds = config.get(key).number()
+    return {} if milliseconds is None else {"timeout_seconds": milliseconds / 1000}
+
 
 _KEYS = {
     "id": None,

@@ -1,4 +1,4 @@
-"""Generation by a target: many requests, built like those to judges, each retried once for an unusable reply."""
+"""Rubrics and cases written by a model: many requests, each retried once for an unusable reply."""
 
 import random
 import secrets
@@ -10,17 +10,25 @@ from msgspec import Struct, field
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.planning.prepared_case import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.evaluators.judges.prompts import fence
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.user_code import described
+from agentv.loading.edit.cases_file import CasesFile, NewKey
+from agentv.loading.suites.recorded import Record
 from agentv.registry import Specs
+from agentv.reports.text.yaml_text import yaml_item, yaml_line
+from agentv.scoring.judge_replies.generated import GeneratedCase, parse_cases, parse_rubrics
 from agentv.scoring.judge_replies.replies import UnusableReplyError
+from agentv.scoring.keys.identity import make_id
 from agentv.templating.variables import fill, variable_names
+from agentv.types.cases import EvalCase, RubricItem
 from agentv.types.errors import ConfigError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import reference_answer
 from agentv.types.provider import CheckedProvider, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
@@ -309,3 +317,171 @@ def _made(
     usage = total_usage([*(response.usage for response in responses), lost])
     whole = bool(known) and len(known) == len(costs) and lost is None
     return Generated(id=task.id, value=value, failure=failure, usage=usage, cost_usd=sum(known) if whole else None)
+
+
+KEY = "rubrics"
+_PLACEHOLDER = (RubricItem("placeholder", "Stands for a generated rubric"),)
+
+
+class RubricsJob(Struct, frozen=True):
+    """The generation tasks for a file: one for each case without rubrics, by the case's index in the file.
+
+    `skipped` are the ids of cases that have rubrics already.
+    """
+
+    file: CasesFile
+    tasks: dict[int, GenerationTask[tuple[RubricItem, ...]]]
+    skipped: tuple[str, ...]
+
+
+def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequence[int], specs: Specs) -> RubricsJob:
+    """Return the job for the chosen cases of a file.
+
+    Raises EvalFileError if rubrics cannot be added to the file, before any paid call.
+    """
+    without = [index for index in chosen if KEY not in file.cases[index]]
+    job = RubricsJob(
+        file=file,
+        tasks={index: _task(cases[index]) for index in without},
+        skipped=tuple(cases[index].id for index in chosen if KEY in file.cases[index]),
+    )
+    if without:
+        file.with_keys({index: _new_key(_PLACEHOLDER) for index in without}, specs)
+    return job
+
+
+def _task(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
+    prompt = build_prompt(case, quotes_paths_only=False)
+    return GenerationTask(
+        id=case.id,
+        values={
+            "question": prompt.question,
+            "expected_outcome": case.expected_outcome,
+            "reference_answer": reference_answer(case.expected_messages) or "",
+            "guidelines": prompt.guidelines,
+            "case_id": case.id,
+        },
+        parse=lambda reply, nonce, shown: parse_rubrics(reply, nonce=nonce, shown=shown),
+    )
+
+
+async def request_rubrics(job: RubricsJob, setup: GenerationSetup) -> list[Generated[tuple[RubricItem, ...]]]:
+    """Generate the rubrics of a job; the results are in the order of its cases."""
+    return await generate(tuple(job.tasks.values()), setup)
+
+
+def with_rubrics(job: RubricsJob, made: Sequence[Generated[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
+    """Return the file's bytes with the generated rubrics. Raises EvalFileError if they cannot be added."""
+    keys = {index: _new_key(each.value) for index, each in zip(job.tasks, made, strict=True) if each.value is not None}
+    return job.file.with_keys(keys, specs)
+
+
+def rubrics_to_json(items: Sequence[RubricItem]) -> list[JsonValue]:
+    """Return rubrics as in eval files, without keys that have their default."""
+    return [_item_to_json(item) for item in items]
+
+
+def _item_to_json(item: RubricItem) -> JsonObject:
+    weight = int(item.weight) if item.weight.is_integer() else item.weight
+    return {
+        "id": item.id,
+        "description": item.description,
+        **({"weight": weight} if weight != 1 else {}),
+        **({"required": True} if item.required else {}),
+    }
+
+
+def _new_key(items: Sequence[RubricItem]) -> NewKey:
+    value = rubrics_to_json(items)
+    lines = yaml_item({KEY: value}).split("\n")
+    return NewKey(KEY, value, "\n".join(line[2:] for line in lines), yaml_line(value))
+
+
+PLACEHOLDER: JsonObject = {
+    "id": "agentv-placeholder-case",
+    "expected_outcome": "x",
+    "input_messages": [{"role": "user", "content": "x"}],
+}
+"""A case that is added on trial, to check before any call that a file accepts further cases."""
+
+
+class NewCases(Struct, frozen=True):
+    """Cases by record, each with a unique id; `repeated` counts those skipped because their input exists already."""
+
+    by_record: tuple[Generated[tuple[JsonObject, ...]], ...]
+    repeated: int = 0
+
+    @property
+    def cases(self) -> list[JsonObject]:
+        """All of them, in the order of the records."""
+        return [case for each in self.by_record for case in each.value or ()]
+
+
+def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
+    """Return one task per record, each for at most `count` cases."""
+    return tuple(
+        GenerationTask(
+            id=record.place,
+            values={"record": record.text, "source": record.place, "count": str(count)},
+            parse=lambda reply, nonce, shown: parse_cases(reply, nonce=nonce, shown=shown, most=count),
+        )
+        for record in records
+    )
+
+
+def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existing: Sequence[JsonObject]) -> NewCases:
+    """Turn the generated cases into cases for an eval file that already has `existing`.
+
+    Ids are made unique; a case whose input exists already, or was generated before, is skipped.
+    """
+    ids = {str(case.get("id")) for case in existing}
+    inputs = {_input_of(case) for case in existing}
+    listed: list[Generated[tuple[JsonObject, ...]]] = []
+    repeated = 0
+    for each in by_record:
+        cases: list[JsonObject] = []
+        for generated in each.value or ():
+            text = _normalised(generated.input)
+            if text in inputs:
+                repeated += 1
+                continue
+            inputs.add(text)
+            id_ = make_id(generated.id or generated.input, fallback="case", taken=ids)
+            ids.add(id_)
+            cases.append(_to_json(generated, id_, each.id))
+        value = None if each.value is None else tuple(cases)
+        listed.append(
+            Generated(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd)
+        )
+    return NewCases(tuple(listed), repeated)
+
+
+def _normalised(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _input_of(case: JsonObject) -> str:
+    """Return the text of a case whose input is a single text message; "" for every other case."""
+    messages = case.get("input_messages") or case.get("inputMessages")
+    only = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
+    content = only.get("content") if isinstance(only, Mapping) else None
+    return _normalised(content) if isinstance(content, str) else ""
+
+
+def _to_json(case: GeneratedCase, id_: str, place: str) -> JsonObject:
+    rubrics: list[JsonValue] = rubrics_to_json(case.rubrics)
+    return {
+        "id": id_,
+        "expected_outcome": case.expected_outcome,
+        "input_messages": [{"role": "user", "content": case.input}],
+        **({"rubrics": rubrics} if rubrics else {}),
+        "metadata": {"source": place},
+    }
+
+
+def new_suite(cases: Sequence[JsonObject], *, data: str, schema: str | None) -> str:
+    """Return the text of a new eval file; `schema` is the path of its JSON Schema, for editors."""
+    head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
+    items = "".join(yaml_item(case) for case in cases)
+    lines = "".join(f"  {line}\n" if line else "\n" for line in items.removesuffix("\n").split("\n"))
+    return f"{head}description: {yaml_line(f'Cases generated from {data}')}\nevalcases:\n{lines}"

@@ -1,1 +1,0 @@
-"""Generation of cases and rubrics by a model."""
