@@ -19,6 +19,7 @@ from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
+from agentv.types.records.segment import SegmentRecord
 from agentv.types.usage import Usage
 
 SOURCE = Path(__file__).parent.parent / "src" / "agentv"
@@ -45,6 +46,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "results": EvaluationResult,
     "judge_calls": JudgeCall,
     "labels.jsonl": Label,
+    "segments.jsonl": SegmentRecord,
     "usage": Usage,
     "error": Failure,
 }

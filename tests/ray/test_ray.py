@@ -1,5 +1,6 @@
 """A run on a real Ray cluster: the same rows as here, and none lost or doubled when nodes are killed."""
 
+import json
 import random
 from pathlib import Path
 
@@ -15,6 +16,17 @@ def test_a_run_on_three_nodes(cluster: RayCluster, tmp_path: Path) -> None:
     calls = [line.split() for line in (tmp_path / "calls.txt").read_text().splitlines()]
     assert len(calls) == 60
     assert len({process for _, process in calls}) == 3
+
+
+def test_the_driver_moves_the_rows_to_segments(cluster: RayCluster, tmp_path: Path) -> None:
+    write_project(tmp_path, cases=60)
+    done = cluster.run(tmp_path, "run", ".", "--segments", "place")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / ".agentv" / "runs").iterdir()
+    assert sorted(path.name for path in run.glob("*.jsonl")) == ["events.jsonl", "segments.jsonl"]
+    (results,) = (tmp_path / "place" / run.name).glob("results-*.jsonl")
+    rows = [json.loads(line)["eval_id"] for line in results.read_text().splitlines()]
+    assert sorted(rows) == sorted(f"case-{number}" for number in range(60))
 
 
 @pytest.mark.parametrize("part", PARTS)

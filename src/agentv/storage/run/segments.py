@@ -17,7 +17,8 @@ from agentv.storage.records.json_line import encode, reason
 from agentv.storage.run.line_file import FileEnd, plain_lines, write_by_rename
 from agentv.storage.run.object_store import joined
 from agentv.types.errors import StorageError
-from agentv.types.records.segment import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, SegmentRecord, SegmentsRecord
+from agentv.types.records.fields import SEGMENT_SCHEMA, SEGMENTS_SCHEMA
+from agentv.types.records.segment import SegmentRecord, SegmentsRecord
 
 SEGMENTS_FILE = "segments.jsonl"
 

@@ -13,6 +13,8 @@ CASE_SCHEMA: Final = "agentv-case-1"
 ANSWER_SCHEMA: Final = "agentv-answer-1"
 RESULT_SCHEMA: Final = "agentv-result-1"
 LABEL_SCHEMA: Final = "agentv-label-1"
+SEGMENTS_SCHEMA: Final = "agentv-segments-1"
+SEGMENT_SCHEMA: Final = "agentv-segment-1"
 
 TOLERANCE: Final = 1e-9
 """The tolerance for rounding errors of a score beyond 0 or 1."""

@@ -1,13 +1,8 @@
 """Records of segments.jsonl: where a run's segments are, and what is in each."""
 
-from typing import Final
-
 from msgspec import Struct
 
-from agentv.types.records.fields import always
-
-SEGMENTS_SCHEMA: Final = "agentv-segments-1"
-SEGMENT_SCHEMA: Final = "agentv-segment-1"
+from agentv.types.records.fields import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, always
 
 
 class SegmentsRecord(Struct, frozen=True, kw_only=True):
