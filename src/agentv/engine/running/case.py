@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, OnLogLine, call_with_fallbacks, failed_outcome, make_answer
+from agentv.engine.calling.answer import (
+    CallOutcome,
+    OnLogLine,
+    answers_by_turn,
+    call_with_fallbacks,
+    failed_outcome,
+    hold_conversation,
+    joined_answers,
+    make_answer,
+)
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
-from agentv.engine.calling.conversation import answers_by_turn, hold_conversation, joined_answers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators, put_bounded
@@ -690,7 +698,7 @@ class CaseRunner(Struct, frozen=True):
             target=prepared.task.target,
             provider=target_session.provider,
             prompt=prepared.prompt,
-            criteria=target_session.scoring(prepared).criteria,
+            criteria=prepared.criteria,
             judge=target_session.judge,
             now=self.runtime.clock(),
             workspace_path=prepared.request.workspace,
