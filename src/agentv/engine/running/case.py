@@ -428,14 +428,15 @@ class CaseRunner(Struct, frozen=True):
         That includes bugs in agentv, which must not end a long run; the message names the line that raised. A task
         waits for the cases that its case depends on.
         """
-        if not self._target_session(task).has_dependencies:
-            return await self._run(task, None)
+        target_session = self._target_session(task)
+        if not target_session.has_dependencies:
+            return await self._run(target_session, task, None)
         self.dependencies.begin(task)
-        row = await self._run(task, await self.dependencies.failed(task))
+        row = await self._run(target_session, task, await self.dependencies.failed(task))
         self.dependencies.end(task, row)
         return row
 
-    async def _run(self, task: CaseTask, dependency: Failure | None) -> CaseResult:
+    async def _run(self, target_session: TargetSession, task: CaseTask, dependency: Failure | None) -> CaseResult:
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.runtime.clock())
@@ -447,12 +448,11 @@ class CaseRunner(Struct, frozen=True):
             )
         if self.elsewhere is not None:
             if has_attachments(case):  # their bytes are here
-                self._open(self._target_session(task), task, case)
+                self._open(target_session, task, case)
             return await self.elsewhere(task)
-        return await self._with_errors_caught(task, case, self._row_of(task, case))
+        return await self._with_errors_caught(task, case, self._row_of(target_session, task, case))
 
-    async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:
-        target_session = self._target_session(task)
+    async def _row_of(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> CaseResult:
         prepared = self._open(target_session, task, case)
         if task.stored is not None:
             return await self._judge(target_session, prepared, task.stored.answer)
